@@ -1,0 +1,1 @@
+"""The click layer, installed as eosctl.commands; one file per command group."""

@@ -1,0 +1,1 @@
+"""eosctl: operations toolkit for exactly-once Kafka Connect sources (KIP-618)."""

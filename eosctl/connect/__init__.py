@@ -1,0 +1,1 @@
+"""I/O with Kafka Connect workers over REST."""

@@ -1,0 +1,81 @@
+"""Kafka records and topics as plain values, shared by everything that reads or writes topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as it lies in a topic; `value` None is a tombstone; `timestamp_ms` is -1 when the record has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutRecord:
+    """One record to write; `partition` None means: where Connect's own producer would put this key (murmur2)."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where an OutRecord landed, as its delivery report says."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """First offset, last stable offset and high watermark of a partition; `lso < end` means an open transaction."""
+
+    partition: int
+    begin: int
+    lso: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRead:
+    """The outcome of reading a topic up to bounds that were fixed at the start.
+
+    `records` are in partition, then offset order: every record, or the newest per (partition, key) where that was
+    asked for. `records_read` counts all that passed by.
+    """
+
+    topic: str
+    bounds: tuple[Bounds, ...]
+    records: tuple[Record, ...]
+    records_read: int
+
+    def blocked(self) -> tuple[Bounds, ...]:
+        """Partitions where an open transaction hides committed records behind it."""
+        return tuple(bound for bound in self.bounds if bound.lso < bound.end)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """What the cluster says of a topic; `config` holds the effective values, empty where they may not be read."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,115 @@
+"""Transactional ids and their state, as coordinators and partition leaders report them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+
+@unique
+class TransactionState(StrEnum):
+    """State names as DescribeTransactions spells them (Kafka 3.9 to 4.3, `TransactionState`)."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaFault:
+    """A Kafka error that belongs to one item: error `code`, its `name` (`NOT_COORDINATOR`) and a message."""
+
+    code: int
+    name: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    """The broker that coordinates a transactional id or a group."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDescription:
+    """One answer of DescribeTransactions; `started_ms` is None unless a transaction is open."""
+
+    transactional_id: str
+    coordinator: Coordinator
+    state: TransactionState
+    producer_id: int
+    producer_epoch: int
+    transaction_timeout_ms: int
+    started_ms: int | None
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionListing:
+    """One line of ListTransactions, with the broker that gave it."""
+
+    transactional_id: str
+    state: TransactionState
+    producer_id: int
+    coordinator_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class FenceAnswer:
+    """What InitProducerId answered for one transactional id: producer id and epoch, or a fault.
+
+    `confirmed` is False when the deadline came, or the connection broke, before the coordinator's last word.
+    """
+
+    transactional_id: str
+    coordinator: Coordinator | None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    fault: KafkaFault | None = None
+    confirmed: bool = True
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveProducer:
+    """One active producer of a partition (DescribeProducers); `txn_start_offset` is None when no transaction is open."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    txn_start_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RawGroupMember:
+    """A member of a group, metadata and assignment still as bytes."""
+
+    member_id: str
+    client_id: str
+    host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RawGroup:
+    """DescribeGroups' answer for one group; an unknown group has `state` "Dead" and no members."""
+
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: tuple[RawGroupMember, ...]

@@ -1,0 +1,57 @@
+"""One overall deadline per command, and the clock it is measured with: both are arguments, never globals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from eosctl.errors import DeadlineError
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Wall time, monotonic time and sleep; tests pass their own."""
+
+    now_s: Callable[[], float] = time.time
+    monotonic_s: Callable[[], float] = time.monotonic
+    sleep_s: Callable[[float], None] = time.sleep
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, as Kafka counts them."""
+        return int(self.now_s() * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A point in monotonic time (`at_s`) that every wait of a command respects."""
+
+    at_s: float
+    timeout_s: float
+    clock: Clock = field(default_factory=Clock)
+
+    @classmethod
+    def after(cls, timeout_s: float, clock: Clock | None = None) -> Deadline:
+        """The deadline `timeout_s` seconds from now."""
+        clock = clock or Clock()
+        return cls(at_s=clock.monotonic_s() + timeout_s, timeout_s=timeout_s, clock=clock)
+
+    def remaining_s(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self.at_s - self.clock.monotonic_s())
+
+    def expired(self) -> bool:
+        """Whether no time is left."""
+        return self.remaining_s() <= 0.0
+
+    def check(self, doing: str) -> None:
+        """Raises DeadlineError when no time is left; `doing` ends the sentence "timed out after N s while …"."""
+        if self.expired():
+            raise DeadlineError(
+                f"timed out after {self.timeout_s:g} s while {doing}",
+                hint="Give it more time with --timeout, or see which broker or worker does not answer.",
+            )
+
+    def sleep(self, wanted_s: float) -> None:
+        """Sleeps `wanted_s`, or until the deadline if that comes first."""
+        self.clock.sleep_s(min(wanted_s, self.remaining_s()))

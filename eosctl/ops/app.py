@@ -1,0 +1,56 @@
+"""App: the surroundings of one operation, all injected: target, clock, deadline, talk, and the doors to Kafka and Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eosctl.deadline import Clock, Deadline
+from eosctl.events import OnEvent, ignore_events
+from eosctl.ops.ports import ConnectWorker, TopicStore, TransactionAdmin
+from eosctl.profiles import Target
+
+
+def _open_transactions(app: App) -> TransactionAdmin:
+    from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+
+    return NativeTransactionAdmin(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+
+
+def _open_topics(app: App) -> TopicStore:
+    from eosctl.kafka.topic_store import KafkaTopicStore
+
+    return KafkaTopicStore(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+
+
+def _open_worker(app: App, url: str) -> ConnectWorker:
+    from eosctl.connect.rest import RestConnectWorker
+
+    return RestConnectWorker(url, deadline=app.deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """What an operation may use. `state_dir` is where backups and journals go."""
+
+    target: Target
+    deadline: Deadline
+    state_dir: Path
+    clock: Clock = field(default_factory=Clock)
+    on_event: OnEvent = ignore_events
+    open_transactions: Callable[[App], TransactionAdmin] = _open_transactions
+    open_topics: Callable[[App], TopicStore] = _open_topics
+    open_worker: Callable[[App, str], ConnectWorker] = _open_worker
+
+    def transactions(self) -> TransactionAdmin:
+        """A native connection to the target's Kafka cluster."""
+        return self.open_transactions(self)
+
+    def topics(self) -> TopicStore:
+        """A reader and writer of the target's topics."""
+        return self.open_topics(self)
+
+    def worker(self, url: str) -> ConnectWorker:
+        """The REST interface at `url`."""
+        return self.open_worker(self, url)

@@ -1,0 +1,130 @@
+"""What the operations need of Kafka and Connect, as Protocols: the real thing, and the fakes of the tests, fit them.
+
+One contract suite (tests/contract) runs on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from eosctl.core.records import Bounds, OutRecord, TopicDescription, TopicRead, Written
+from eosctl.core.transactions import (
+    ActiveProducer,
+    Coordinator,
+    FenceAnswer,
+    KafkaFault,
+    RawGroup,
+    TransactionDescription,
+    TransactionListing,
+)
+
+
+class TransactionAdmin(Protocol):
+    """The requests about transactions and groups that no Python client offers; a context manager that disconnects."""
+
+    def __enter__(self) -> TransactionAdmin: ...
+    def __exit__(self, *_exc: object) -> None: ...
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id."""
+
+    def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
+        """The transaction coordinator of each id, or why it can't be known; one bad id never hides the others."""
+
+    def describe_transactions(
+        self, transactional_ids: Sequence[str]
+    ) -> Mapping[str, TransactionDescription | KafkaFault]:
+        """DescribeTransactions of each id; an unknown id is a KafkaFault TRANSACTIONAL_ID_NOT_FOUND (105)."""
+
+    def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> Sequence[TransactionListing]:
+        """ListTransactions on every broker; a filter the broker can't apply raises UnsupportedError."""
+
+    def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
+        """One InitProducerId(-1, -1) per id, answers in the order they come; per-id faults, never raises for one id."""
+
+    def describe_producers(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], Sequence[ActiveProducer] | KafkaFault]:
+        """DescribeProducers at each partition's leader."""
+
+    def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
+        """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
+
+    def describe_group(self, group_id: str) -> RawGroup:
+        """DescribeGroups with member metadata and assignment as bytes."""
+
+
+class TopicStore(Protocol):
+    """Reading and writing whole topics; a context manager."""
+
+    def __enter__(self) -> TopicStore: ...
+    def __exit__(self, *_exc: object) -> None: ...
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id."""
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
+        """The topics that exist among `topics`; the others are absent from the answer."""
+
+    def create(
+        self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]
+    ) -> None:
+        """Creates a topic and waits until it can be used."""
+
+    def bounds(self, topic: str) -> tuple[Bounds, ...]:
+        """Begin, LSO and high watermark of every partition, now; raises NotFoundError."""
+
+    def read(
+        self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False
+    ) -> TopicRead:
+        """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted)."""
+
+    def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
+        """Writes all records, in one transaction if an id is given; every delivery report is checked."""
+
+
+class ConnectWorker(Protocol):
+    """The REST interface of one Connect worker; retries 409 (rebalance), maps errors to EosctlError."""
+
+    url: str
+
+    def root(self) -> Mapping[str, str]:
+        """`GET /`: version, commit, kafka_cluster_id."""
+
+    def health(self) -> str:
+        """`healthy`, `starting`, `unhealthy`, or `unknown` below Kafka 3.9."""
+
+    def connectors(self) -> Mapping[str, Mapping[str, object]]:
+        """`GET /connectors?expand=info&expand=status`: connector name -> {"info": …, "status": …}."""
+
+    def connector_config(self, connector: str) -> Mapping[str, str]:
+        """`GET /connectors/{c}/config`; raises NotFoundError."""
+
+    def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
+        """`PUT /connectors/{c}/config`: creates or changes."""
+
+    def delete_connector(self, connector: str) -> None:
+        """`DELETE /connectors/{c}`."""
+
+    def set_state(self, connector: str, verb: str) -> None:
+        """`PUT /connectors/{c}/stop|pause|resume`."""
+
+    def restart(self, connector: str, *, only_failed: bool = True) -> None:
+        """`POST /connectors/{c}/restart?includeTasks=true`."""
+
+    def offsets(self, connector: str) -> Sequence[Mapping[str, object]]:
+        """`GET /connectors/{c}/offsets` (3.5+): `[{"partition": {…}, "offset": {…}|null}]`."""
+
+    def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
+        """`PUT /connector-plugins/{plugin}/config/validate`."""
+
+    def plugins(self) -> Sequence[Mapping[str, object]]:
+        """`GET /connector-plugins`."""

@@ -1,0 +1,1 @@
+"""Report -> text or JSON; the only importer of rich."""

@@ -1,0 +1,110 @@
+"""Report: what every operation returns, and every output format projects.
+
+A report holds plain data only (what `json.dumps` takes), so that text and JSON can't tell different facts.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum, unique
+
+from eosctl.errors import EosctlError, ExitCode
+
+Json = object  # whatever json.dumps takes; a recursive alias makes messages unreadable
+Row = Mapping[str, Json]
+
+
+@unique
+class Status(StrEnum):
+    """The envelope's `status`."""
+
+    OK = "ok"
+    FINDINGS = "findings"
+    PARTIAL = "partial"
+    REFUSED = "refused"
+    ERROR = "error"
+
+
+_STATUS_OF_EXIT = {
+    ExitCode.OK: Status.OK,
+    ExitCode.FINDINGS: Status.FINDINGS,
+    ExitCode.PARTIAL: Status.PARTIAL,
+    ExitCode.REFUSED: Status.REFUSED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One entry of the envelope's `errors`; warnings use it too (`severity` is `error` or `warning`)."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    severity: str = "error"
+
+    @classmethod
+    def of(cls, error: EosctlError) -> Problem:
+        """The problem that stands for `error`."""
+        return cls(code=error.code, message=error.message, hint=error.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Rows, a summary and what went wrong.
+
+    `kind` names the JSON shape (`fence-result`); `data` holds members beside `rows` and `summary`;
+    `target` is `{"kafka_cluster_id", "group_id"}` as far as known.
+    """
+
+    kind: str
+    rows: Sequence[Row] = ()
+    summary: Row = field(default_factory=dict)
+    data: Row = field(default_factory=dict)
+    target: Row = field(default_factory=dict)
+    problems: Sequence[Problem] = ()
+    exit_code: ExitCode = ExitCode.OK
+
+    @property
+    def status(self) -> Status:
+        """The envelope's status, derived from the exit code."""
+        return _STATUS_OF_EXIT.get(self.exit_code, Status.ERROR)
+
+    def envelope(self) -> dict[str, object]:
+        """The one JSON document of a command: see "Output" in the README."""
+        return {
+            "kind": self.kind,
+            "version": 1,
+            "status": self.status.value,
+            "exit_code": int(self.exit_code),
+            "target": dict(self.target),
+            "data": {"rows": [dict(row) for row in self.rows], "summary": dict(self.summary), **self.data},
+            "errors": [
+                {"code": p.code, "message": p.message, "hint": p.hint, "severity": p.severity} for p in self.problems
+            ],
+        }
+
+
+def error_report(error: EosctlError) -> Report:
+    """The report of a command that failed before it had rows."""
+    return Report(kind="error", problems=(Problem.of(error),), exit_code=error.exit_code)
+
+
+def json_bytes(data: bytes | None) -> Json:
+    """`data` as text where it is valid UTF-8, else `{"base64": "…"}`; None stays None."""
+    if data is None:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def rfc3339(timestamp_ms: int | None) -> str | None:
+    """A Kafka timestamp (ms since the epoch; negative or None means absent) as RFC 3339 UTC."""
+    if timestamp_ms is None or timestamp_ms < 0:
+        return None
+    moment = datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

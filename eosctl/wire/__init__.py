@@ -1,0 +1,1 @@
+"""Pure codecs for the Kafka requests that no Python client offers."""
