@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Progress (`done` of `total`, counted in `unit`) or a sentence (`message` alone); `warning` marks what must be seen."""
+    """Progress (`done` of `total`, counted in `unit`) or a sentence (`message` alone); `warning`: it must be seen."""
 
     message: str
     done: int | None = None

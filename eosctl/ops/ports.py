@@ -74,17 +74,13 @@ class TopicStore(Protocol):
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
         """The topics that exist among `topics`; the others are absent from the answer."""
 
-    def create(
-        self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]
-    ) -> None:
+    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Creates a topic and waits until it can be used."""
 
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
         """Begin, LSO and high watermark of every partition, now; raises NotFoundError."""
 
-    def read(
-        self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False
-    ) -> TopicRead:
+    def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted)."""
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:

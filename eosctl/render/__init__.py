@@ -1,1 +1,60 @@
-"""Report -> text or JSON; the only importer of rich."""
+"""Report -> text or JSON; the only importer of rich.
+
+Text and JSON are projections of the same rows. Plain text goes to pipes and files: aligned columns, nothing cut off,
+no escape codes. A terminal gets a rich table that folds instead of cutting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import IO
+
+from eosctl.render.views import View, view_of
+from eosctl.report import Report, Row
+
+
+def render_report(report: Report, *, output: str, stream: IO[str], color: bool) -> None:
+    """Writes `report` to `stream` as `output` (`text` or `json`); `color`: the stream is a colour terminal."""
+    if output == "json":
+        json.dump(report.envelope(), stream, ensure_ascii=False, indent=2)
+        stream.write("\n")
+        return
+    view = view_of(report)
+    if report.rows and color:
+        _write_rich_table(view, report, stream)
+    elif report.rows:
+        stream.write("".join(line + "\n" for line in plain_table(view, report.rows)))
+    elif view.empty:
+        stream.write(view.empty + "\n")
+    for line in view.footer(report):
+        stream.write(line + "\n")
+
+
+def render_problems(report: Report, *, stream: IO[str]) -> None:
+    """Errors and warnings, one line each, with what to do next."""
+    for problem in report.problems:
+        stream.write(f"{problem.severity}: {problem.message}\n")
+        if problem.hint:
+            stream.write("".join(f"  {line}\n" for line in problem.hint.splitlines()))
+
+
+def plain_table(view: View, rows: Sequence[Row]) -> list[str]:
+    """Aligned columns with upper-case headers; the last column is never padded."""
+    cells = [[column.header for column in view.columns]]
+    cells += [[column.cell(row) for column in view.columns] for row in rows]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(view.columns))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+
+
+def _write_rich_table(view: View, report: Report, stream: IO[str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in view.columns:
+        table.add_column(Text(column.header), overflow="fold")
+    for row in report.rows:
+        table.add_row(*(Text(column.cell(row), style=column.style(row)) for column in view.columns))
+    Console(file=stream, markup=False, highlight=False).print(table)

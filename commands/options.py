@@ -1,0 +1,133 @@
+"""The global options, accepted before or after the sub-command, and the decorators that commands share."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from .session import Session
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Duration(click.ParamType[float]):
+    """`30s`, `500ms`, `5m`, `1h`, or plain seconds; the value is in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds as a float; fails the option with a usage error."""
+        if isinstance(value, int | float):
+            return float(value)
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", str(value).strip())
+        if match is None or float(match[1]) == 0:
+            self.fail(f"{value!r} is not a duration; write 30s, 500ms, 5m or 1h", param, ctx)
+        return float(match[1]) * _UNITS_S[match[2] or "s"]
+
+
+def _collect(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Keeps a global option that was really given in the session, wherever on the command line it stood."""
+    name = str(param.name)
+    if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+        ctx.ensure_object(Session).flags[name] = value
+    return value
+
+
+def global_options(*, hidden: bool) -> list[click.Option]:
+    """Fresh copies of the global options; leaves carry them hidden, so that `--help` there stays about the command."""
+    declared: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+        (
+            ("-b", "--bootstrap-server"),
+            {"metavar": "HOST:PORT,...", "help": "The Kafka cluster of Connect's internal topics."},
+        ),
+        (
+            ("--command-config",),
+            {"metavar": "FILE", "help": "Client settings: Java client.properties or librdkafka names."},
+        ),
+        (
+            ("-u", "--connect-url"),
+            {
+                "metavar": "URL",
+                "multiple": True,
+                "help": "REST URL of a worker (repeatable); else found from the group.",
+            },
+        ),
+        (("-g", "--group-id"), {"metavar": "NAME", "help": "Connect's group.id."}),
+        (
+            ("-w", "--worker-config"),
+            {"metavar": "FILE", "multiple": True, "help": "A worker's .properties file (repeatable)."},
+        ),
+        (("--config-topic",), {"metavar": "TOPIC", "help": "config.storage.topic (default connect-configs)."}),
+        (
+            ("--offset-topic",),
+            {"metavar": "TOPIC", "help": "offset.storage.topic, the global offsets topic (default connect-offsets)."},
+        ),
+        (("-p", "--profile"), {"metavar": "NAME", "help": "A profile of the config file."}),
+        (("--config",), {"metavar": "FILE", "help": "The config file with profiles."}),
+        (
+            ("-o", "--output"),
+            {
+                "type": click.Choice(["text", "json"]),
+                "envvar": "EOSCTL_OUTPUT",
+                "help": "Output format (default text).",
+            },
+        ),
+        (
+            ("--timeout",),
+            {
+                "type": Duration(),
+                "metavar": "DURATION",
+                "envvar": "EOSCTL_TIMEOUT",
+                "help": "Overall deadline (default 60s).",
+            },
+        ),
+        (("--no-color",), {"is_flag": True, "help": "No colours; also NO_COLOR or TERM=dumb."}),
+        (("-v", "--verbose"), {"count": True, "help": "More talk; -vv shows tracebacks."}),
+    ]
+    return [
+        click.Option(names, expose_value=False, callback=_collect, is_eager=True, hidden=hidden, **settings)
+        for names, settings in declared
+    ]
+
+
+class EosctlCommand(click.Command):
+    """A leaf command: it also takes the global options."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own = {name for param in self.params for name in (*param.opts, *param.secondary_opts)}
+        self.params += [option for option in global_options(hidden=True) if own.isdisjoint(option.opts)]
+        self.epilog = self.epilog or "The global options of `eosctl --help` are accepted here too."
+
+
+class EosctlGroup(click.Group):
+    """A command group whose leaves take the global options."""
+
+    command_class = EosctlCommand
+    group_class = type
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += global_options(hidden=True)
+
+
+def pass_app(function: _F) -> _F:
+    """Gives the command the App of this invocation as its first argument."""
+
+    @functools.wraps(function)
+    def with_app(*args: Any, **kwargs: Any) -> Any:
+        session = click.get_current_context().ensure_object(Session)
+        return function(session.app(), *args, **kwargs)
+
+    return with_app  # type: ignore[return-value]  # functools.wraps keeps the shape click needs
+
+
+def write_options(function: _F) -> _F:
+    """`--yes` and `--dry-run`, which every writing command has."""
+    function = click.option("--dry-run", is_flag=True, help="Show the plan and stop.")(function)
+    return click.option("-y", "--yes", is_flag=True, help="Apply without asking.")(function)

@@ -1,0 +1,130 @@
+"""The root command: lazily loaded sub-commands, one renderer, one boundary for errors.
+
+Nothing but click and the standard library is imported for `eosctl --help`; tests pin that.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
+from eosctl.report import Report, error_report
+
+from .options import global_options
+from .session import Session, wants_json
+
+# name -> (module below eosctl.commands, one line of help); a test compares the lines with the commands' own
+COMMANDS = {
+    "completion": ("completion", "Print the completion script of a shell."),
+    "demo": ("demo", "Walk through the main job on a fresh sandbox."),
+    "fence": ("fence", "Fence producers by transactional id."),
+    "offsets": ("offsets", "See, compare, merge and migrate source offsets."),
+    "sandbox": ("sandbox", "A real Kafka and real Connect workers on this machine."),
+    "task-counts": ("task_counts", "Task-count records of the config topic."),
+    "txn": ("txn", "Transactions: list, describe, find hanging ones, abort."),
+    "upgrade": ("upgrade", "The two-step upgrade to exactly-once, and the way back."),
+    "workers": ("workers", "The workers of a Connect group and their mode."),
+}
+
+
+class RootGroup(click.Group):
+    """Loads sub-commands by name, renders what they return, and turns errors into text and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, without loading anything."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The sub-command, loaded now."""
+        if cmd_name not in COMMANDS:
+            return None
+        module_name, _help = COMMANDS[cmd_name]
+        module = importlib.import_module(f"eosctl.commands.{module_name}")
+        command = getattr(module, module_name)
+        assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands from the table, so that `--help` loads none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_module, text) in sorted(COMMANDS.items())])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """The boundary: every way out of a command ends here, in an exit code of the contract."""
+        argv = list(sys.argv[1:] if args is None else args)
+        session: Session = extra.setdefault("obj", Session())
+        try:
+            code = super().main(argv, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.UsageError as exc:
+            code = _usage_failure(exc, session, as_json=wants_json(argv))
+        except EosctlError as exc:
+            code = _emit(error_report(exc), session, as_json=wants_json(argv))
+        except (click.Abort, KeyboardInterrupt):
+            code = _emit(error_report(InterruptedByUserError("interrupted")), session, as_json=wants_json(argv))
+        except Exception as exc:
+            if session.verbosity > 1:
+                traceback.print_exc()
+            failure = EosctlError(
+                f"unexpected {type(exc).__name__}: {exc}", hint="Run again with -vv for the traceback."
+            )
+            code = _emit(error_report(failure), session, as_json=wants_json(argv))
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+def _usage_failure(error: click.UsageError, session: Session, *, as_json: bool) -> int:
+    """click's own usage message on stderr, and the JSON document where one was asked for."""
+    error.show()
+    if as_json:
+        _emit(error_report(UsageError(error.format_message())), session, as_json=True, talk=False)
+    return int(ExitCode.USAGE)
+
+
+def _emit(report: Report, session: Session, *, as_json: bool = False, talk: bool = True) -> int:
+    from eosctl.render import render_problems, render_report
+
+    output = "json" if as_json else session.output
+    session.quiet_progress()
+    if output == "json" or report.kind != "error":
+        render_report(report, output=output, stream=sys.stdout, color=session.color(sys.stdout))
+    if talk:
+        render_problems(report, stream=sys.stderr)
+    return int(report.exit_code)
+
+
+@click.group(
+    cls=RootGroup, params=list(global_options(hidden=False)), context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(package_name="eosctl", prog_name="eosctl")
+def root() -> None:
+    """Operate exactly-once Kafka Connect sources (KIP-618).
+
+    A source task writes records and source offsets in one transaction, under a transactional id of its own. A
+    restarted task takes the id over: the producer epoch rises, and the old task, now a zombie, is fenced out. eosctl
+    looks at these ids, offsets and task-count records from outside, and changes them safely: every write shows its
+    plan, asks, keeps a backup and reads back what it did.
+
+    Exit codes: 0 done, 1 failed, 2 usage, 3 findings, 4 unreachable, 5 not authorized, 6 refused, 7 partial,
+    130 interrupted.
+    """
+
+
+@root.result_callback()
+def _render(report: object, **_params: object) -> int:
+    if not isinstance(report, Report):
+        return int(ExitCode.OK)
+    return _emit(report, click.get_current_context().ensure_object(Session))

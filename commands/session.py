@@ -1,0 +1,100 @@
+"""Session: what one invocation was started with; the real process fills it from its surroundings, tests by hand."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from eosctl.deadline import Clock, Deadline
+from eosctl.errors import InputFileError
+from eosctl.events import OnEvent
+from eosctl.ops.app import App
+
+DEFAULT_TIMEOUT_S = 60.0
+
+
+@dataclass(slots=True)
+class Session:
+    """`flags` are the global options as given anywhere on the command line; `doors` replace App's open_* in tests."""
+
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    clock: Clock = field(default_factory=Clock)
+    can_ask: bool | None = None
+    doors: Mapping[str, Any] = field(default_factory=dict)
+    flags: dict[str, Any] = field(default_factory=dict)
+    on_event: OnEvent | None = None
+
+    @property
+    def output(self) -> str:
+        """The output format asked for."""
+        return str(self.flags.get("output", "text"))
+
+    @property
+    def verbosity(self) -> int:
+        """How often `-v` was given."""
+        return int(self.flags.get("verbose", 0))
+
+    def may_ask(self) -> bool:
+        """Whether a question can be asked: stdin is a terminal."""
+        return sys.stdin.isatty() if self.can_ask is None else self.can_ask
+
+    def color(self, stream: IO[str]) -> bool:
+        """Whether `stream` may show colours: a terminal, and neither --no-color, NO_COLOR nor TERM=dumb."""
+        if self.flags.get("no_color") or self.environ.get("NO_COLOR") or self.environ.get("TERM") == "dumb":
+            return False
+        return stream.isatty()
+
+    def quiet_progress(self) -> None:
+        """Takes a live progress display off the terminal before anything else is printed."""
+        close = getattr(self.on_event, "close", None)
+        if close is not None:
+            close()
+
+    def state_dir(self) -> Path:
+        """Where backups and journals go: $XDG_STATE_HOME/eosctl, else ~/.local/state/eosctl."""
+        base = self.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+        return Path(base) / "eosctl"
+
+    def app(self) -> App:
+        """The App of this invocation; raises the errors of `resolve_target`."""
+        from eosctl.profiles import resolve_target
+        from eosctl.render.progress import Talk
+
+        on_event = self.on_event or Talk(sys.stderr, self.clock, verbose=self.verbosity > 0)
+        self.on_event = on_event
+        return App(
+            target=resolve_target(self.flags, self.environ, read_file=read_text_file),
+            deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), self.clock),
+            state_dir=self.state_dir(),
+            clock=self.clock,
+            on_event=on_event,
+            **self.doors,
+        )
+
+
+def read_text_file(path: str | Path) -> str:
+    """The text of a file that was named by the user (ISO-8859-1 falls back where it is not UTF-8, as Java reads it)."""
+    try:
+        data = Path(path).expanduser().read_bytes()
+    except OSError as exc:
+        raise InputFileError(
+            f"cannot read {path}: {exc.strerror or exc}", hint="Check the path and its rights."
+        ) from exc
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1")
+
+
+def wants_json(argv: Sequence[str]) -> bool:
+    """Whether `argv` asks for JSON, for errors that come before the arguments could be parsed."""
+    for position, word in enumerate(argv):
+        if word in ("-ojson", "--output=json"):
+            return True
+        if word in ("-o", "--output") and list(argv[position + 1 : position + 2]) == ["json"]:
+            return True
+    return False

@@ -1,0 +1,34 @@
+"""`python3 -m eosctl` and the `eosctl` script.
+
+In a checkout without an install, click or `eosctl.commands` is missing: then the bootstrap makes `.venv` and starts
+over in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from types import FrameType
+
+
+def main() -> None:
+    """Runs the command line; never returns."""
+    try:
+        module = importlib.import_module("eosctl.commands.root")
+    except ModuleNotFoundError as exc:
+        if exc.name not in ("click", "eosctl.commands"):
+            raise
+        from eosctl.bootstrap import run_in_venv
+
+        run_in_venv(extras=("spark",), argv=["-m", "eosctl", *sys.argv[1:]])
+    signal.signal(signal.SIGTERM, _interrupt)
+    module.root(prog_name="eosctl")
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Fixtures that every test may use: `invoke` runs a command line, `golden` compares with a file."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+pytest_plugins = ["tests.sandbox_fixtures"] if (Path(__file__).parent / "sandbox_fixtures.py").exists() else []
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden from what is printed now")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command line printed and exited with."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    def json(self) -> Any:
+        """The one JSON document on stdout."""
+        return json.loads(self.stdout)
+
+
+Invoke = Callable[..., Outcome]
+
+
+@pytest.fixture
+def invoke(tmp_path: Path) -> Invoke:
+    """Runs `eosctl ARGS…` in this process: `invoke("fence", "x", doors={…}, input="y\\n", can_ask=True)`.
+
+    `doors` are App's open_* callables; `environ` replaces the environment (default: only a private state directory).
+    """
+    root = importlib.import_module("eosctl.commands.root").root
+    session_class = importlib.import_module("eosctl.commands.session").Session
+
+    def run(
+        *args: str,
+        doors: dict[str, Any] | None = None,
+        environ: dict[str, str] | None = None,
+        input: str | None = None,  # noqa: A002 - click's own name for it
+        can_ask: bool | None = None,
+        **session: Any,
+    ) -> Outcome:
+        surroundings = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+        obj = session_class(environ={**surroundings, **(environ or {})}, doors=doors or {}, can_ask=can_ask, **session)
+        result = CliRunner().invoke(root, list(args), obj=obj, input=input, prog_name="eosctl")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Outcome(result.exit_code, result.stdout, result.stderr)
+
+    return run
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden("name", text)` compares with tests/golden/name; `--update-golden` writes it."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"no golden file {name}: run pytest --update-golden and read what it wrote"
+        assert text == path.read_text(encoding="utf-8")
+
+    return check
