@@ -1,0 +1,144 @@
+"""From a bare python3 to a ready `.venv` in the checkout: what makes the README's two commands enough.
+
+Standard library only: it runs before anything is installed. It talks on stderr, ends with one line of cause and one of
+cure when it can't go on (exit 69 for the network or the disk, 78 for this machine's set-up), and costs a file read
+when there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+_STAMP = "eosctl-installed.json"
+_OLDEST_PYTHON = (3, 11)
+_DISK_NEEDED = {"spark": 3_000_000_000}  # bytes: pip builds pyspark's wheel from a 450 MB archive
+_UNAVAILABLE, _CONFIG = 69, 78
+
+
+def run_in_venv(*, extras: Sequence[str], argv: Sequence[str]) -> NoReturn:
+    """Replaces this process by `.venv/bin/python ARGV…`, after making `.venv` and installing `extras` if needed."""
+    python = ensure_venv(extras=extras)
+    os.execv(python, [str(python), *argv])  # noqa: S606 - our own interpreter, with the user's own arguments
+
+
+def ensure_venv(*, extras: Sequence[str]) -> Path:
+    """The interpreter of a `.venv` that holds eosctl (editable) with `extras`; exits kindly where that can't be had."""
+    if sys.version_info < _OLDEST_PYTHON:
+        _give_up(
+            f"this is Python {sys.version.split()[0]}; eosctl needs {'.'.join(map(str, _OLDEST_PYTHON))} or newer.",
+            "Run the same command with a newer one, such as python3.11.",
+            code=_CONFIG,
+        )
+    if not (CHECKOUT / "pyproject.toml").exists():
+        _give_up("eosctl is not in a checkout here.", "Install it with: pip install 'eosctl[spark]'", code=_CONFIG)
+    wanted = set(extras) | _java_extra(extras)
+    venv = CHECKOUT / ".venv"
+    with _locked(CHECKOUT / ".venv.lock"):
+        if not _is_installed(venv, wanted):
+            _install(venv, wanted | _installed_extras(venv))
+    return venv / "bin" / "python"
+
+
+def inside_venv() -> bool:
+    """Whether this process runs on the checkout's own `.venv`."""
+    return Path(sys.prefix).resolve() == (CHECKOUT / ".venv").resolve()
+
+
+def _java_extra(extras: Sequence[str]) -> set[str]:
+    """`java` (a JDK as a wheel) where Spark or the sandbox will be used and this machine has no Java 17."""
+    from eosctl.java import find_java
+
+    if not {"spark", "dev"} & set(extras) or find_java(os.environ) is not None:
+        return set()
+    return {"java"}
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _digest() -> str:
+    return hashlib.sha256((CHECKOUT / "pyproject.toml").read_bytes()).hexdigest()
+
+
+def _stamp(venv: Path) -> dict[str, object]:
+    try:
+        stamp: dict[str, object] = json.loads((venv / _STAMP).read_text())
+    except (OSError, ValueError):
+        return {}
+    return stamp
+
+
+def _installed_extras(venv: Path) -> set[str]:
+    found = _stamp(venv).get("extras")
+    return set(found) if isinstance(found, list) else set()
+
+
+def _is_installed(venv: Path, wanted: set[str]) -> bool:
+    stamp = _stamp(venv)
+    return stamp.get("digest") == _digest() and wanted <= _installed_extras(venv) and (venv / "bin" / "python").exists()
+
+
+def _install(venv: Path, extras: set[str]) -> None:
+    needed = max((_DISK_NEEDED.get(extra, 0) for extra in extras), default=0)
+    free = shutil.disk_usage(CHECKOUT).free
+    if free < needed and not _installed_extras(venv):
+        _give_up(
+            f"{free / 1e9:.1f} GB are free in {CHECKOUT}; installing needs about {needed / 1e9:.1f} GB.",
+            "Free some space, or clone to a larger disk.",
+            code=_UNAVAILABLE,
+        )
+    if not (venv / "bin" / "python").exists():
+        _make_venv(venv)
+    _say(f"installing eosctl[{','.join(sorted(extras))}] into {venv} (once; about a minute)")
+    log = venv / "install.log"
+    command = [venv / "bin" / "python", "-m", "pip", "install", "--editable", f"{CHECKOUT}[{','.join(sorted(extras))}]"]
+    with log.open("wb") as output:
+        failed = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).returncode
+    if failed:
+        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        _give_up(
+            "pip could not install eosctl's dependencies:\n  " + "\n  ".join(lines[-4:]),
+            f"The whole log is {log}. Behind a mirror, set PIP_INDEX_URL and run the same command again.",
+            code=_UNAVAILABLE,
+        )
+    (venv / _STAMP).write_text(json.dumps({"digest": _digest(), "extras": sorted(extras)}))
+
+
+def _make_venv(venv: Path) -> None:
+    _say(f"making {venv}")
+    if importlib.util.find_spec("ensurepip") is None:
+        _give_up(
+            "this python3 comes without ensurepip, so it can't make a virtual environment with pip.",
+            "Debian, Ubuntu: sudo apt-get install python3-venv; then run the same command again.",
+            code=_CONFIG,
+        )
+    made = subprocess.run([sys.executable, "-m", "venv", str(venv)], capture_output=True, text=True)
+    if made.returncode:
+        cause = (made.stderr or made.stdout).strip() or "python3 -m venv failed"
+        _give_up(cause, "Run the command above by hand to see what is wrong.", code=_CONFIG)
+
+
+def _say(text: str) -> None:
+    print(f"eosctl: {text}", file=sys.stderr, flush=True)
+
+
+def _give_up(cause: str, cure: str, *, code: int) -> NoReturn:
+    _say(cause)
+    _say(cure)
+    raise SystemExit(code)

@@ -1,0 +1,31 @@
+"""Start-up stays light: what `--help` and the plain commands may not import, checked in a fresh process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["confluent_kafka", "pyspark", "pyarrow", "rich", "yaml", "urllib3", "ssl", "asyncio", "concurrent.futures"]
+PROBE = """
+import contextlib, importlib, io, sys
+root = importlib.import_module("eosctl.commands.root").root
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    code = root.main({argv!r}, prog_name="eosctl", standalone_mode=False)
+assert code == 0, code
+print(",".join(sorted(name for name in {heavy!r} if name in sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"]])
+def test_help_imports_nothing_heavy(argv: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.format(argv=argv, heavy=HEAVY)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_library_imports_without_click() -> None:
+    code = "import sys; sys.modules['click'] = None; import eosctl.ops.app, eosctl.ops.ports, eosctl.report"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,58 @@
+"""The root command: global options anywhere, help that teaches, usage errors in both formats."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+Invoke = Any
+
+
+def _leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], click.Command]]:
+    if not isinstance(command, click.Group):
+        return [(path, command)]
+    context = click.Context(command)
+    names = command.list_commands(context)
+    found = []
+    for name in names:
+        sub = command.get_command(context, name)
+        assert sub is not None
+        found += _leaves(sub, (*path, name))
+    return found
+
+
+ROOT = importlib.import_module("eosctl.commands.root")
+LEAVES = _leaves(ROOT.root)
+
+
+@pytest.mark.parametrize("path", [path for path, _leaf in LEAVES], ids=" ".join)
+def test_every_leaf_has_help_with_an_example(path: tuple[str, ...]) -> None:
+    text = CliRunner().invoke(ROOT.root, [*path, "--help"], prog_name="eosctl").output
+    assert f"eosctl {' '.join(path)}" in text
+    assert "Example" in text, f"{' '.join(path)} --help has no example"
+
+
+@pytest.mark.parametrize("name", sorted(ROOT.COMMANDS))
+def test_the_table_says_what_the_command_says(name: str) -> None:
+    command = ROOT.root.get_command(click.Context(ROOT.root), name)
+    assert command.get_short_help_str(limit=200) == ROOT.COMMANDS[name][1]
+
+
+@pytest.mark.parametrize("argv", [("-o", "json", "nosuch"), ("nosuch", "-o", "json"), ("nosuch", "--output=json")])
+def test_usage_errors_are_a_document_too(invoke: Invoke, argv: tuple[str, ...]) -> None:
+    outcome = invoke(*argv)
+    assert outcome.exit_code == 2
+    assert json.loads(outcome.stdout)["errors"][0]["code"] == "usage"
+    assert "No such command 'nosuch'" in outcome.stderr
+
+
+@pytest.mark.parametrize("value", ["0", "-1s", "5x", "", "1h30"])
+def test_a_bad_duration_is_a_usage_error(invoke: Invoke, value: str) -> None:
+    outcome = invoke("--timeout", value, "workers", "list")
+    assert outcome.exit_code == 2
+    assert "not a duration" in outcome.stderr
