@@ -35,22 +35,29 @@ class Owner:
 
 
 def owner_of(transactional_id: str, group_id: str | None, connectors: Iterable[str] = ()) -> Owner:
-    """Whose id this is, within group `group_id`.
+    """Whose this id is, as seen from group `group_id`.
 
-    Ids are ambiguous: group `a-b` with connector `c` and group `a` with connector `b-c` share theirs, and within one
-    group the leader id can equal a task's. With `connectors` (all that the group has) a task is only claimed for one
-    of them; without, any `<group>-<something>-<digits>` is taken for a task of connector `<something>`.
+    Ids are plain joins with `-`, so one id can be read in several ways: group `a-b` with connector `c` has the ids of
+    group `a` with connector `b-c`, and the leader id of group `x-0` is a task id of group `connect`. With `connectors`
+    (all that the group has) a task is claimed for one of them only; without, `<group>-<something>-<number>` is taken
+    for a task, unless it may as well be another group's leader: then it is ambiguous.
     """
     if group_id is None:
         return Owner("other")
-    readings: list[Owner] = []
     if transactional_id == leader_transactional_id(group_id):
-        readings.append(Owner("leader"))
-    prefix, (head, dash, tail) = f"{group_id}-", transactional_id.rpartition("-")
-    if dash and tail.isascii() and tail.isdigit() and str(int(tail)) == tail and head.startswith(prefix):
-        connector, known = head[len(prefix) :], list(connectors)
-        if connector and (not known or connector in known):
-            readings.append(Owner("task", connector, int(tail)))
-    if len(readings) > 1:
+        return Owner("leader")
+    head, _dash, tail = transactional_id.rpartition("-")
+    connector = head.removeprefix(f"{group_id}-")
+    if connector in ("", head) or not _is_task_number(tail):
+        return Owner("other")
+    known = set(connectors)
+    if known:
+        return Owner("task", connector, int(tail)) if connector in known else Owner("other")
+    if transactional_id.startswith(leader_transactional_id("")):
         return Owner("ambiguous")
-    return readings[0] if readings else Owner("other")
+    return Owner("task", connector, int(tail))
+
+
+def _is_task_number(text: str) -> bool:
+    """Whether Connect would print a task number like this: no sign, no leading zero, ASCII digits only."""
+    return text.isascii() and text.isdigit() and text == str(int(text))

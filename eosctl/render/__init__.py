@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import IO
 
-from eosctl.render.views import View, view_of
+from eosctl.render.views import View, printable, view_of
 from eosctl.report import Report, Row
 
 
@@ -34,9 +34,10 @@ def render_report(report: Report, *, output: str, stream: IO[str], color: bool) 
 def render_problems(report: Report, *, stream: IO[str]) -> None:
     """Errors and warnings, one line each, with what to do next."""
     for problem in report.problems:
-        stream.write(f"{problem.severity}: {problem.message}\n")
-        if problem.hint:
-            stream.write("".join(f"  {line}\n" for line in problem.hint.splitlines()))
+        for line in (f"{problem.severity}: {problem.message}").splitlines():
+            stream.write(printable(line) + "\n")
+        for line in (problem.hint or "").splitlines():
+            stream.write(f"  {printable(line)}\n")
 
 
 def plain_table(view: View, rows: Sequence[Row]) -> list[str]:

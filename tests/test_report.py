@@ -1,0 +1,94 @@
+"""The envelope is a contract: its keys and its status are pinned here."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from eosctl.errors import ExitCode, RefusedError
+from eosctl.render import plain_table, render_problems, render_report
+from eosctl.render.views import Column, View, format_cell, printable
+from eosctl.report import Problem, Report, error_report, json_bytes, rfc3339
+
+
+def test_envelope_keys() -> None:
+    report = Report(
+        kind="fence-plan",
+        rows=[{"a": 1}],
+        summary={"n": 1},
+        data={"backup": "x"},
+        target={"group_id": "g"},
+        problems=[Problem("c", "m", "h", "warning")],
+        exit_code=ExitCode.PARTIAL,
+    )
+    assert report.envelope() == {
+        "kind": "fence-plan",
+        "version": 1,
+        "status": "partial",
+        "exit_code": 7,
+        "target": {"group_id": "g"},
+        "data": {"rows": [{"a": 1}], "summary": {"n": 1}, "backup": "x"},
+        "errors": [{"code": "c", "message": "m", "hint": "h", "severity": "warning"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "status"),
+    [
+        (0, "ok"),
+        (3, "findings"),
+        (7, "partial"),
+        (6, "refused"),
+        (1, "error"),
+        (4, "error"),
+        (5, "error"),
+        (130, "error"),
+    ],
+)
+def test_status_follows_the_exit_code(exit_code: int, status: str) -> None:
+    assert Report(kind="x", exit_code=ExitCode(exit_code)).status == status
+
+
+def test_json_is_one_document_also_for_errors() -> None:
+    out = io.StringIO()
+    render_report(error_report(RefusedError("no", hint="so")), output="json", stream=out, color=False)
+    assert json.loads(out.getvalue())["status"] == "refused"
+
+
+def test_bytes_that_are_not_text_are_base64() -> None:
+    assert json_bytes(b"\xff\x00") == {"base64": "/wA="}
+    assert json_bytes("é".encode()) == "é"
+    assert json_bytes(None) is None
+
+
+@pytest.mark.parametrize(("ms", "text"), [(0, "1970-01-01T00:00:00.000Z"), (-1, None), (None, None)])
+def test_times_are_rfc3339_utc(ms: int | None, text: str | None) -> None:
+    assert rfc3339(ms) == text
+
+
+def test_plain_table_cuts_nothing_and_pads_no_last_column() -> None:
+    view = View((Column("NAME", "name"), Column("EPOCH", "before.epoch")))
+    rows = [{"name": "x" * 300, "before": {"epoch": 2}}, {"name": "y", "before": None}]
+    assert plain_table(view, rows) == [
+        "NAME" + " " * 296 + "  EPOCH",
+        "x" * 300 + "  2",
+        "y" + " " * 299 + "  -",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [(None, "-"), (True, "yes"), (False, "no"), (0, "0"), ([], "-"), (["a", 1], "a, 1"), ({"b": 1}, '{"b":1}')],
+)
+def test_cells(value: object, cell: str) -> None:
+    assert format_cell(value) == cell
+
+
+def test_names_cannot_steer_the_terminal() -> None:
+    """A connector name with an escape sequence was printed as it is."""
+    assert printable("a\x1b[31mb\nc") == "a\\x1b[31mb\\nc"
+    out = io.StringIO()
+    render_problems(Report(kind="x", problems=[Problem("c", "bad \x1b[2J name")]), stream=out)
+    assert "\x1b" not in out.getvalue()
