@@ -1,0 +1,55 @@
+"""Source-offset keys as bytes: whose they are, and how to rename the connector inside one without touching the rest.
+
+Connect finds offsets by the raw bytes of their keys, so nothing here parses a key and writes it anew: the partition
+part of a renamed key stays byte for byte what the connector wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from eosctl.errors import UsageError
+
+# `[ "name" ,`: the first element of the key's JSON array, up to and without the comma
+_HEAD = re.compile(rb'[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*,')
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOwner:
+    """The connector that a key names; `start` and `end` bound the quoted name within the key's bytes."""
+
+    connector: str
+    start: int
+    end: int
+
+
+def key_owner(key: bytes | None) -> KeyOwner | None:
+    """Whose offset this is; None for keys that Connect itself ignores (`OffsetUtils.processPartitionKey`, 3.7+).
+
+    Such a key is `["<connector>", <map or null>]` in UTF-8; a null partition is accepted, as the store keeps it.
+    """
+    head = _HEAD.match(key) if key is not None else None
+    if key is None or head is None:
+        return None
+    try:
+        parsed = json.loads(key.decode("utf-8"))
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        return None
+    if len(parsed) != 2 or not (parsed[1] is None or isinstance(parsed[1], dict)):
+        return None
+    return KeyOwner(parsed[0], head.start(1), head.end(1))
+
+
+def quoted_name(connector: str) -> bytes:
+    """A connector's name as Connect's JsonConverter writes it into a key; raises UsageError for control characters."""
+    if not connector or _CONTROL.search(connector):
+        raise UsageError(f"{connector!r} cannot be a connector's name", hint="Connect refuses control characters too.")
+    return json.dumps(connector, ensure_ascii=False).encode("utf-8")
+
+
+def renamed_key(key: bytes, owner: KeyOwner, connector: str) -> bytes:
+    """`key` with its connector's name replaced; every other byte stays."""
+    return key[: owner.start] + quoted_name(connector) + key[owner.end :]

@@ -1,0 +1,323 @@
+"""Kafka into and out of DataFrames: confluent-kafka inside `mapInArrow` tasks, in fixed offset ranges.
+
+Ends are decided on the driver and never here: a task that asked for "latest" would see another end on every attempt.
+Keys and values stay binary. Runs on executors: imports nothing of eosctl but `eosctl.core`.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from eosctl.core.offset_keys import key_owner
+
+RECORDS = (
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, "
+    "versions long, connector string, name_start int, name_end int"
+)
+"""Rows of `read_newest`. `versions` counts the records that a row stands for: its own, and older ones of its key that
+the task dropped; `connector`, `name_start`, `name_end` are `key_owner`'s, null for a key that is nobody's."""
+
+WRITTEN = "task int, topic string, written long, tombstones long"
+"""Rows of `write_records`: what one task's transaction committed to one topic."""
+
+_ARROW_RECORDS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("versions", pa.int64()),
+        ("connector", pa.string()),
+        ("name_start", pa.int32()),
+        ("name_end", pa.int32()),
+    ]
+)
+_ARROW_WRITTEN = pa.schema(
+    [("task", pa.int32()), ("topic", pa.string()), ("written", pa.int64()), ("tombstones", pa.int64())]
+)
+_BATCH_ROWS = 10_000
+_CONSUMER = {
+    "group.id": "eosctl-unused",  # librdkafka wants one; nothing is ever committed
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,
+    "allow.auto.create.topics": False,
+    "fetch.wait.max.ms": 50,
+    "fetch.queue.backoff.ms": 0,
+    "queued.min.messages": 1_000_000,
+    "queued.max.messages.kbytes": 65_536,
+    "enable.metrics.push": False,
+}
+_PRODUCER = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "linger.ms": 20,
+    "allow.auto.create.topics": False,
+    "transaction.timeout.ms": 600_000,
+    "enable.metrics.push": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Offsets `begin` (included) to `end` (excluded) of one partition; `end` is at most its LSO."""
+
+    topic: str
+    partition: int
+    begin: int
+    end: int
+
+
+def in_bins(ranges: Iterable[OffsetRange], count: int) -> list[list[OffsetRange]]:
+    """At most `count` bins of about equal length, none empty: a consumer per partition would cost more than reading."""
+    heap: list[tuple[int, int]] = [(0, number) for number in range(count)]
+    bins: list[list[OffsetRange]] = [[] for _ in range(count)]
+    for one in sorted(ranges, key=lambda r: r.begin - r.end):
+        if one.end > one.begin:
+            length, number = heapq.heappop(heap)
+            bins[number].append(one)
+            heapq.heappush(heap, (length + one.end - one.begin, number))
+    return [one for one in bins if one]
+
+
+def read_newest(
+    spark: SparkSession, client: Mapping[str, Any], ranges: Iterable[OffsetRange], *, stall_timeout_s: float = 60.0
+) -> DataFrame:
+    """The newest record per partition and key of `ranges`, as RECORDS; `client` are librdkafka properties.
+
+    Very many keys make a task give rows away early, so one partition and key may come more than once: the newest is
+    still among them. Every action on the result reads Kafka again: write it to a snapshot first.
+    """
+    bins = in_bins(ranges, 2 * spark.sparkContext.defaultParallelism)
+    if not bins:
+        return spark.createDataFrame([], RECORDS)
+    settings = dict(client)
+
+    def read_bins(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_ranges(settings, bins[number], stall_timeout_s=stall_timeout_s)
+
+    return spark.range(0, len(bins), 1, len(bins)).mapInArrow(read_bins, RECORDS)
+
+
+def read_ranges(
+    client: Mapping[str, Any],
+    ranges: Sequence[OffsetRange],
+    *,
+    stall_timeout_s: float = 60.0,
+    keys_at_once: int = 1_000_000,
+) -> Iterator[pa.RecordBatch]:
+    """Reads `ranges` with one consumer, committed records only; batches of RECORDS.
+
+    At most `keys_at_once` keys are held before they are given away. Raises RuntimeError when a partition yields
+    nothing for `stall_timeout_s`, which is what an end beyond the LSO, or a recreated topic, looks like.
+    """
+    newest: dict[tuple[str, int], dict[bytes | None, list[Any]]] = {(r.topic, r.partition): {} for r in ranges}
+    held = 0
+    for message in _messages(client, ranges, stall_timeout_s):
+        keys = newest[message.topic(), message.partition()]
+        kept = keys.get(message.key())
+        if kept is None:
+            keys[message.key()] = [message, 1]
+            held += 1
+        else:
+            kept[0], kept[1] = message, kept[1] + 1
+        if held >= keys_at_once:
+            yield from _batches(newest)
+            held = 0
+            for one in newest.values():
+                one.clear()
+    yield from _batches(newest)
+
+
+def _messages(client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_timeout_s: float) -> Iterator[Any]:
+    """Every committed message inside `ranges`; stops each partition at its end, markers and gaps included."""
+    from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+    todo = {(r.topic, r.partition): r.end for r in ranges}
+    consumer = Consumer({**client, **_CONSUMER})
+    collecting = gc.isenabled()
+    gc.disable()  # messages hold no cycles; collecting them costs two thirds of the time
+    try:
+        consumer.assign([TopicPartition(r.topic, r.partition, r.begin) for r in ranges])
+        progress_s = time.monotonic()
+        while todo:
+            for message in consumer.consume(_BATCH_ROWS, timeout=0.1):
+                where = message.topic(), message.partition()
+                error = message.error()
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                    raise KafkaException(error)
+                end = todo.get(where)
+                if end is None:
+                    continue
+                position = message.offset() if error is not None else message.offset() + 1
+                if error is None:
+                    progress_s = time.monotonic()
+                    if message.offset() < end:
+                        yield message
+                if position >= end:
+                    del todo[where]
+                    progress_s = time.monotonic()
+                    consumer.pause([TopicPartition(*where)])
+            if todo and time.monotonic() - progress_s > stall_timeout_s:
+                raise RuntimeError(f"no records for {stall_timeout_s:g} s, still to read: {_named(todo)}")
+    finally:
+        consumer.close()
+        if collecting:
+            gc.enable()
+
+
+def _named(todo: Mapping[tuple[str, int], int]) -> str:
+    shown = [f"{topic}-{partition} up to offset {end}" for (topic, partition), end in sorted(todo.items())]
+    return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more partitions" if len(shown) > 5 else "")
+
+
+def _batches(newest: Mapping[tuple[str, int], Mapping[bytes | None, Sequence[Any]]]) -> Iterator[pa.RecordBatch]:
+    rows: list[tuple[Any, ...]] = []
+    for (topic, partition), keys in newest.items():
+        for key, (message, versions) in keys.items():
+            rows.append((topic, partition, *_fields(message, key), versions, *_owner_fields(key)))
+            if len(rows) == _BATCH_ROWS:
+                yield _arrow(rows, _ARROW_RECORDS)
+                rows = []
+    if rows:
+        yield _arrow(rows, _ARROW_RECORDS)
+
+
+def _fields(message: Any, key: bytes | None) -> tuple[int, int, bytes | None, bytes | None]:
+    kind, timestamp_ms = message.timestamp()
+    return message.offset(), timestamp_ms if kind else -1, key, message.value()
+
+
+def _owner_fields(key: bytes | None) -> tuple[str | None, int | None, int | None]:
+    owner = key_owner(key)
+    return (None, None, None) if owner is None else (owner.connector, owner.start, owner.end)
+
+
+def _arrow(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, type=field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
+        schema=schema,
+    )
+
+
+def write_records(rows: DataFrame, client: Mapping[str, Any], *, transactional_id: str, tasks: int) -> DataFrame:
+    """Writes `rows` (topic, partition, partitions, key, value) and yields WRITTEN per task and topic.
+
+    A null `partition` means: where Connect's own producer puts the key among the topic's `partitions`. Each key goes to exactly one task, and each task commits one transaction under `<transactional_id>-<task>`: a
+    retried task fences its predecessor. Every action on the result writes again: collect it once.
+    """
+    settings = dict(client)
+
+    def write_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None  # noqa: S101 - mapInArrow runs inside tasks only
+        task = context.partitionId()
+        counts = write_transaction(settings, f"{transactional_id}-{task}", _rows_of(batches))
+        lines = [(task, topic, *numbers) for topic, numbers in sorted(counts.items())]
+        if lines:
+            yield _arrow(lines, _ARROW_WRITTEN)
+
+    wanted = rows.select("topic", "partition", "partitions", "key", "value")
+    return wanted.repartition(tasks, "topic", "key").mapInArrow(write_batches, WRITTEN)
+
+
+def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, bytes, bytes | None]]:
+    from confluent_kafka import murmur2
+
+    for batch in batches:
+        columns = (column.to_pylist() for column in batch.columns)
+        for topic, partition, partitions, key, value in zip(*columns, strict=True):
+            yield topic, murmur2(key, partitions) if partition is None else partition, key, value
+
+
+def write_transaction(
+    client: Mapping[str, Any], transactional_id: str, rows: Iterable[tuple[str, int, bytes, bytes | None]]
+) -> dict[str, tuple[int, int]]:
+    """Writes `rows` (topic, partition, key, value) in one transaction: topic -> (records, tombstones among them).
+
+    Nothing is opened for no rows. Raises KafkaException or RuntimeError after aborting, so that none was written.
+    """
+    from confluent_kafka import Producer
+
+    iterator = iter(rows)
+    first = next(iterator, None)
+    if first is None:
+        return {}
+    producer = Producer({**client, **_PRODUCER, "transactional.id": transactional_id})
+    _until_done(producer.init_transactions)
+    producer.begin_transaction()
+    try:
+        counts = _produce(producer, first, iterator)
+        _until_done(producer.commit_transaction)
+    except BaseException:
+        producer.purge()
+        _until_done(producer.abort_transaction)
+        raise
+    return counts
+
+
+def _produce(
+    producer: Any, first: tuple[str, int, bytes, bytes | None], rest: Iterable[tuple[str, int, bytes, bytes | None]]
+) -> dict[str, tuple[int, int]]:
+    """Produces and flushes; returns what delivery reports confirmed. Raises RuntimeError for an undelivered record."""
+    sent, confirmed, failures = 0, {}, []
+
+    def on_delivery(error: Any, message: Any) -> None:
+        if error is not None:
+            failures.append(f"{message.topic()}-{message.partition()}: {error.str()}")
+            return
+        written, tombstones = confirmed.get(message.topic(), (0, 0))
+        confirmed[message.topic()] = (written + 1, tombstones + (message.value() is None))
+
+    for topic, partition, key, value in _chain(first, rest):
+        _with_room(producer, lambda t=topic, p=partition, k=key, v=value: producer.produce(t, v, k, p, on_delivery))
+        sent += 1
+        if sent % 1000 == 0:
+            producer.poll(0)
+    left = producer.flush(60)
+    if failures or left or sum(written for written, _ in confirmed.values()) != sent:
+        raise RuntimeError(f"{left + len(failures)} of {sent} records were not delivered: {failures[:3]}")
+    return confirmed
+
+
+def _chain(first: Any, rest: Iterable[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+def _with_room(producer: Any, produce: Callable[[], None]) -> None:
+    """Calls `produce`, waiting while librdkafka's queue is full."""
+    while True:
+        try:
+            return produce()
+        except BufferError:
+            producer.poll(0.5)
+
+
+def _until_done(step: Callable[[float], None], *, timeout_s: float = 120.0) -> None:
+    """Calls a transactional step until it is done; librdkafka asks for a repetition of what it may repeat."""
+    from confluent_kafka import KafkaException
+
+    give_up_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            return step(10.0)
+        except KafkaException as exc:
+            if not exc.args[0].retriable() or time.monotonic() > give_up_s:
+                raise
