@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import importlib
 import sys
-import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
-from eosctl.report import Report, error_report
 
 from .options import global_options
 from .session import Session, wants_json
+
+if TYPE_CHECKING:
+    from eosctl.report import Report
 
 # name -> (module below eosctl.commands, one line of help); a test compares the lines with the commands' own
 COMMANDS = {
@@ -71,16 +72,16 @@ class RootGroup(click.Group):
         except click.UsageError as exc:
             code = _usage_failure(exc, session, as_json=wants_json(argv))
         except EosctlError as exc:
-            code = _emit(error_report(exc), session, as_json=wants_json(argv))
+            code = _failure(exc, session, as_json=wants_json(argv))
         except (click.Abort, KeyboardInterrupt):
-            code = _emit(error_report(InterruptedByUserError("interrupted")), session, as_json=wants_json(argv))
+            code = _failure(InterruptedByUserError("interrupted"), session, as_json=wants_json(argv))
         except Exception as exc:
             if session.verbosity > 1:
-                traceback.print_exc()
+                sys.excepthook(type(exc), exc, exc.__traceback__)
             failure = EosctlError(
                 f"unexpected {type(exc).__name__}: {exc}", hint="Run again with -vv for the traceback."
             )
-            code = _emit(error_report(failure), session, as_json=wants_json(argv))
+            code = _failure(failure, session, as_json=wants_json(argv))
         if standalone_mode:
             sys.exit(code)
         return code
@@ -90,8 +91,14 @@ def _usage_failure(error: click.UsageError, session: Session, *, as_json: bool) 
     """click's own usage message on stderr, and the JSON document where one was asked for."""
     error.show()
     if as_json:
-        _emit(error_report(UsageError(error.format_message())), session, as_json=True, talk=False)
+        _failure(UsageError(error.format_message()), session, as_json=True, talk=False)
     return int(ExitCode.USAGE)
+
+
+def _failure(error: EosctlError, session: Session, *, as_json: bool, talk: bool = True) -> int:
+    from eosctl.report import error_report
+
+    return _emit(error_report(error), session, as_json=as_json, talk=talk)
 
 
 def _emit(report: Report, session: Session, *, as_json: bool = False, talk: bool = True) -> int:
@@ -125,6 +132,8 @@ def root() -> None:
 
 @root.result_callback()
 def _render(report: object, **_params: object) -> int:
+    from eosctl.report import Report
+
     if not isinstance(report, Report):
         return int(ExitCode.OK)
     return _emit(report, click.get_current_context().ensure_object(Session))

@@ -1,32 +1,40 @@
-"""Session: what one invocation was started with; the real process fills it from its surroundings, tests by hand."""
+"""Session: what one invocation was started with; the real process fills it from its surroundings, tests by hand.
+
+`eosctl --help` makes a session too, so everything that costs an import is imported where it is used.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from eosctl.deadline import Clock, Deadline
-from eosctl.errors import InputFileError
-from eosctl.events import OnEvent
-from eosctl.ops.app import App
+if TYPE_CHECKING:
+    from eosctl.deadline import Clock
+    from eosctl.events import OnEvent
+    from eosctl.ops.app import App
 
 DEFAULT_TIMEOUT_S = 60.0
 
 
-@dataclass(slots=True)
 class Session:
     """`flags` are the global options as given anywhere on the command line; `doors` replace App's open_* in tests."""
 
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    clock: Clock = field(default_factory=Clock)
-    can_ask: bool | None = None
-    doors: Mapping[str, Any] = field(default_factory=dict)
-    flags: dict[str, Any] = field(default_factory=dict)
-    on_event: OnEvent | None = None
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        can_ask: bool | None = None,
+        doors: Mapping[str, Any] | None = None,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        self.environ = os.environ if environ is None else environ
+        self.flags: dict[str, Any] = {}
+        self._clock, self._can_ask, self._doors = clock, can_ask, dict(doors or {})
+        self._on_event = on_event
 
     @property
     def output(self) -> str:
@@ -40,7 +48,7 @@ class Session:
 
     def may_ask(self) -> bool:
         """Whether a question can be asked: stdin is a terminal."""
-        return sys.stdin.isatty() if self.can_ask is None else self.can_ask
+        return sys.stdin.isatty() if self._can_ask is None else self._can_ask
 
     def color(self, stream: IO[str]) -> bool:
         """Whether `stream` may show colours: a terminal, and neither --no-color, NO_COLOR nor TERM=dumb."""
@@ -50,7 +58,7 @@ class Session:
 
     def quiet_progress(self) -> None:
         """Takes a live progress display off the terminal before anything else is printed."""
-        close = getattr(self.on_event, "close", None)
+        close = getattr(self._on_event, "close", None)
         if close is not None:
             close()
 
@@ -61,23 +69,28 @@ class Session:
 
     def app(self) -> App:
         """The App of this invocation; raises the errors of `resolve_target`."""
+        from eosctl.deadline import Clock, Deadline
+        from eosctl.ops.app import App
         from eosctl.profiles import resolve_target
         from eosctl.render.progress import Talk
 
-        on_event = self.on_event or Talk(sys.stderr, self.clock, verbose=self.verbosity > 0)
-        self.on_event = on_event
+        clock = self._clock or Clock()
+        if self._on_event is None:
+            self._on_event = Talk(sys.stderr, clock, verbose=self.verbosity > 0)
         return App(
             target=resolve_target(self.flags, self.environ, read_file=read_text_file),
-            deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), self.clock),
+            deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), clock),
             state_dir=self.state_dir(),
-            clock=self.clock,
-            on_event=on_event,
-            **self.doors,
+            clock=clock,
+            on_event=self._on_event,
+            **self._doors,
         )
 
 
 def read_text_file(path: str | Path) -> str:
     """The text of a file that was named by the user (ISO-8859-1 falls back where it is not UTF-8, as Java reads it)."""
+    from eosctl.errors import InputFileError
+
     try:
         data = Path(path).expanduser().read_bytes()
     except OSError as exc:

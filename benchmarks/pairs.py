@@ -1,0 +1,43 @@
+"""Run two commands in turn, A B A B …, as whole processes, and print the ratio A/B pair by pair."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One finished process: wall and CPU seconds, and peak memory in MiB."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+
+
+def run_once(command: Sequence[str]) -> Run:
+    """Runs `command` with its output thrown away; raises CalledProcessError when it fails."""
+    started_s = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _pid, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Run(time.perf_counter() - started_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def compare(name_a: str, a: Sequence[str], name_b: str, b: Sequence[str], *, runs: int) -> float:
+    """Prints both sides and the ratios; returns the median ratio of wall time A/B (one warm-up pair is not counted)."""
+    pairs = [(run_once(a), run_once(b)) for _ in range(runs + 1)][1:]
+    for name, side in ((name_a, 0), (name_b, 1)):
+        walls = sorted(pair[side].wall_s for pair in pairs)
+        peak = max(pair[side].peak_mib for pair in pairs)
+        print(f"{name:28} wall {walls[0]:.3f} / {statistics.median(walls):.3f} s (min / median), peak {peak:.0f} MiB")
+    ratios = sorted(first.wall_s / second.wall_s for first, second in pairs)
+    median = statistics.median(ratios)
+    print(f"{'ratio, pair by pair':28} {ratios[0]:.2f} / {median:.2f} / {ratios[-1]:.2f} (min / median / max)")
+    return median

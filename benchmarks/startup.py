@@ -1,0 +1,32 @@
+"""`eosctl --help` beside the `--help` of a bare click group with one command (goal: median ratio within 1.3)."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from pairs import compare
+
+BARE = """
+import click
+@click.group()
+def root(): pass
+@root.command()
+def one(): pass
+root()
+"""
+
+
+def main() -> None:
+    """Prints both and their ratio."""
+    with tempfile.TemporaryDirectory() as directory:
+        bare = Path(directory) / "bare.py"
+        bare.write_text(BARE)
+        runs = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+        eosctl = [sys.executable, "-m", "eosctl", "--help"]
+        compare("eosctl --help", eosctl, "bare click group --help", [sys.executable, str(bare), "--help"], runs=runs)
+
+
+if __name__ == "__main__":
+    main()
