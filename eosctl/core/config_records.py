@@ -1,0 +1,138 @@
+"""Decodes single records of Connect's config topic: which key is which, and what a worker reads in the value.
+
+Only bytes to values; what the records add up to is decided in `config_topic`. Keys are tried in the order in which
+`KafkaConfigBackingStore` (Kafka 3.3 to 4.3) tries them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+MAX_INT = 2**31 - 1
+
+TARGET_STATES = frozenset({"STARTED", "PAUSED", "STOPPED"})
+
+
+@unique
+class RecordKind(StrEnum):
+    """What a key of the config topic stands for; `unknown` keys are discarded by every worker."""
+
+    TARGET_STATE = "target-state"
+    CONNECTOR = "connector"
+    TASK = "task"
+    COMMIT = "commit"
+    RESTART = "restart-connector"
+    TASK_COUNT = "tasks-fencing"
+    SESSION_KEY = "session-key"
+    LOGGER = "logger-cluster"
+    UNKNOWN = "unknown"
+
+
+_PREFIXES = (
+    ("target-state-", RecordKind.TARGET_STATE),
+    ("connector-", RecordKind.CONNECTOR),
+    ("task-", RecordKind.TASK),
+    ("commit-", RecordKind.COMMIT),
+    ("restart-connector-", RecordKind.RESTART),
+    ("tasks-fencing-", RecordKind.TASK_COUNT),
+    ("logger-cluster-", RecordKind.LOGGER),
+)
+KIP_TEXT_PREFIX = "task-count-"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """A parsed key: `name` is the connector (or the logger); `task` is None unless a task key could be parsed."""
+
+    kind: RecordKind
+    name: str = ""
+    task: int | None = None
+
+
+class UnparsableValueError(ValueError):
+    """The bytes are not JSON that Connect's JsonConverter would take; a worker logs and skips such a record."""
+
+
+def task_count_key(connector: str) -> bytes:
+    """The key of a connector's task-count record; the KIP's own text has another spelling, which workers ignore."""
+    return f"tasks-fencing-{connector}".encode()
+
+
+def decode_key_text(key: bytes) -> str:
+    """A key as Kafka's StringDeserializer reads it: bytes that are not UTF-8 become U+FFFD."""
+    return key.decode("utf-8", "replace")
+
+
+def parse_key(text: str) -> ConfigKey:
+    """The meaning of a key; a task key that can't be parsed has kind `task` and `task` None."""
+    if text == "session-key":
+        return ConfigKey(RecordKind.SESSION_KEY)
+    for prefix, kind in _PREFIXES:
+        if text.startswith(prefix):
+            return _parse_task_key(text) if kind is RecordKind.TASK else ConfigKey(kind, text[len(prefix) :])
+    return ConfigKey(RecordKind.UNKNOWN)
+
+
+def _parse_task_key(text: str) -> ConfigKey:
+    """`task-<connector>-<n>` split as Java's `split("-")` does: empty parts at the end are dropped."""
+    parts = text.split("-")
+    while parts and not parts[-1]:
+        parts.pop()
+    number = _java_int(parts[-1]) if len(parts) >= 3 else None
+    if number is None:
+        return ConfigKey(RecordKind.TASK)
+    return ConfigKey(RecordKind.TASK, "-".join(parts[1:-1]), number)
+
+
+def _java_int(text: str) -> int | None:
+    """What `Integer.parseInt` makes of text without a minus sign; None where it throws."""
+    if re.fullmatch(r"\+?\d+", text) is None:
+        return None
+    digits = text.lstrip("+").lstrip("0")
+    if len(digits) > 10:
+        return None
+    number = int(digits or "0")
+    return number if number <= MAX_INT else None
+
+
+def _refuse_constant(name: str) -> object:
+    raise UnparsableValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_STRING_OR_LEADING_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+-])(-?)0+(?=\d)')
+
+
+def decode_value(value: bytes | None) -> object:
+    """The value as a worker holds it: no bytes at all and JSON `null` both mean None.
+
+    Like Jackson as JsonConverter uses it: the last of two equal member names wins, leading zeros are allowed, and
+    what follows the first JSON value is not looked at. Raises UnparsableValueError.
+    """
+    if not value:
+        return None
+    try:
+        text = value.decode("utf-8-sig").lstrip(" \t\r\n")
+        return _parse_json(text) if text else None
+    except (ValueError, RecursionError) as exc:
+        raise UnparsableValueError(f"the value is not JSON: {exc}") from exc
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return _DECODER.raw_decode(text)[0]
+    except json.JSONDecodeError:
+        without_zeros = _STRING_OR_LEADING_ZEROS.sub(lambda match: match[1] or match[2], text)
+        return _DECODER.raw_decode(without_zeros)[0]
+
+
+def int_field(value: Mapping[str, object], name: str) -> int | None:
+    """An integer member narrowed to 32 bits, as `intValue` does; None where a worker's reader would throw."""
+    number = value.get(name)
+    if not isinstance(number, int) or isinstance(number, bool):
+        return None
+    return (number + 2**31) % 2**32 - 2**31
