@@ -11,6 +11,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -155,22 +156,20 @@ def _messages(client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_ti
         consumer.assign([TopicPartition(r.topic, r.partition, r.begin) for r in ranges])
         progress_s = time.monotonic()
         while todo:
-            for message in consumer.consume(_BATCH_ROWS, timeout=0.1):
-                where = message.topic(), message.partition()
-                error = message.error()
+            messages: list[Any] = consumer.consume(_BATCH_ROWS, timeout=0.1)
+            for message in messages:
+                error, where = message.error(), (message.topic(), message.partition())
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise KafkaException(error)
-                end = todo.get(where)
-                if end is None:
+                if where not in todo:
                     continue
-                position = message.offset() if error is not None else message.offset() + 1
-                if error is None:
+                if error is None and message.offset() < todo[where]:
                     progress_s = time.monotonic()
-                    if message.offset() < end:
-                        yield message
-                if position >= end:
+                    yield message
+                # an end-of-partition event stands at the next offset, markers and aborted records passed
+                if message.offset() + (error is None) >= todo[where]:
+                    progress_s = time.monotonic()
                     del todo[where]
-                    progress_s = time.monotonic()
                     consumer.pause([TopicPartition(*where)])
             if todo and time.monotonic() - progress_s > stall_timeout_s:
                 raise RuntimeError(f"no records for {stall_timeout_s:g} s, still to read: {_named(todo)}")
@@ -217,8 +216,9 @@ def _arrow(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch
 def write_records(rows: DataFrame, client: Mapping[str, Any], *, transactional_id: str, tasks: int) -> DataFrame:
     """Writes `rows` (topic, partition, partitions, key, value) and yields WRITTEN per task and topic.
 
-    A null `partition` means: where Connect's own producer puts the key among the topic's `partitions`. Each key goes to exactly one task, and each task commits one transaction under `<transactional_id>-<task>`: a
-    retried task fences its predecessor. Every action on the result writes again: collect it once.
+    A null `partition` means: where Connect's own producer puts the key among the topic's `partitions`. Each key goes
+    to exactly one task, and each task commits one transaction under `<transactional_id>-<task>`: a retried task fences
+    its predecessor. Every action on the result writes again: collect it once.
     """
     settings = dict(client)
 
@@ -276,7 +276,8 @@ def _produce(
     producer: Any, first: tuple[str, int, bytes, bytes | None], rest: Iterable[tuple[str, int, bytes, bytes | None]]
 ) -> dict[str, tuple[int, int]]:
     """Produces and flushes; returns what delivery reports confirmed. Raises RuntimeError for an undelivered record."""
-    sent, confirmed, failures = 0, {}, []
+    sent, failures = 0, list[str]()
+    confirmed: dict[str, tuple[int, int]] = {}
 
     def on_delivery(error: Any, message: Any) -> None:
         if error is not None:
@@ -286,7 +287,7 @@ def _produce(
         confirmed[message.topic()] = (written + 1, tombstones + (message.value() is None))
 
     for topic, partition, key, value in _chain(first, rest):
-        _with_room(producer, lambda t=topic, p=partition, k=key, v=value: producer.produce(t, v, k, p, on_delivery))
+        _with_room(producer, partial(producer.produce, topic, value, key, partition, on_delivery))
         sent += 1
         if sent % 1000 == 0:
             producer.poll(0)

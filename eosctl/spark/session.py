@@ -41,21 +41,17 @@ SMALL_INPUT_RECORDS = 500_000
 class SessionSettings:
     """How to start Spark; `conf` are the user's own `--conf K=V` and win over everything else.
 
-    `java_home` None takes what Spark finds. `work_dir` receives the JVM's log (`spark.log`), the package zip and
-    Spark's scratch files. `expected_records` chooses between a quick start and a quick run.
+    `java_home` None takes what Spark finds. `work_dir` receives the package zip and Spark's scratch files, `log_file`
+    all that the JVM would have printed. `expected_records` chooses between a quick start and a quick run.
     """
 
     work_dir: Path
+    log_file: Path
     master: str = "local[*]"
     java_home: Path | None = None
     expected_records: int = 0
     driver_memory: str = "1g"
     conf: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def log_file(self) -> Path:
-        """Where everything goes that the JVM would have printed."""
-        return self.work_dir / "spark.log"
 
 
 @contextmanager
@@ -67,7 +63,7 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     if settings.java_home is not None:
         environment["JAVA_HOME"] = str(settings.java_home)
     with _environment(environment), _interrupt_handler_kept(), settings.log_file.open("ab") as log:
-        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
+        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         try:
             context = SparkContext(conf=conf, gateway=gateway)
         except BaseException:

@@ -1,0 +1,229 @@
+"""The plan of a bulk migration of source offsets, as a value: what is read, what goes where, and what that will do.
+
+A plan is canonical JSON with a digest, so that it can be reviewed, kept and applied later; it holds no secrets and no
+clock. Nothing here reads or writes a topic.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from eosctl.core.migration_rules import Policy
+from eosctl.core.offset_keys import quoted_name
+from eosctl.core.records import Bounds
+from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
+
+FORMAT = "eosctl-offsets-migration"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopic:
+    """A topic as the plan was made from it; `topic_id` None means that it does not exist and will be created."""
+
+    name: str
+    topic_id: str | None
+    partitions: int
+    replication_factor: int
+    bounds: tuple[Bounds, ...] = ()
+
+    def has_open_transaction(self) -> tuple[int, ...]:
+        """The partitions where an open transaction hides what lies behind it."""
+        return tuple(bound.partition for bound in self.bounds if bound.lso < bound.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where one connector's offsets go, and under which connector name."""
+
+    connector: str
+    target_connector: str
+    target_topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which connectors are meant: names, all, or a pattern (`re:` or a glob)."""
+
+    connectors: tuple[str, ...] = ()
+    all_connectors: bool = False
+    pattern: str | None = None
+
+    def choose(self, found: Iterable[str]) -> list[str]:
+        """The selected among `found`, sorted; raises NotFoundError when a name or the pattern finds nothing."""
+        names = sorted(found)
+        if self.all_connectors:
+            return names
+        missing = sorted(set(self.connectors) - set(names))
+        if missing:
+            raise NotFoundError(
+                f"no offsets of connector {', '.join(missing)} in the source",
+                hint="`eosctl offsets list` shows whose offsets there are.",
+            )
+        matches = self._matcher()
+        chosen = [name for name in names if name in self.connectors or matches(name)]
+        if not chosen:
+            raise NotFoundError(f"no connector in the source matches {self.pattern!r}")
+        return chosen
+
+    def _matcher(self) -> Callable[[str], bool]:
+        if self.pattern is None:
+            return lambda _name: False
+        if not self.pattern.startswith("re:"):
+            glob = self.pattern
+            return lambda name: fnmatch.fnmatchcase(name, glob)
+        try:
+            expression = re.compile(self.pattern[3:])
+        except re.error as exc:
+            raise UsageError(f"{self.pattern!r} is not a regular expression: {exc}") from exc
+        return lambda name: expression.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of every record that was read; `check` proves that none is missing.
+
+    `records` = `older` + `nobodys` + `not_selected` + `superseded` + `keys`, and `keys` = the sum of `counts`.
+    `nobodys` have no connector that could be read from the key; `superseded` lost their key to another source, or to a
+    rename. `conflicts` counts the keys on which source and target disagree, however that was decided.
+    `scattered` keys were found on more than one partition of their topic.
+    """
+
+    records: int
+    older: int
+    nobodys: int
+    not_selected: int
+    superseded: int
+    keys: int
+    conflicts: int
+    scattered: int
+    counts: Mapping[str, int]
+    connector_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raises EosctlError when the counts do not add up, which would mean a lost key."""
+        parts = self.older + self.nobodys + self.not_selected + self.superseded + self.keys
+        if self.records != parts or self.keys != sum(self.counts.values()):
+            raise EosctlError(
+                f"the counts do not add up, so nothing is written: {self.records} records were read, {parts} are "
+                f"accounted for; {self.keys} keys have {sum(self.counts.values())} actions",
+                hint="This is a defect of eosctl; please report it with the plan's snapshot folder.",
+            )
+
+    def to_write(self) -> int:
+        """How many records the plan sends, tombstones included."""
+        return self.counts.get("write", 0) + self.counts.get("delete", 0)
+
+    def as_summary(self) -> dict[str, object]:
+        """The `summary` of reports."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """Everything that apply and verify need; `sources` are in order of precedence, the first wins.
+
+    `snapshot_base` is the folder that holds one snapshot folder per plan. `sample` are up to 100 rows for people.
+    """
+
+    cluster_id: str
+    group_id: str | None
+    policy: Policy
+    sources: tuple[PlannedTopic, ...]
+    targets: tuple[PlannedTopic, ...]
+    routes: tuple[Route, ...]
+    tally: Tally
+    snapshot_base: str
+    sample: Sequence[Mapping[str, object]] = ()
+    overrides: tuple[str, ...] = ()
+
+    def digest(self) -> str:
+        """sha256 of the canonical JSON, in hex."""
+        return hashlib.sha256(canonical_json(asdict(self))).hexdigest()
+
+    def name(self) -> str:
+        """The short name of this plan: of its snapshot folder and its transactional ids."""
+        return self.digest()[:16]
+
+    def to_document(self) -> dict[str, object]:
+        """The plan file as plain data, with its digest."""
+        return {"format": FORMAT, "version": VERSION, "digest": self.digest(), "plan": asdict(self)}
+
+    def connectors(self) -> list[str]:
+        """All connector names whose offsets the plan reads or writes, sorted."""
+        return sorted({name for route in self.routes for name in (route.connector, route.target_connector)})
+
+
+def canonical_json(document: object) -> bytes:
+    """One spelling per value: sorted keys, no spaces, UTF-8."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+
+
+def plan_file_text(plan: MigrationPlan) -> str:
+    """What `--plan-out` writes: canonical in content, indented for people."""
+    return json.dumps(plan.to_document(), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_plan(text: str, *, path: str) -> MigrationPlan:
+    """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
+    try:
+        document = json.loads(text)
+        if document["format"] != FORMAT or document["version"] != VERSION:
+            raise InputFileError(f"{path} is a plan of another format: {document['format']} {document['version']}")
+        plan = _plan_from(document["plan"])
+        digest = document["digest"]
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise InputFileError(
+            f"{path} is not a plan of `offsets migrate`: {exc!r}", hint="Write one with --plan-out."
+        ) from exc
+    if digest != plan.digest():
+        raise InputFileError(f"{path} was changed after it was written: its digest does not match", hint="Plan again.")
+    return plan
+
+
+def _plan_from(data: Mapping[str, Any]) -> MigrationPlan:
+    return MigrationPlan(
+        **{
+            **data,
+            "policy": Policy(data["policy"]),
+            "sources": tuple(_topic_from(one) for one in data["sources"]),
+            "targets": tuple(_topic_from(one) for one in data["targets"]),
+            "routes": tuple(Route(**one) for one in data["routes"]),
+            "tally": Tally(**data["tally"]),
+            "overrides": tuple(data["overrides"]),
+        }
+    )
+
+
+def _topic_from(data: Mapping[str, Any]) -> PlannedTopic:
+    return PlannedTopic(**{**data, "bounds": tuple(Bounds(**bound) for bound in data["bounds"])})
+
+
+def check_renames(renames: Mapping[str, str], connectors: Iterable[str]) -> None:
+    """Raises UsageError for a rename to an impossible name, of an unselected connector, or of two to one name."""
+    for new in renames.values():
+        quoted_name(new)
+    unselected = sorted(set(renames) - set(connectors))
+    if unselected:
+        raise UsageError(f"--rename names a connector that is not selected: {', '.join(unselected)}")
+    if len(set(renames.values())) != len(renames):
+        raise UsageError("two connectors are renamed to one name", hint="Migrate them one after the other.")
+
+
+def plan_routes(
+    connectors: Iterable[str], renames: Mapping[str, str], target_topic: Callable[[str], str]
+) -> tuple[Route, ...]:
+    """One route per connector; `target_topic` maps the connector's new name to the topic."""
+    named = [(connector, renames.get(connector, connector)) for connector in connectors]
+    return tuple(Route(old, new, target_topic(new)) for old, new in sorted(named))
+
+
+def with_sample(plan: MigrationPlan, rows: Sequence[Mapping[str, object]]) -> MigrationPlan:
+    """`plan` with rows to show."""
+    return replace(plan, sample=tuple(rows))

@@ -1,0 +1,109 @@
+"""What becomes of one key: the rule of `offsets migrate`, one key at a time.
+
+The Spark job says the same in native expressions over columns; a test holds the two together. Values are compared as
+bytes, tombstones (None) are facts like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+
+@unique
+class Policy(StrEnum):
+    """Who wins where source and target disagree (`--conflict`)."""
+
+    KEEP_TARGET = "keep-target"
+    TAKE_SOURCE = "take-source"
+    NEWEST = "newest"
+    FAIL = "fail"
+
+
+@unique
+class Action(StrEnum):
+    """What happens to a key of the target."""
+
+    WRITE = "write"
+    DELETE = "delete"
+    KEEP = "keep"
+    CONFLICT = "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a store has for a key: bytes, or a tombstone (None)."""
+
+    value: bytes | None
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An action, its reason in one word, and whether source and target disagreed."""
+
+    action: Action
+    reason: str
+    conflict: bool = False
+
+
+def decide(source: Cell, target: Cell | None, policy: Policy) -> Decision:
+    """What to do with a key that the source has and the target may have.
+
+    A target without a record takes a live value and needs no tombstone; a difference is a conflict, for which `newest`
+    keeps the target unless the source's timestamp is later.
+    """
+    if target is None:
+        if source.value is None:
+            return Decision(Action.KEEP, "nothing_to_delete")
+        return Decision(Action.WRITE, "missing")
+    if source.value == target.value:
+        return Decision(Action.KEEP, "equal")
+    if policy is Policy.FAIL:
+        return Decision(Action.CONFLICT, "undecided", conflict=True)
+    newer = source.timestamp_ms > target.timestamp_ms
+    if policy is Policy.KEEP_TARGET or (policy is Policy.NEWEST and not newer):
+        return Decision(Action.KEEP, "conflict_kept", conflict=True)
+    action = Action.DELETE if source.value is None else Action.WRITE
+    return Decision(action, "source_taken", conflict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A source record that ends on some target key; `precedence` counts from 0, the strongest source."""
+
+    cell: Cell
+    renamed: bool
+    precedence: int
+    connector: str
+
+
+def strongest(claims: list[Claim], policy: Policy) -> Claim:
+    """The claim that counts where several source records end on one target key.
+
+    A record that already has the final name stands for what is there, a renamed one for what comes: so `keep-target`
+    and `fail` prefer the first, `take-source` the second; `newest` the later timestamp. Then the stronger source.
+    """
+    return min(claims, key=lambda claim: (*_rank(claim, policy), claim.precedence, -claim.cell.timestamp_ms))
+
+
+def _rank(claim: Claim, policy: Policy) -> tuple[int, ...]:
+    if policy is Policy.NEWEST:
+        return (-claim.cell.timestamp_ms, int(claim.renamed))
+    return (int(claim.renamed is not (policy is Policy.TAKE_SOURCE)),)
+
+
+def collide(claims: list[Claim]) -> bool:
+    """Whether a rename brought two different values onto one key, which is a conflict whatever the target has."""
+    return len({claim.renamed for claim in claims}) > 1 and len({claim.cell.value for claim in claims}) > 1
+
+
+def decide_claims(claims: list[Claim], target: Cell | None, policy: Policy) -> tuple[Claim, Decision]:
+    """The claim that counts, and what to do with the key; a collision is undecided under `fail`."""
+    winner = strongest(claims, policy)
+    if not collide(claims):
+        return winner, decide(winner.cell, target, policy)
+    if policy is Policy.FAIL:
+        return winner, Decision(Action.CONFLICT, "rename_collides", conflict=True)
+    decision = decide(winner.cell, target, policy)
+    return winner, Decision(decision.action, decision.reason, conflict=True)

@@ -1,0 +1,272 @@
+"""The stages of a migration on one Spark session, each landing in the snapshot folder before the next one starts.
+
+Kafka is read once per stage and never twice within one: compaction may delete between two scans. The stages return
+plain values; what they mean, and whether to go on, is for `eosctl.ops.migrate`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
+
+from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally
+from eosctl.core.murmur2 import partition_for
+from eosctl.core.records import Record
+from eosctl.errors import EosctlError
+from eosctl.spark import transforms
+from eosctl.spark.kafka_io import RECORDS, OffsetRange, read_newest, write_records
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with (what is being done, tasks done, tasks in all)."""
+
+_EXCEPTION_LINE = re.compile(r"^[\w.]*(?:Error|Exception|KeyboardInterrupt)\b.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedKey:
+    """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
+
+    route: Route
+    source: tuple[str, int, int]
+    key: bytes
+    action: str
+    reason: str
+    before: bytes | None
+    source_value: bytes | None
+    partition: int | None
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A key that is not what the plan says, on `side` source or target."""
+
+    side: str
+    status: str
+    connector: str
+    topic: str
+    partition: int | None
+    key: bytes
+    expected: bytes | None
+    actual: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do."""
+
+    compared: int
+    differing: int
+    mismatches: tuple[Mismatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SentCounts:
+    """What delivery reports confirmed, per topic: (records, tombstones among them); and how many transactions."""
+
+    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    transactions: int = 0
+
+    def records(self) -> int:
+        """All records, tombstones included."""
+        return sum(written for written, _tombstones in self.topics.values())
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationJob:
+    """The stages; `client` are librdkafka properties: secrets travel in task closures, never in the conf."""
+
+    spark: SparkSession
+    client: Mapping[str, Any]
+    on_progress: OnProgress = lambda _doing, _done, _total: None
+
+    def snapshot(self, topics: Iterable[PlannedTopic], folder: Path) -> int:
+        """Reads the topics up to their planned bounds into Parquet at `folder`; returns how many rows that gave."""
+        with self._stage(f"reading into {folder.name}"):
+            read_newest(self.spark, self.client, planned_ranges(topics)).write.mode("overwrite").parquet(str(folder))
+            return self._records(folder).count()
+
+    def connectors_in(self, folder: Path) -> list[str]:
+        """The connectors whose keys a snapshot holds, sorted."""
+        with self._stage("finding connectors"):
+            rows = self._records(folder).select("connector").where("connector is not null").distinct().collect()
+            return sorted(row.connector for row in rows)
+
+    def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
+        """Applies the rule to `folder`/source and `folder`/target, lands `folder`/decisions, counts everything."""
+        sources = [topic.name for topic in plan.sources]
+        with self._stage("deciding per key"):
+            newest = transforms.newest_per_key(self._records(folder / "source"))
+            claims = transforms.claims(newest, plan.routes, sources=sources)
+            decided = transforms.decisions(
+                transforms.strongest(claims, plan.policy),
+                transforms.newest_per_key(self._records(folder / "target")),
+                partitions={topic.name: topic.partitions for topic in plan.targets},
+                policy=plan.policy,
+            )
+            decided.write.mode("overwrite").parquet(str(folder / "decisions"))
+            return self._tally(folder, newest)
+
+    def _tally(self, folder: Path, newest: DataFrame) -> Tally:
+        records = self._records(folder / "source").agg(F.sum("versions")).first()[0] or 0  # type: ignore[index]
+        keys, nobodys, scattered = newest.agg(
+            F.count(F.lit(1)), F.count_if(F.col("connector").isNull()), F.count_if(F.col("places") > 1)
+        ).first()  # type: ignore[misc]
+        groups = (
+            self._decisions(folder)
+            .groupBy("connector", "action")
+            .agg(F.count(F.lit(1)).alias("keys"), F.sum("claims").alias("claims"), F.count_if("conflict").alias("both"))
+            .collect()
+        )
+        counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
+        per_connector: dict[str, dict[str, int]] = {}
+        for row in sorted(groups, key=lambda row: (row.connector, row.action)):
+            counts[row.action] += row["keys"]
+            per_connector.setdefault(row.connector, {})[row.action] = row["keys"]
+        decided, claimed = sum(row["keys"] for row in groups), sum(row.claims for row in groups)
+        return Tally(
+            records=records,
+            older=records - keys,
+            nobodys=nobodys,
+            not_selected=keys - nobodys - claimed,
+            superseded=claimed - decided,
+            keys=decided,
+            conflicts=sum(row.both for row in groups),
+            scattered=scattered,
+            counts=counts,
+            connector_counts=per_connector,
+        )
+
+    def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
+        """Up to `limit` decisions to show: changes and conflicts first, then by topic and key."""
+        with self._stage("taking a sample"):
+            order = (F.col("action") == "keep", "topic", "key")
+            rows = self._decisions(folder).orderBy(*order).limit(limit).collect()
+        return [_decided_key(row.asDict()) for row in rows]
+
+    def overwritten(self, folder: Path) -> Iterator[Record]:
+        """What the target has now for each key that will be sent, in key order: the backup.
+
+        A key that the target does not have is a tombstone with offset -1, on the partition where it will be written:
+        writing that undoes the migration.
+        """
+        with self._stage("collecting the backup"):
+            sent = transforms.sent(self._decisions(folder)).orderBy("topic", "key")
+            for row in sent.toLocalIterator():
+                key, there = bytes(row.key), row.target_exists
+                partition = row.partition if there else partition_for(key, row.partitions)
+                offset, time = (row.target_offset, row.target_timestamp_ms) if there else (-1, -1)
+                yield Record(row.topic, partition, offset, time, key, _bytes(row.before))
+
+    def write(self, folder: Path, plan: MigrationPlan) -> SentCounts:
+        """Sends what the decisions say, in one transaction per task, and counts the delivery reports."""
+        tasks = min(max(1, self.spark.sparkContext.defaultParallelism), max(1, plan.tally.to_write()))
+        with self._stage("writing"):
+            rows = transforms.to_write(self._decisions(folder))
+            name = f"eosctl-migrate-{plan.name()}"
+            written = write_records(rows, self.client, transactional_id=name, tasks=tasks).collect()
+        topics: dict[str, tuple[int, int]] = {}
+        for row in written:
+            records, tombstones = topics.get(row.topic, (0, 0))
+            topics[row.topic] = records + row.written, tombstones + row.tombstones
+        return SentCounts(dict(sorted(topics.items())), len({row.task for row in written}))
+
+    def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Comparison:
+        """Reads `topics` again (into `folder`/verify-`side`) and compares them with the decisions."""
+        again = folder / f"verify-{side}"
+        self.snapshot(topics, again)
+        with self._stage(f"comparing the {side}"):
+            now = transforms.newest_per_key(self._records(again))
+            rule = transforms.target_mismatches if side == "target" else transforms.source_mismatches
+            mismatches = rule(self._decisions(folder), now).cache()
+            try:
+                rows = mismatches.orderBy("topic", "key").limit(limit).collect()
+                return Comparison(
+                    self._decisions(folder).count(), mismatches.count(), tuple(_mismatch(row.asDict()) for row in rows)
+                )
+            finally:
+                mismatches.unpersist()
+
+    def _records(self, folder: Path) -> DataFrame:
+        return self.spark.read.schema(RECORDS).parquet(str(folder))
+
+    def _decisions(self, folder: Path) -> DataFrame:
+        return self.spark.read.schema(transforms.DECISIONS).parquet(str(folder / "decisions"))
+
+    @contextmanager
+    def _stage(self, doing: str) -> Iterator[None]:
+        """Names the jobs of the block, reports their tasks, cancels them on Ctrl-C, and translates Spark's errors."""
+        context = self.spark.sparkContext
+        group = f"eosctl {doing}"
+        context.setJobGroup(group, doing, interruptOnCancel=True)
+        over = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(group, doing, over), daemon=True)
+        watch.start()
+        try:
+            yield
+        except KeyboardInterrupt:
+            context.cancelJobGroup(group)
+            raise
+        except (Py4JError, PySparkException) as exc:
+            raise spark_error(exc, doing) from exc
+        finally:
+            over.set()
+            watch.join()
+
+    def _watch(self, group: str, doing: str, over: threading.Event) -> None:
+        tracker = self.spark.sparkContext.statusTracker()
+        while not over.wait(0.5):
+            infos = [info for job in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(job)) is not None]
+            stages = [tracker.getStageInfo(stage) for info in infos for stage in info.stageIds]
+            known = [stage for stage in stages if stage is not None]
+            if known:
+                done = sum(stage.numCompletedTasks for stage in known)
+                self.on_progress(doing, done, sum(stage.numTasks for stage in known))
+
+
+def planned_ranges(topics: Iterable[PlannedTopic]) -> list[OffsetRange]:
+    """What to read of `topics`: from the begin to the LSO of each partition, as the plan has them."""
+    return [OffsetRange(topic.name, one.partition, one.begin, one.lso) for topic in topics for one in topic.bounds]
+
+
+def spark_error(error: Exception, doing: str) -> EosctlError:
+    """The eosctl error for a failure inside Spark: the line that tells the cause, without the stack traces."""
+    lines = _EXCEPTION_LINE.findall(str(error))
+    ours = [line for line in lines if not line.startswith(("org.apache.spark", "java.", "py4j."))]
+    cause = (ours or lines or [str(error).strip().partition("\n")[0]])[-1]
+    return EosctlError(
+        f"{doing} failed in Spark: {cause}", hint="spark.log in the snapshot folder has the whole story."
+    )
+
+
+def _decided_key(row: Mapping[str, Any]) -> DecidedKey:
+    return DecidedKey(
+        route=Route(row["connector"], row["target_connector"], row["topic"]),
+        source=(row["source_topic"], row["source_partition"], row["source_offset"]),
+        key=bytes(row["key"]),
+        action=row["action"],
+        reason=row["reason"],
+        before=_bytes(row["before"]),
+        source_value=_bytes(row["value"]),
+        partition=row["partition"],
+        partitions=row["partitions"],
+    )
+
+
+def _mismatch(row: Mapping[str, Any]) -> Mismatch:
+    binary = {name: _bytes(row[name]) for name in ("key", "expected", "actual")}
+    return Mismatch(**{**row, **binary})
+
+
+def _bytes(value: bytes | bytearray | None) -> bytes | None:
+    return None if value is None else bytes(value)

@@ -1,0 +1,206 @@
+"""The migration's rule over columns: DataFrame in, DataFrame out, nothing read or written.
+
+Says what `eosctl.core.migration_rules` says for one key; a test compares the two on the same records. Every step ends
+in a `select` that is its contract. Keys and values stay binary; a null value is a deletion, never a missing fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
+
+from eosctl.core.migration import Route
+from eosctl.core.migration_rules import Action, Policy
+from eosctl.core.offset_keys import quoted_name
+
+NEWEST = (
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, "
+    "connector string, name_start int, name_end int, places int"
+)
+"""Rows of `newest_per_key`; `places` is the number of partitions that the key was found on."""
+
+DECISIONS = (
+    "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
+    "source_key binary, value binary, topic string, key binary, partitions int, partition int, "
+    "target_exists boolean, target_offset long, target_timestamp_ms long, before binary, action string, reason string, conflict boolean, claims long"
+)
+"""Rows of `decisions`, one per target key: `value` is the source's, `before` the target's, `partition` where the target
+has it now (null: nowhere), `claims` how many source records wanted the key."""
+
+MISMATCHES = (
+    "side string, status string, connector string, topic string, partition int, key binary, expected binary, "
+    "actual binary"
+)
+"""Rows of `target_mismatches` and `source_mismatches`."""
+
+
+def newest_per_key(records: DataFrame) -> DataFrame:
+    """The newest record of each topic and key, as NEWEST, from any number per key (`kafka_io.RECORDS`).
+
+    Within a partition the offset says which is newest. Offsets of different partitions can't be compared: there the
+    timestamp decides, then the offset. The hash makes sorting cheap; a collision of it is harmless.
+    """
+    key = ("hash", "topic", "key")
+    placed = records.withColumn("hash", F.xxhash64("topic", "key")).repartition(*key)
+    in_partition = Window.partitionBy(*key, "partition").orderBy(F.desc("offset"))
+    of_key = Window.partitionBy(*key)
+    across = of_key.orderBy(F.desc("timestamp_ms"), F.desc("offset"), "partition")
+    newest = (
+        placed.withColumn("rank", F.row_number().over(in_partition))
+        .where("rank = 1")
+        .withColumn("places", F.count(F.lit(1)).over(of_key).cast("int"))
+        .withColumn("rank", F.row_number().over(across))
+        .where("rank = 1")
+    )
+    return newest.select(*_names(NEWEST))
+
+
+def claims(newest: DataFrame, routes: Sequence[Route], *, sources: Sequence[str]) -> DataFrame:
+    """The records of routed connectors with the topic and key that each ends on; `sources` in order of precedence."""
+    rows = [
+        (r.connector, r.target_connector, r.target_topic, bytearray(quoted_name(r.target_connector))) for r in routes
+    ]
+    schema = "connector string, target_connector string, target_topic string, quoted binary"
+    table = newest.sparkSession.createDataFrame(rows, schema)
+    renamed_key = F.expr(
+        "concat(substring(key, 1, name_start), quoted, substring(key, name_end + 1, length(key) - name_end))"
+    )
+    return (
+        newest.join(F.broadcast(table), "connector")
+        .withColumn("renamed", F.col("connector") != F.col("target_connector"))
+        .withColumn("target_key", F.when(F.col("renamed"), renamed_key).otherwise(F.col("key")))
+        .withColumn("precedence", F.array_position(F.array(*map(F.lit, sources)), F.col("topic")))
+        .select(
+            *("connector", "target_connector", "topic", "partition", "offset", "timestamp_ms", "key", "value"),
+            *("target_topic", "target_key", "renamed", "precedence"),
+        )
+    )
+
+
+def strongest(claims: DataFrame, policy: Policy) -> DataFrame:
+    """One claim per target key (`migration_rules.strongest`), with `collides` and the number of `claims` to it."""
+    key = ("hash", "target_topic", "target_key")
+    group = Window.partitionBy(*key)
+    order = group.orderBy(*_rank(policy), "precedence", F.desc("timestamp_ms"), F.desc("offset"), "partition")
+    # min and max ignore nulls, which here are deletions: a mix of both differs too
+    mixed = (F.count("value").over(group) > 0) & (F.count("value").over(group) < F.count(F.lit(1)).over(group))
+    values_differ = mixed | ~F.min("value").over(group).eqNullSafe(F.max("value").over(group))
+    names_differ = F.min("renamed").over(group) != F.max("renamed").over(group)
+    return (
+        claims.withColumn("hash", F.xxhash64("target_topic", "target_key"))
+        .withColumn("collides", names_differ & values_differ)
+        .withColumn("claims", F.count(F.lit(1)).over(group))
+        .withColumn("rank", F.row_number().over(order))
+        .where("rank = 1")
+        .drop("rank", "hash")
+    )
+
+
+def _rank(policy: Policy) -> list[Column]:
+    if policy is Policy.NEWEST:
+        return [F.desc("timestamp_ms"), F.asc("renamed")]
+    return [F.desc("renamed") if policy is Policy.TAKE_SOURCE else F.asc("renamed")]
+
+
+def decisions(strongest: DataFrame, target: DataFrame, *, partitions: Mapping[str, int], policy: Policy) -> DataFrame:
+    """What happens to each target key, as DECISIONS; `target` is NEWEST, `partitions` the size of each target topic."""
+    sizes = strongest.sparkSession.createDataFrame(sorted(partitions.items()), "target_topic string, partitions int")
+    there = target.select(
+        F.col("topic").alias("target_topic"),
+        F.col("key").alias("target_key"),
+        F.col("partition").alias("there"),
+        F.col("offset").alias("target_offset"),
+        F.col("timestamp_ms").alias("target_timestamp_ms"),
+        F.col("value").alias("before"),
+        F.lit(True).alias("found"),
+    )
+    joined = (
+        strongest.join(F.broadcast(sizes), "target_topic")
+        .join(there, ["target_topic", "target_key"], "left")
+        .withColumn("target_exists", F.coalesce("found", F.lit(False)))
+    )
+    differs = F.col("target_exists") & ~F.col("value").eqNullSafe(F.col("before"))
+    action, reason = _action_and_reason(policy, differs)
+    return joined.withColumns({"action": action, "reason": reason, "conflict": differs | F.col("collides")}).select(
+        "connector",
+        "target_connector",
+        F.col("topic").alias("source_topic"),
+        F.col("partition").alias("source_partition"),
+        F.col("offset").alias("source_offset"),
+        F.col("key").alias("source_key"),
+        "value",
+        F.col("target_topic").alias("topic"),
+        F.col("target_key").alias("key"),
+        "partitions",
+        F.col("there").alias("partition"),
+        *("target_exists", "target_offset", "target_timestamp_ms", "before", "action", "reason", "conflict", "claims"),
+    )
+
+
+def _action_and_reason(policy: Policy, differs: Column) -> tuple[Column, Column]:
+    """`migration_rules.decide_claims` as two expressions that take their branches in the same order."""
+    deleted, there = F.col("value").isNull(), F.col("target_exists")
+    newer = F.col("timestamp_ms") > F.col("target_timestamp_ms")
+    target_wins = {Policy.KEEP_TARGET: F.lit(True), Policy.NEWEST: ~newer}.get(policy, F.lit(False))
+    undecided = F.lit(policy is Policy.FAIL)
+    branches: list[tuple[Column, Column, str]] = [
+        (undecided & F.col("collides"), F.lit(Action.CONFLICT), "rename_collides"),
+        (~there & deleted, F.lit(Action.KEEP), "nothing_to_delete"),
+        (~there, F.lit(Action.WRITE), "missing"),
+        (~differs, F.lit(Action.KEEP), "equal"),
+        (undecided, F.lit(Action.CONFLICT), "undecided"),
+        (target_wins, F.lit(Action.KEEP), "conflict_kept"),
+        (F.lit(True), F.when(deleted, Action.DELETE).otherwise(Action.WRITE), "source_taken"),
+    ]
+    action, reason = F.when(F.lit(False), None), F.when(F.lit(False), None)
+    for condition, chosen, word in branches:
+        action = action.when(condition, chosen)
+        reason = reason.when(condition, F.lit(word))
+    return action, reason
+
+
+def sent(decisions: DataFrame) -> DataFrame:
+    """The decisions that send a record."""
+    return decisions.where(F.col("action").isin(Action.WRITE, Action.DELETE))
+
+
+def to_write(decisions: DataFrame) -> DataFrame:
+    """What is sent: topic, partition, partitions, key, value; a key stays on the partition where the target has it."""
+    return sent(decisions).select("topic", "partition", "partitions", "key", "value")
+
+
+def target_mismatches(decisions: DataFrame, target_now: DataFrame) -> DataFrame:
+    """Keys whose target (NEWEST, read again) is not as planned, as MISMATCHES; no record is as good as a tombstone."""
+    is_sent = F.col("action").isin(Action.WRITE, Action.DELETE)
+    wanted = decisions.withColumn("expected", F.when(is_sent, F.col("value")).otherwise(F.col("before")))
+    wanted = wanted.select("connector", "topic", "key", "expected")
+    return _mismatches(wanted, target_now, side="target")
+
+
+def source_mismatches(decisions: DataFrame, source_now: DataFrame) -> DataFrame:
+    """Keys whose source (NEWEST, read again) is no longer what was migrated, as MISMATCHES."""
+    wanted = decisions.select(
+        "connector",
+        F.col("source_topic").alias("topic"),
+        F.col("source_key").alias("key"),
+        F.col("value").alias("expected"),
+    )
+    return _mismatches(wanted, source_now, side="source")
+
+
+def _mismatches(wanted: DataFrame, now: DataFrame, *, side: str) -> DataFrame:
+    actual = now.select("topic", "key", "partition", F.col("value").alias("actual"), F.lit(True).alias("found"))
+    status = (
+        F.when(F.col("found").isNull(), "missing")
+        .when(F.col("actual").isNull(), "deleted")
+        .when(F.col("expected").isNull(), "unexpected")
+        .otherwise("differs")
+    )
+    joined = wanted.join(actual, ["topic", "key"], "left").where(~F.col("expected").eqNullSafe(F.col("actual")))
+    return joined.withColumn("side", F.lit(side)).withColumn("status", status).select(*_names(MISMATCHES))
+
+
+def _names(schema: str) -> list[str]:
+    return [column.strip().split(" ")[0] for column in schema.split(",")]
