@@ -24,7 +24,8 @@ NEWEST = (
 DECISIONS = (
     "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
     "source_key binary, value binary, topic string, key binary, partitions int, partition int, "
-    "target_exists boolean, target_offset long, target_timestamp_ms long, before binary, action string, reason string, conflict boolean, claims long"
+    "target_exists boolean, target_offset long, target_timestamp_ms long, before binary, "
+    "action string, reason string, conflict boolean, claims long"
 )
 """Rows of `decisions`, one per target key: `value` is the source's, `before` the target's, `partition` where the target
 has it now (null: nowhere), `claims` how many source records wanted the key."""

@@ -87,8 +87,8 @@ def expected(source: list[Record], target: list[Record], policy: Policy) -> set[
     rows = set()
     for (topic, key), wanted in claims.items():
         old = there.get((topic, key))
-        cell = Cell(old.value, old.timestamp_ms) if old else None
-        winner, decision = decide_claims(wanted, cell, policy)
+        target_cell = Cell(old.value, old.timestamp_ms) if old else None
+        winner, decision = decide_claims(wanted, target_cell, policy)
         verdict = (str(decision.action), decision.reason, decision.conflict)
         before = (old.partition if old else None, old.value if old else None)
         rows.add((topic, key, winner.connector, winner.cell.value, *verdict, *before, len(wanted)))
@@ -107,7 +107,7 @@ def test_columns_and_single_keys_agree(spark: SparkSession, policy: Policy) -> N
         partitions=PARTITIONS,
         policy=policy,
     )
-    columns = "topic key connector value action reason conflict partition before claims".split()
+    columns = ["topic", "key", "connector", "value", "action", "reason", "conflict", "partition", "before", "claims"]
     rows = {tuple(plain(row[column]) for column in columns) for row in decided.collect()}
     assert rows == expected(source, target, policy)
     assert {row[5] for row in rows} >= {"equal", "missing", "nothing_to_delete"}
