@@ -67,22 +67,28 @@ class Session:
         base = self.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
         return Path(base) / "eosctl"
 
+    def talk(self) -> OnEvent:
+        """The listener that prints what operations say on stderr."""
+        from eosctl.deadline import Clock
+        from eosctl.render.progress import Talk
+
+        if self._on_event is None:
+            self._on_event = Talk(sys.stderr, self._clock or Clock(), verbose=self.verbosity > 0)
+        return self._on_event
+
     def app(self) -> App:
         """The App of this invocation; raises the errors of `resolve_target`."""
         from eosctl.deadline import Clock, Deadline
         from eosctl.ops.app import App
         from eosctl.profiles import resolve_target
-        from eosctl.render.progress import Talk
 
         clock = self._clock or Clock()
-        if self._on_event is None:
-            self._on_event = Talk(sys.stderr, clock, verbose=self.verbosity > 0)
         return App(
             target=resolve_target(self.flags, self.environ, read_file=read_text_file),
             deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), clock),
             state_dir=self.state_dir(),
             clock=clock,
-            on_event=self._on_event,
+            on_event=self.talk(),
             **self._doors,
         )
 

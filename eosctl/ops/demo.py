@@ -1,0 +1,267 @@
+"""`eosctl demo`: the main job on a fresh sandbox, every step a real command, every claim counted from real topics.
+
+The demo writes to its own sandbox only. It narrates on stderr, prints each command before it runs, and returns one
+report: a row per thing that was to be proved.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.ids import task_transactional_id
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, ExitCode
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.ops.ports import ConnectWorker
+from eosctl.profiles import Target
+from eosctl.report import Report
+from eosctl.sandbox.zombie import Zombie
+
+GROUP, OLD_GROUP = "connect-eos", "connect-old"
+NAIVE, MOVED = "clicks", ("orders", "payments")
+FIRST_LINES, MORE_LINES = 1000, 50
+_STEP_TIMEOUT_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxAddress:
+    """Where the demo's sandbox answers; `files` is a directory that its workers can read."""
+
+    bootstrap_servers: str
+    urls: Mapping[str, Sequence[str]]
+    topics: Mapping[str, Mapping[str, str]]
+    files: Path
+
+
+@dataclass(slots=True)
+class Walk:
+    """One walk through the demo: where it runs, how it talks, and what it has proved so far."""
+
+    app: App
+    address: SandboxAddress
+    rows: list[dict[str, object]] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        """One line of narration."""
+        self.app.on_event(Event(text))
+
+    def prove(self, step: str, what: str, *, expected: object, actual: object) -> None:
+        """Keeps one row of the report, and says it."""
+        right = expected == actual
+        self.rows.append({"step": step, "proved": what, "expected": expected, "actual": actual, "ok": right})
+        self.say(f"   {'ok' if right else 'WRONG'}: {what}: {actual}" + ("" if right else f" (expected {expected})"))
+
+    def environ(self, group: str) -> dict[str, str]:
+        """The environment that lets commands be short: `export` these, and every printed command works by hand."""
+        return {
+            "EOSCTL_BOOTSTRAP_SERVER": self.address.bootstrap_servers,
+            "EOSCTL_CONNECT_URL": ",".join(self.address.urls[group]),
+            "EOSCTL_GROUP_ID": group,
+            "EOSCTL_CONFIG_TOPIC": self.address.topics[group]["config"],
+            "EOSCTL_OFFSET_TOPIC": self.address.topics[group]["offset"],
+        }
+
+    def eosctl(self, *words: str, group: str = GROUP, expect: int = 0) -> None:
+        """Prints and runs one eosctl command as a user would; raises when it does not exit as expected."""
+        self.say(f"\n   $ eosctl {shlex.join(words)}")
+        environ = {**self.inherited_environ, **self.environ(group)}
+        command = [sys.executable, "-m", "eosctl", *words]
+        done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        for line in (done.stdout + done.stderr).splitlines():
+            self.say(f"   {line}")
+        if done.returncode != expect:
+            raise EosctlError(f"eosctl {shlex.join(words)} exited with {done.returncode}, not {expect}")
+
+    @property
+    def inherited_environ(self) -> Mapping[str, str]:
+        """This process's environment, with a state directory of the demo's own."""
+        import os
+
+        return {**os.environ, "XDG_STATE_HOME": str(self.app.state_dir.parent)}
+
+    def worker(self) -> ConnectWorker:
+        """The exactly-once worker's REST interface."""
+        return self.app.worker(self.address.urls[GROUP][0])
+
+    def counted(self, topic: str) -> Counter[bytes]:
+        """How often each line stands in a target topic, read_committed."""
+        with self.app.topics() as topics:
+            return Counter(record.value or b"" for record in topics.read(topic).records)
+
+    def wait_for(self, what: str, done: Callable[[], bool]) -> None:
+        """Polls `done` until it holds; raises DeadlineError naming `what`."""
+        deadline = Deadline.after(_STEP_TIMEOUT_S, self.app.clock)
+        while not done():
+            if deadline.expired():
+                raise DeadlineError(f"the demo waited {_STEP_TIMEOUT_S:g} s for {what} in vain")
+            deadline.sleep(0.3)
+
+
+def run_demo(app: App, address: SandboxAddress) -> Report:
+    """Walks through the five steps on a running sandbox; the report's exit code is 0 only if every row is right."""
+    target = Target(
+        client=ClientSettings(bootstrap_servers=(address.bootstrap_servers,)),
+        connect_urls=tuple(address.urls[GROUP]),
+        group_id=GROUP,
+        config_topic=address.topics[GROUP]["config"],
+        offset_topic=address.topics[GROUP]["offset"],
+    )
+    walk = Walk(replace(app, target=target), address)
+    walk.say("To repeat a command by hand, export these first:")
+    for name, value in walk.environ(GROUP).items():
+        walk.say(f"   export {name}={shlex.quote(value)}")
+    for step in (_deliver, _switch_naively, _migrate_and_switch, _fence_a_zombie, _look_at_upgrade):
+        step(walk)
+    right = sum(1 for row in walk.rows if row["ok"])
+    return Report(
+        kind="demo",
+        rows=walk.rows,
+        summary={"proved": right, "wrong": len(walk.rows) - right},
+        target={"group_id": GROUP},
+        exit_code=ExitCode.OK if right == len(walk.rows) else ExitCode.FINDINGS,
+    )
+
+
+def _topic(connector: str) -> str:
+    return f"demo-{connector}"
+
+
+def _append_lines(walk: Walk, connector: str, first: int, count: int) -> None:
+    with (walk.address.files / f"{connector}.txt").open("a", encoding="utf-8") as source:
+        source.writelines(f"{connector} {number:06d}\n" for number in range(first, first + count))
+
+
+def _config(walk: Walk, connector: str, **more: str) -> dict[str, str]:
+    return {
+        "connector.class": "FileStreamSource",
+        "tasks.max": "1",
+        "file": str(walk.address.files / f"{connector}.txt"),
+        "topic": _topic(connector),
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        **more,
+    }
+
+
+def _put_config(walk: Walk, connector: str, **more: str) -> None:
+    """PUT of the connector's configuration, with the curl line that does the same by hand."""
+    import json
+
+    config, worker = _config(walk, connector, **more), walk.worker()
+    walk.say(f"\n   $ curl -X PUT -H 'Content-Type: application/json' {worker.url}/connectors/{connector}/config -d \\")
+    walk.say(f"       {shlex.quote(json.dumps(config))}")
+    worker.put_connector_config(connector, config)
+
+
+def _set_state(walk: Walk, connector: str, verb: str) -> None:
+    worker = walk.worker()
+    walk.say(f"\n   $ curl -X PUT {worker.url}/connectors/{connector}/{verb}")
+    worker.set_state(connector, verb)
+
+
+def _deliver(walk: Walk) -> None:
+    walk.say(f"\n1. Three FileStreamSource connectors deliver {FIRST_LINES} lines each, exactly once.")
+    for connector in (NAIVE, *MOVED):
+        _append_lines(walk, connector, 0, FIRST_LINES)
+        _put_config(walk, connector)
+    for connector in (NAIVE, *MOVED):
+        _wait_for_lines(walk, connector, FIRST_LINES)
+        _prove_exactly_once(walk, "deliver", connector, FIRST_LINES)
+    walk.eosctl("workers", "list")
+    walk.eosctl("offsets", "list")
+
+
+def _switch_naively(walk: Walk) -> None:
+    walk.say(f"\n2. {NAIVE} is given an offsets topic of its own, the naive way: its configuration is changed, no more.")
+    walk.say("   The documentation promises a fallback to the global offsets; no version of Kafka has it.")
+    _put_config(walk, NAIVE, **{"offsets.storage.topic": f"offsets-{NAIVE}"})
+    _wait_for_lines(walk, NAIVE, 2 * FIRST_LINES)
+    lines = walk.counted(_topic(NAIVE))
+    walk.prove("naive", f"{NAIVE} read its whole file again: records", expected=2 * FIRST_LINES, actual=lines.total())
+    duplicates = lines.total() - len(lines)
+    walk.prove("naive", f"{NAIVE}: duplicates delivered", expected=FIRST_LINES, actual=duplicates)
+
+
+def _migrate_and_switch(walk: Walk) -> None:
+    walk.say(f"\n3. {' and '.join(MOVED)} are moved by eosctl: stop, migrate (a Spark job), switch, resume.")
+    for connector in MOVED:
+        _set_state(walk, connector, "stop")
+    walk.wait_for("the tasks to stop", lambda: not any(_tasks(walk, connector) for connector in MOVED))
+    which = [word for connector in MOVED for word in ("--connector", connector)]
+    pattern = ("--dedicated-topic", "offsets-{connector}")
+    plan = str(walk.app.state_dir / "plan.json")
+    walk.eosctl("offsets", "migrate", "--from", "global", "--to", "dedicated", *pattern, *which, "--plan-out", plan)
+    walk.eosctl("offsets", "migrate", "--plan", plan, "--yes")
+    walk.eosctl("offsets", "verify", plan)
+    for connector in MOVED:
+        _put_config(walk, connector, **{"offsets.storage.topic": f"offsets-{connector}"})
+        offsets = walk.worker().offsets(connector)
+        missing = sum(1 for entry in offsets if entry.get("offset") is None)
+        walk.prove("migrate", f"{connector}: source partitions without an offset", expected=0, actual=missing)
+        _append_lines(walk, connector, FIRST_LINES, MORE_LINES)
+        _set_state(walk, connector, "resume")
+    for connector in MOVED:
+        _wait_for_lines(walk, connector, FIRST_LINES + MORE_LINES)
+        _prove_exactly_once(walk, "migrate", connector, FIRST_LINES + MORE_LINES)
+    walk.eosctl("offsets", "diff", "--connector", MOVED[0])
+
+
+def _fence_a_zombie(walk: Walk) -> None:
+    connector = MOVED[0]
+    walk.say(f"\n4. A zombie: a producer takes the id of {connector}'s task, writes, and holds its transaction open.")
+    _set_state(walk, connector, "stop")
+    walk.wait_for("the task to stop", lambda: not _tasks(walk, connector))
+    zombie_id, topic = task_transactional_id(GROUP, connector, 0), _topic(connector)
+    bootstrap = walk.address.bootstrap_servers
+    with Zombie(bootstrap, zombie_id, topic=topic, record=b"from the zombie") as zombie:
+        walk.prove("fence", "an open transaction hides the end of the topic", expected=True, actual=_is_blocked(walk, topic))
+        walk.eosctl("fence", zombie_id, "--yes")
+        walk.prove("fence", "the zombie's commit ends with", expected="_FENCED", actual=zombie.commit())
+    walk.wait_for("the transaction to be aborted", lambda: not _is_blocked(walk, topic))
+    walk.prove("fence", "the topic is open to its end again", expected=False, actual=_is_blocked(walk, topic))
+    _set_state(walk, connector, "resume")
+    walk.wait_for("the task to run", lambda: "RUNNING" in _tasks(walk, connector))
+    _append_lines(walk, connector, FIRST_LINES + MORE_LINES, MORE_LINES)
+    _wait_for_lines(walk, connector, FIRST_LINES + 2 * MORE_LINES)
+    _prove_exactly_once(walk, "fence", connector, FIRST_LINES + 2 * MORE_LINES)
+
+
+def _look_at_upgrade(walk: Walk) -> None:
+    walk.say("\n5. What the workers will decide, and what a second group, two disabled workers, has before it.")
+    walk.eosctl("task-counts", "list")
+    walk.eosctl("upgrade", "plan", "--to", "enabled", group=OLD_GROUP)
+
+
+def _tasks(walk: Walk, connector: str) -> list[str]:
+    """The states of the connector's tasks, as REST has them."""
+    status = walk.worker().connectors().get(connector, {}).get("status")
+    tasks = status.get("tasks") if isinstance(status, Mapping) else None
+    return [str(task["state"]) for task in tasks] if isinstance(tasks, list) else []
+
+
+def _is_blocked(walk: Walk, topic: str) -> bool:
+    with walk.app.topics() as topics:
+        return any(bound.lso < bound.end for bound in topics.bounds(topic))
+
+
+def _wait_for_lines(walk: Walk, connector: str, count: int) -> None:
+    def arrived() -> bool:
+        with walk.app.topics() as topics:
+            known = topics.describe([_topic(connector)])
+        return bool(known) and walk.counted(_topic(connector)).total() >= count
+
+    walk.wait_for(f"{count} records in {_topic(connector)}", arrived)
+
+
+def _prove_exactly_once(walk: Walk, step: str, connector: str, count: int) -> None:
+    lines = walk.counted(_topic(connector))
+    walk.prove(step, f"{connector}: records, distinct lines", expected=[count, count], actual=[lines.total(), len(lines)])

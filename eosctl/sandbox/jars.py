@@ -1,0 +1,142 @@
+"""Kafka's jars: resolved once by the Ivy inside pyspark, checked against the lock's sha256, cached by content."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
+from eosctl.events import Event, OnEvent
+from eosctl.java import Java
+from eosctl.sandbox.lock import Jar
+
+
+def cache_dir(environ: Mapping[str, str]) -> Path:
+    """$EOSCTL_CACHE, else $XDG_CACHE_HOME/eosctl, else ~/.cache/eosctl."""
+    if environ.get("EOSCTL_CACHE"):
+        return Path(environ["EOSCTL_CACHE"])
+    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eosctl"
+
+
+def ensure_jars(
+    jars: Sequence[Jar], *, cache: Path, java: Java, maven_url: str | None, on_event: OnEvent
+) -> list[Path]:
+    """The paths of all `jars` in the cache, fetching those that are missing or have the wrong size.
+
+    `maven_url` (http, https or file) replaces Ivy's own idea of where Maven Central is. Raises UnreachableError when
+    a jar can't be had, EosctlError when one has another sha256 than the lock; then nothing was installed.
+    """
+    store = cache / "jars"
+    store.mkdir(parents=True, exist_ok=True)
+    with _locked(store / ".lock"):
+        missing = [jar for jar in jars if not _is_there(_path(store, jar), jar)]
+        if missing:
+            on_event(Event(f"fetching {len(missing)} jars of Kafka ({sum(jar.size for jar in missing) / 1e6:.0f} MB)"))
+            with tempfile.TemporaryDirectory(prefix="fetch-", dir=store) as directory:
+                _retrieve(missing, Path(directory), java=java, maven_url=maven_url)
+                _install(missing, Path(directory), store)
+    return [_path(store, jar) for jar in jars]
+
+
+def _path(store: Path, jar: Jar) -> Path:
+    return store / jar.sha256[:16] / jar.file_name
+
+
+def _is_there(path: Path, jar: Jar) -> bool:
+    try:
+        return path.stat().st_size == jar.size
+    except OSError:
+        return False
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _retrieve(jars: Sequence[Jar], directory: Path, *, java: Java, maven_url: str | None) -> None:
+    """Runs Ivy on a flat list of jars: no poms, so nothing but these is looked up."""
+    ivy_file, settings = directory / "ivy.xml", directory / "ivysettings.xml"
+    ivy_file.write_text(_ivy_xml(jars), encoding="utf-8")
+    settings.write_text(_settings_xml(maven_url), encoding="utf-8")
+    command = [
+        str(java.executable),
+        "-jar",
+        str(_ivy_jar()),
+        "-warn",
+        "-settings",
+        str(settings),
+        "-ivy",
+        str(ivy_file),
+    ]
+    command += ["-cache", str(directory / "cache"), "-confs", "default", "-types", "jar"]
+    command += ["-retrieve", f"{directory}/out/[artifact]-[revision](-[classifier]).[ext]"]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    absent = [jar for jar in jars if not (directory / "out" / jar.file_name).exists()]
+    if absent:
+        reasons = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line or "refused" in line]
+        raise UnreachableError(
+            f"could not fetch {len(absent)} of {len(jars)} jars, first {absent[0].file_name}"
+            + (f" ({reasons[0].strip()})" if reasons else ""),
+            hint="Set EOSCTL_MAVEN_URL to a Maven repository that this machine reaches (http, https or file:).",
+        )
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    locations = list(spec.submodule_search_locations or []) if spec else []
+    found = [path for location in locations for path in sorted(Path(location).glob("jars/ivy-*.jar"))]
+    if not found:
+        raise UnsupportedError("fetching Kafka's jars needs pyspark", hint="pip install 'eosctl[spark]'")
+    return found[0]
+
+
+def _ivy_xml(jars: Sequence[Jar]) -> str:
+    lines = [
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">',
+        '<info organisation="e" module="e"/>',
+    ]
+    lines.append("<dependencies>")
+    for jar in jars:
+        classifier = f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else ""
+        lines.append(
+            f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
+            f' transitive="false" conf="default->default"><artifact name={quoteattr(jar.artifact)} type="jar"'
+            f' ext="jar"{classifier}/></dependency>'
+        )
+    return "\n".join([*lines, "</dependencies>", "</ivy-module>"])
+
+
+def _settings_xml(maven_url: str | None) -> str:
+    """Ivy's settings; its own sha1 checks are off, because every jar is checked against the lock's sha256."""
+    root = f" root={quoteattr(maven_url.rstrip('/') + '/')}" if maven_url else ""
+    return (
+        '<ivysettings><property name="ivy.checksums" value=""/><settings defaultResolver="maven"/><resolvers>'
+        f'<ibiblio name="maven" m2compatible="true" usepoms="false" useMavenMetadata="false"{root}/>'
+        "</resolvers></ivysettings>"
+    )
+
+
+def _install(jars: Sequence[Jar], directory: Path, store: Path) -> None:
+    """Moves fetched jars into the store, after the sha256 of every one of them was right."""
+    for jar in jars:
+        digest = hashlib.sha256((directory / "out" / jar.file_name).read_bytes()).hexdigest()
+        if digest != jar.sha256:
+            raise EosctlError(
+                f"{jar.file_name}: sha256 {digest[:12]}…, but the lock says {jar.sha256[:12]}…; nothing was installed",
+                hint="The repository serves another file than Maven Central did: check EOSCTL_MAVEN_URL.",
+            )
+    for jar in jars:
+        target = _path(store, jar)
+        target.parent.mkdir(exist_ok=True)
+        os.replace(directory / "out" / jar.file_name, target)

@@ -1,0 +1,72 @@
+"""Lock files: the exact jars of each supported Kafka version, `group:artifact:version[:classifier] sha256 size`.
+
+A lock names no host. It is made once per version by a developer: resolve ROOTS and a logging backend (4.x:
+log4j-slf4j-impl and log4j-core; 3.9: slf4j-reload4j) with Maven's `dependency:copy-dependencies`, scope runtime, and
+write coordinates, sha256 and size of what came, sorted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+
+from eosctl.errors import UsageError
+
+DEFAULT_VERSION = "4.3.1"
+ROOTS = (
+    "kafka_2.13",
+    "connect-runtime",
+    "connect-api",
+    "connect-json",
+    "connect-file",
+    "connect-mirror",
+    "connect-transforms",
+    "kafka-tools",
+)
+_LINE = re.compile(r"([\w.\-]+):([\w.\-]+):([\w.\-]+)(?::([\w.\-]+))? ([0-9a-f]{64}) (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One jar: Maven coordinates, sha256 in hex, size in bytes."""
+
+    group: str
+    artifact: str
+    version: str
+    classifier: str | None
+    sha256: str
+    size: int
+
+    @property
+    def file_name(self) -> str:
+        """The name that Maven gives the file."""
+        suffix = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{suffix}.jar"
+
+
+def supported_versions() -> list[str]:
+    """The Kafka versions that have a lock file, newest first."""
+    names = [entry.name for entry in files("eosctl.sandbox").iterdir()]
+    found = [name[len("kafka-") : -len(".lock")] for name in names if re.fullmatch(r"kafka-[\d.]+\.lock", name)]
+    return sorted(found, key=lambda version: [int(part) for part in version.split(".")], reverse=True)
+
+
+def read_lock(kafka_version: str) -> list[Jar]:
+    """The jars of a Kafka version; raises UsageError for a version without a lock file."""
+    if kafka_version not in supported_versions():
+        raise UsageError(f"the sandbox has no Kafka {kafka_version}", hint=f"It has {', '.join(supported_versions())}.")
+    text = (files("eosctl.sandbox") / f"kafka-{kafka_version}.lock").read_text(encoding="utf-8")
+    return parse_lock(text)
+
+
+def parse_lock(text: str) -> list[Jar]:
+    """The jars of a lock file's text; raises ValueError naming the line that is not one."""
+    jars = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"line {number} of the lock file is not `group:artifact:version sha256 size`: {line!r}")
+        group, artifact, version, classifier, sha256, size = match.groups()
+        jars.append(Jar(group, artifact, version, classifier, sha256, int(size)))
+    return jars

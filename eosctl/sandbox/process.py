@@ -1,0 +1,88 @@
+"""Processes of the sandbox: each in its own group, remembered by pid and start time, ended only if still the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_STOP_S = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A pid and the kernel's start time of that process (clock ticks since boot): a reused pid is another process."""
+
+    pid: int
+    start_ticks: int
+
+    def alive(self) -> bool:
+        """Whether exactly this process still runs (a zombie that nobody waited for does not)."""
+        return _start_ticks(self.pid) == self.start_ticks
+
+
+def spawn(command: Sequence[str], *, log: Path, directory: Path, environ: Mapping[str, str]) -> ProcessId:
+    """Starts `command` in a session and process group of its own, its output appended to `log`."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, cwd=directory, env=dict(environ), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            start_new_session=True,
+        )  # fmt: skip
+    ticks = _start_ticks(process.pid)
+    process.returncode = 0  # the sandbox outlives this object on purpose: it is found again by ProcessId
+    return ProcessId(process.pid, ticks or 0)
+
+
+def stop(processes: Sequence[ProcessId], *, grace_s: float = _STOP_S) -> None:
+    """SIGTERM to each process group, then SIGKILL to those that are left after `grace_s`; waits until all are gone."""
+    _signal_all(processes, signal.SIGTERM)
+    if not _wait_gone(processes, grace_s):
+        _signal_all(processes, signal.SIGKILL)
+        _wait_gone(processes, 5.0)
+
+
+def signal_group(process: ProcessId, number: signal.Signals) -> None:
+    """Sends a signal to the process's group, if it is still the same process."""
+    _signal_all([process], number)
+
+
+def _signal_all(processes: Sequence[ProcessId], number: signal.Signals) -> None:
+    for process in processes:
+        if process.alive():
+            try:
+                os.killpg(process.pid, number)
+            except ProcessLookupError:
+                continue
+
+
+def _wait_gone(processes: Sequence[ProcessId], wait_s: float) -> bool:
+    deadline_s = time.monotonic() + wait_s
+    while any(process.alive() for process in processes):
+        if time.monotonic() > deadline_s:
+            return False
+        _reap(processes)
+        time.sleep(0.05)
+    _reap(processes)
+    return True
+
+
+def _reap(processes: Sequence[ProcessId]) -> None:
+    """Collects those that ended and were our own children, so that they don't stay as zombies while we run."""
+    for process in processes:
+        try:
+            os.waitpid(process.pid, os.WNOHANG)
+        except ChildProcessError:
+            continue
+
+
+def _start_ticks(pid: int) -> int | None:
+    """Field 22 of /proc/PID/stat; None when the process is gone or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])

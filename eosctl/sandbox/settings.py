@@ -1,0 +1,132 @@
+"""The property files of the sandbox: brokers (KRaft, combined), workers and logging, tuned for a short start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+from pathlib import Path
+
+
+@unique
+class Eos(StrEnum):
+    """A worker's `exactly.once.source.support`."""
+
+    DISABLED = "disabled"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A Connect group: one worker per entry of `modes`; topics are `<prefix>-configs|offsets|status`."""
+
+    group_id: str = "connect-eos"
+    modes: tuple[Eos, ...] = (Eos.ENABLED,)
+    topic_prefix: str = "connect"
+    worker_config: Mapping[str, str] = field(default_factory=dict)
+
+    def topics(self) -> dict[str, str]:
+        """The internal topics under the names `config`, `offset` and `status`."""
+        prefix = self.topic_prefix
+        return {"config": f"{prefix}-configs", "offset": f"{prefix}-offsets", "status": f"{prefix}-status"}
+
+
+@dataclass(frozen=True, slots=True)
+class StackSpec:
+    """What to start: Kafka version, number of brokers, Connect groups, and extra broker properties."""
+
+    kafka_version: str = "4.3.1"
+    brokers: int = 1
+    groups: tuple[GroupSpec, ...] = (GroupSpec(),)
+    broker_config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPorts:
+    """The two loopback ports of a combined node."""
+
+    client: int
+    controller: int
+
+
+def broker_properties(node: int, ports: Sequence[BrokerPorts], data: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """server.properties of node `node` (1-based) of `len(ports)` combined nodes."""
+    mine, count = ports[node - 1], len(ports)
+    voters = ",".join(f"{index}@127.0.0.1:{port.controller}" for index, port in enumerate(ports, 1))
+    replication = str(min(3, count))
+    in_sync = str(2 if count >= 3 else 1)
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": str(node),
+        "controller.quorum.voters": voters,
+        "listeners": f"PLAINTEXT://127.0.0.1:{mine.client},CONTROLLER://127.0.0.1:{mine.controller}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{mine.client}",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": str(data),
+        "num.partitions": "1",
+        "default.replication.factor": replication,
+        "offsets.topic.num.partitions": "5",
+        "offsets.topic.replication.factor": replication,
+        "transaction.state.log.num.partitions": "5",
+        "transaction.state.log.replication.factor": replication,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": replication,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    return {**properties, **extra}
+
+
+def worker_properties(
+    group: GroupSpec, mode: Eos, *, bootstrap_servers: str, port: int, replication: int
+) -> dict[str, str]:
+    """connect-distributed.properties of one worker."""
+    topics = group.topics()
+    json_converter = "org.apache.kafka.connect.json.JsonConverter"
+    properties = {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": group.group_id,
+        "exactly.once.source.support": mode.value,
+        "listeners": f"http://127.0.0.1:{port}",
+        "rest.advertised.host.name": "127.0.0.1",
+        "key.converter": json_converter,
+        "value.converter": json_converter,
+        "offset.flush.interval.ms": "1000",
+        "scheduled.rebalance.max.delay.ms": "0",
+        "plugin.discovery": "service_load",
+    }
+    for name, topic in topics.items():
+        properties[f"{name}.storage.topic"] = topic
+        properties[f"{name}.storage.replication.factor"] = str(replication)
+    return {**properties, **group.worker_config}
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    """A .properties file; values of the sandbox hold no character that would need an escape but the backslash."""
+    return "".join(f"{name}={value}\n".replace("\\", "\\\\") for name, value in properties.items())
+
+
+LOG4J2 = """\
+rootLogger.level=info
+rootLogger.appenderRef.stdout.ref=stdout
+appender.stdout.type=Console
+appender.stdout.name=stdout
+appender.stdout.layout.type=PatternLayout
+appender.stdout.layout.pattern=%d{ISO8601} %p %c{1} - %m%n
+"""
+RELOAD4J = """\
+log4j.rootLogger=INFO, stdout
+log4j.appender.stdout=org.apache.log4j.ConsoleAppender
+log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
+log4j.appender.stdout.layout.ConversionPattern=%d{ISO8601} %p %c{1} - %m%n
+"""
+
+
+def logging_files(kafka_version: str) -> tuple[str, str, str]:
+    """(file name, text, JVM option prefix) of the logging configuration: log4j2 since Kafka 4.0, reload4j before."""
+    if int(kafka_version.split(".")[0]) >= 4:
+        return "log4j2.properties", LOG4J2, "-Dlog4j2.configurationFile=file:"
+    return "log4j.properties", RELOAD4J, "-Dlog4j.configuration=file:"

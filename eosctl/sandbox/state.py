@@ -1,0 +1,70 @@
+"""What is written down of a running stack, so that `status` and `down` know it after a crash of eosctl."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from eosctl.sandbox.process import ProcessId
+
+_FILE = "stack.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One process of a stack. `address` is `host:port` of a broker, the REST URL of a worker; brokers have no group."""
+
+    name: str
+    kind: str
+    address: str
+    pid: int
+    start_ticks: int
+    config: str
+    log: str
+    group_id: str | None = None
+    mode: str | None = None
+
+    @property
+    def process(self) -> ProcessId:
+        """The process behind it."""
+        return ProcessId(self.pid, self.start_ticks)
+
+
+@dataclass(frozen=True, slots=True)
+class StackState:
+    """A stack as it was started: where its files are, which Kafka, which processes, and the topics of each group."""
+
+    name: str
+    directory: str
+    kafka_version: str
+    nodes: tuple[Node, ...]
+    topics: dict[str, dict[str, str]]
+
+    def of_kind(self, kind: str) -> tuple[Node, ...]:
+        """The nodes that are a `broker` or a `worker`."""
+        return tuple(node for node in self.nodes if node.kind == kind)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers, comma separated."""
+        return ",".join(node.address for node in self.of_kind("broker"))
+
+
+def save(state: StackState) -> None:
+    """Writes the state into the stack's directory, atomically."""
+    path = Path(state.directory) / _FILE
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(asdict(state), indent=1), encoding="utf-8")
+    os.replace(draft, path)
+
+
+def load(directory: Path) -> StackState | None:
+    """The state of the stack in `directory`, or None when there is none that can be read."""
+    try:
+        document = json.loads((directory / _FILE).read_text(encoding="utf-8"))
+        nodes = tuple(Node(**node) for node in document.pop("nodes"))
+        return StackState(nodes=nodes, **document)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,143 @@
+"""Fixtures on a real stack: one broker and one exactly-once worker for the whole run, and connectors to play with."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.stack import Stack
+
+GROUP = "connect-eos"
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One broker and one worker in `enabled`, Kafka 4.3.1, group connect-eos, topics connect-*."""
+    directory = tmp_path_factory.mktemp("sandbox") / "stack"
+    started = Stack.up(StackSpec(), directory, name="tests", environ=os.environ)
+    try:
+        yield started
+    finally:
+        started.down()
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name that no other test uses."""
+    return f"t{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def target_flags(stack: Stack) -> list[str]:
+    """The global options that point eosctl at the stack."""
+    return ["-b", stack.bootstrap_servers, "-u", stack.urls(GROUP)[0], "-g", GROUP]
+
+
+def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = 60.0) -> Any:
+    """Polls until `done()` is truthy and returns that; fails the test naming `what`."""
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        result = done()
+        if result:
+            return result
+        if time.monotonic() > deadline_s:
+            pytest.fail(f"waited {timeout_s:g} s for {what}; last: {result!r}")
+        time.sleep(0.2)
+
+
+def rest(url: str, method: str = "GET", body: object = None) -> Any:
+    """One REST call of a test's own making, independent of eosctl's client; retries 409 and 500 for some seconds."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    deadline_s = time.monotonic() + 30
+    while True:
+        request = urllib.request.Request(url, data=data, method=method, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                text = answer.read()
+                return json.loads(text) if text else None
+        except urllib.error.HTTPError as exc:
+            with exc:
+                if exc.code not in (404, 409, 500) or time.monotonic() > deadline_s:
+                    raise
+        time.sleep(0.3)
+
+
+@dataclass(slots=True)
+class FileSource:
+    """A FileStreamSource connector over a file of our own."""
+
+    url: str
+    name: str
+    path: Path
+    topic: str
+    more: dict[str, str] = field(default_factory=dict)
+
+    def config(self) -> dict[str, str]:
+        """Its configuration."""
+        return {
+            "connector.class": "FileStreamSource",
+            "tasks.max": "1",
+            "file": str(self.path),
+            "topic": self.topic,
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            **self.more,
+        }
+
+    def put(self, **more: str) -> None:
+        """Creates or changes it."""
+        self.more |= more
+        rest(f"{self.url}/connectors/{self.name}/config", "PUT", self.config())
+
+    def append(self, *lines: str) -> None:
+        """Adds lines to its file."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def set_state(self, verb: str) -> None:
+        """stop, pause or resume."""
+        rest(f"{self.url}/connectors/{self.name}/{verb}", "PUT")
+
+    def task_states(self) -> list[str]:
+        """The states of its tasks now."""
+        return [task["state"] for task in rest(f"{self.url}/connectors/{self.name}/status")["tasks"]]
+
+    def wait_running(self) -> None:
+        """Waits until its one task runs."""
+        wait_until(lambda: self.task_states() == ["RUNNING"], what=f"{self.name} to run")
+
+    def stop_and_wait(self) -> None:
+        """Stops it and waits until it has no task."""
+        self.set_state("stop")
+        wait_until(lambda: self.task_states() == [], what=f"{self.name} to stop")
+
+    def wait_position(self, position: int) -> None:
+        """Waits until its committed source offset is `position` bytes."""
+
+        def there() -> bool:
+            offsets = rest(f"{self.url}/connectors/{self.name}/offsets")["offsets"]
+            return any((entry["offset"] or {}).get("position") == position for entry in offsets)
+
+        wait_until(there, what=f"{self.name} at position {position}")
+
+
+@pytest.fixture
+def file_source(stack: Stack, tmp_path: Path, unique: str) -> Iterator[FileSource]:
+    """A FileStreamSource that is not created yet (`put()` does that) and deleted after the test."""
+    path = tmp_path / f"{unique}.txt"
+    path.touch()
+    source = FileSource(url=stack.urls(GROUP)[0], name=unique, path=path, topic=f"topic-{unique}")
+    yield source
+    if source.name in rest(f"{source.url}/connectors"):
+        rest(f"{source.url}/connectors/{source.name}", "DELETE")
