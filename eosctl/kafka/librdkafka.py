@@ -1,0 +1,201 @@
+"""Between eosctl and librdkafka: settings on the way in, errors on the way out.
+
+Imports confluent_kafka (50 ms), so that it must itself be imported only when a command needs it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.errors import BrokerError, EosctlError, InputFileError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.kafka.access import Access
+
+Properties = dict[str, Any]
+
+_UNKNOWN_EXPIRY_S = 300.0
+_DENIED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+_REJECTED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL)
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+_DOWN = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+_TIMED_OUT = (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+
+
+def client_properties(settings: ClientSettings) -> Properties:
+    """`settings` as librdkafka properties with secrets revealed: for a constructor, never to be shown or logged."""
+    properties: Properties = dict(settings.extra)
+    properties |= {
+        "bootstrap.servers": ",".join(settings.bootstrap_servers),
+        "security.protocol": settings.security_protocol,
+        "client.id": settings.client_id,
+        "socket.timeout.ms": settings.request_timeout_ms,
+        "enable.metrics.push": False,
+    }
+    if settings.security_protocol.startswith("SASL"):
+        properties |= _sasl_properties(settings)
+    if settings.security_protocol.endswith("SSL"):
+        properties |= _ssl_properties(settings)
+    return properties
+
+
+def _sasl_properties(settings: ClientSettings) -> Properties:
+    wanted: Mapping[str, object | None] = {
+        "sasl.mechanism": settings.sasl_mechanism,
+        "sasl.username": settings.sasl_username,
+        "sasl.password": settings.sasl_password and settings.sasl_password.reveal(),
+    }
+    properties = {name: value for name, value in wanted.items() if value is not None}
+    if settings.sasl_mechanism == "OAUTHBEARER":
+        properties |= _oauth_properties(settings)
+    return properties
+
+
+def _oauth_properties(settings: ClientSettings) -> Properties:
+    if settings.oauth_token_file is not None:
+        return {"oauth_cb": _token_reader(settings.oauth_token_file)}
+    extensions = ",".join(f"{name}={value}" for name, value in settings.oauth_extensions.items())
+    wanted: Mapping[str, object | None] = {
+        "sasl.oauthbearer.method": "oidc" if settings.oauth_token_endpoint_url else None,
+        "sasl.oauthbearer.token.endpoint.url": settings.oauth_token_endpoint_url,
+        "sasl.oauthbearer.client.id": settings.oauth_client_id,
+        "sasl.oauthbearer.client.secret": settings.oauth_client_secret and settings.oauth_client_secret.reveal(),
+        "sasl.oauthbearer.scope": settings.oauth_scope,
+        "sasl.oauthbearer.extensions": extensions or None,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _ssl_properties(settings: ClientSettings) -> Properties:
+    wanted: Mapping[str, object | None] = {
+        "ssl.ca.location": settings.ssl_ca_location,
+        "ssl.ca.pem": settings.ssl_ca_pem,
+        "ssl.certificate.location": settings.ssl_certificate_location,
+        "ssl.certificate.pem": settings.ssl_certificate_pem,
+        "ssl.key.location": settings.ssl_key_location,
+        "ssl.key.pem": settings.ssl_key_pem and settings.ssl_key_pem.reveal(),
+        "ssl.key.password": settings.ssl_key_password and settings.ssl_key_password.reveal(),
+        "ssl.endpoint.identification.algorithm": "https" if settings.ssl_check_hostname else "none",
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _token_reader(path: str) -> Callable[[str], tuple[str, float]]:
+    def read_token(_config: str) -> tuple[str, float]:
+        token = Path(path).read_text(encoding="utf-8").strip()
+        return token, _expiry_s(token)
+
+    return read_token
+
+
+def _expiry_s(token: str) -> float:
+    """When a JWT expires (its `exp`, seconds since the epoch); a token that says nothing is read again in 5 minutes."""
+    try:
+        payload = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return float(claims["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        return time.time() + _UNKNOWN_EXPIRY_S
+
+
+def quiet_logger() -> logging.Logger:
+    """Where librdkafka's own log lines go instead of stderr; handlers of the root logger (`-vv`) see them."""
+    logger = logging.getLogger("eosctl.librdkafka")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    return logger
+
+
+def error_of(exception: KafkaException) -> KafkaError:
+    """The KafkaError inside `exception`."""
+    error: KafkaError = exception.args[0]
+    return error
+
+
+def translate(
+    error: KafkaError, doing: str, *, access: Access | None = None, because: str | None = None
+) -> EosctlError:
+    """The eosctl error for a failure while `doing` ("reading topic t").
+
+    `access` names the permission it needs, `because` what `error_cb` said: a timeout alone does not tell why.
+    """
+
+    code, reason = error.code(), because or error.str() or error.name()
+    if code in _DENIED:
+        needs = f" ({access} is needed)" if access else ""
+        return UnauthorizedError(f"not authorized: {doing} failed{needs}", hint=access.hint() if access else None)
+    if code in _REJECTED:
+        return _security_error(doing, reason)
+    if code in _MISSING:
+        return NotFoundError(f"{doing} failed: the topic does not exist: {reason}")
+    if code in _DOWN:
+        return _unreachable_error(doing, reason)
+    if code in _TIMED_OUT:
+        return UnreachableError(f"{doing}: no answer from the brokers: {reason}", hint="Are all brokers up?")
+    if code == KafkaError._INVALID_ARG:
+        return InputFileError(f"the Kafka client refused its settings: {reason}", hint="See --command-config.")
+    return BrokerError(f"{doing} failed: {error.name()}: {reason}")
+
+
+def _security_error(doing: str, reason: str) -> UnauthorizedError:
+    return UnauthorizedError(
+        f"{doing}: the brokers did not accept this client: {reason}",
+        hint="Check security.protocol, the SASL credentials and the CA in --command-config.",
+    )
+
+
+def _unreachable_error(doing: str, reason: str) -> UnreachableError:
+    return UnreachableError(
+        f"{doing}: no broker can be reached: {reason}",
+        hint="Check --bootstrap-server, and security.protocol in --command-config.",
+    )
+
+
+@dataclass(slots=True)
+class ErrorLog:
+    """What librdkafka says to `error_cb`: there, not in the exceptions, lies the reason why a broker is not reached."""
+
+    monotonic_s: Callable[[], float]
+    patience_s: float = 3.0
+    _refused: KafkaError | None = None
+    _last: KafkaError | None = None
+    _down_since_s: float | None = field(default=None)
+
+    def __call__(self, error: KafkaError) -> None:
+
+        if error.code() in _REJECTED:
+            self._refused = error
+        elif error.code() == KafkaError._ALL_BROKERS_DOWN:
+            if self._down_since_s is None:
+                self._down_since_s = self.monotonic_s()
+        else:
+            self._last = error
+
+    def clear(self) -> None:
+        """Forgets what was said: the brokers answer again."""
+        self._refused = self._last = self._down_since_s = None
+
+    def check(self, doing: str) -> None:
+        """Raises when waiting longer is useless: login or TLS refused, or every broker down for `patience_s`."""
+        if self._refused is not None:
+            raise _security_error(doing, self._refused.str())
+        if self._down_since_s is not None and self.monotonic_s() - self._down_since_s >= self.patience_s:
+            raise _unreachable_error(doing, self.reason() or "all brokers are down")
+
+    def reason(self) -> str | None:
+        """The last thing librdkafka complained about, if it did."""
+        return None if self._last is None else self._last.str()

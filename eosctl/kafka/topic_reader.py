@@ -1,0 +1,208 @@
+"""Reads a topic from its beginning to bounds that were fixed before, as Connect's KafkaBasedLog does, but never hangs.
+
+Aborted records and control markers occupy offsets without being delivered: a partition is done when the consumer's
+position has passed the bound (a record behind it, or librdkafka's end-of-partition event), never at a certain record.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.records import Bounds, Headers, Record
+from eosctl.deadline import Deadline
+from eosctl.errors import BrokerError
+from eosctl.events import Event, OnEvent
+from eosctl.kafka.access import Access
+from eosctl.kafka.librdkafka import ErrorLog, Properties, client_properties, error_of, quiet_logger, translate
+
+_BATCH = 5000
+_BATCH_TIMEOUT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
+_PROGRESS_EVERY_S = 0.5
+
+
+def reader_properties(settings: ClientSettings, *, isolation: str) -> Properties:
+    """Consumer properties for a bounded read: assign only, nothing committed; 2.7 times the speed of the defaults.
+
+    `fetch.queue.backoff.ms` matters most: by default a partition rests a second whenever the local queue is full.
+    """
+    return client_properties(settings) | {
+        "group.id": "eosctl-unused",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+        "isolation.level": isolation,
+        "allow.auto.create.topics": False,
+        "fetch.queue.backoff.ms": 0,
+        "fetch.wait.max.ms": 50,
+        "queued.min.messages": 1_000_000,
+        "queued.max.messages.kbytes": 65_536,
+        "max.partition.fetch.bytes": 4 << 20,
+    }
+
+
+class TopicReader:
+    """One bounded read of one topic; `bounds` hold begin and, by isolation, the end (`lso` or `end`)."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        topic: str,
+        bounds: Sequence[Bounds],
+        *,
+        isolation: str,
+        deadline: Deadline,
+        on_event: OnEvent,
+    ) -> None:
+        committed = isolation == "read_committed"
+        self._stop = {bound.partition: bound.lso if committed else bound.end for bound in bounds}
+        self._position = {bound.partition: bound.begin for bound in bounds}
+        self._open = {p for p, stop in self._stop.items() if self._position[p] < stop}
+        self._settings, self._topic, self._isolation = settings, topic, isolation
+        self._deadline, self._on_event = deadline, on_event
+        self._errors = ErrorLog(deadline.clock.monotonic_s)
+        self.records_read = 0
+
+    def read_all(self) -> tuple[Record, ...]:
+        """Every record, in partition, then offset order."""
+        found: dict[int, list[Record]] = {partition: [] for partition in sorted(self._stop)}
+        for message in self._messages():
+            record = _record(message)
+            found[record.partition].append(record)
+        return tuple(record for records in found.values() for record in records)
+
+    def read_newest(self) -> tuple[Record, ...]:
+        """The newest record of each key in each partition, in order; memory grows with the keys, not with the log.
+
+        Records without a key can't supersede each other and are all kept.
+        """
+        newest: dict[int, dict[bytes | int, Message]] = {partition: {} for partition in sorted(self._stop)}
+        for message in self._messages():
+            key = message.key()
+            newest[_number(message.partition())][_number(message.offset()) if key is None else key] = message
+        records: list[Record] = []
+        for by_key in newest.values():
+            found = [_record(by_key.pop(key)) for key in list(by_key)]  # popped: never two copies of everything
+            found.sort(key=lambda record: record.offset)
+            records += found
+        return tuple(records)
+
+    def _messages(self) -> Iterator[Message]:
+        """The messages below the bounds, as they arrive."""
+
+        if not self._open:
+            return
+        properties = reader_properties(self._settings, isolation=self._isolation) | {"error_cb": self._errors}
+        try:
+            consumer = Consumer(properties, logger=quiet_logger())
+        except KafkaException as exc:
+            raise translate(error_of(exc), f"reading topic {self._topic}") from exc
+        try:
+            with _collector_paused():
+                yield from self._consume(consumer)
+        finally:
+            consumer.close()
+
+    def _consume(self, consumer: Consumer) -> Iterator[Message]:
+
+        consumer.assign([TopicPartition(self._topic, p, self._position[p]) for p in sorted(self._open)])
+        reported_s = self._deadline.clock.monotonic_s()
+        while self._open:
+            batch = consumer.consume(_BATCH, timeout=_BATCH_TIMEOUT_S)
+            open_before = frozenset(self._open)
+            for message in batch:
+                if self._take(message):
+                    yield message
+            if closed := open_before - self._open:
+                consumer.pause([TopicPartition(self._topic, partition) for partition in closed])
+            self._check(progress=bool(batch))
+            if self._deadline.clock.monotonic_s() - reported_s >= _PROGRESS_EVERY_S:
+                reported_s = self._deadline.clock.monotonic_s()
+                self._report()
+        self._report()
+
+    def _take(self, message: Message) -> bool:
+        """Moves the position past `message`; whether it is a record below the bound."""
+        error = message.error()
+        if error is not None:
+            self._heed(error, message)
+            return False
+        partition, offset = _number(message.partition()), _number(message.offset())
+        wanted = offset < self._stop[partition]
+        self._advance(partition, offset + 1)
+        self.records_read += wanted
+        return wanted
+
+    def _heed(self, error: KafkaError, message: Message) -> None:
+
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._advance(_number(message.partition()), _number(message.offset()))
+        elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            pass  # librdkafka looks for the coordinator of a group that is never used
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise BrokerError(
+                f"topic {self._topic} changed while it was read: {error.str()}", hint="Run the command again."
+            )
+        else:
+            access = Access("READ", "TOPIC", self._topic)
+            raise translate(error, f"reading topic {self._topic}", access=access)
+
+    def _advance(self, partition: int, position: int) -> None:
+        self._position[partition] = min(position, self._stop[partition])
+        if position >= self._stop[partition]:
+            self._open.discard(partition)
+
+    def _check(self, *, progress: bool) -> None:
+        """Raises when no time is left, or when waiting longer is useless."""
+        if progress:
+            self._errors.clear()
+        elif self._open:
+            self._errors.check(f"reading topic {self._topic}")
+        if self._open and self._deadline.expired():
+            partition = min(self._open)
+            self._deadline.check(
+                f"reading topic {self._topic}: partition {partition} is at offset {self._position[partition]}, "
+                f"to be read to {self._stop[partition]} ({len(self._open)} partitions are unfinished)"
+            )
+
+    def _report(self) -> None:
+        """Progress in records; what is left is counted in offsets, so the total shrinks to the truth as gaps show."""
+        left = sum(self._stop[partition] - self._position[partition] for partition in self._open)
+        total = self.records_read + left
+        self._on_event(Event(f"reading {self._topic}", done=self.records_read, total=total, unit="records"))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keeps Python's cycle collector from walking millions of records over and over; they hold no cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _number(value: int | None) -> int:
+    """A field that confluent-kafka types as optional but always fills in consumed messages."""
+    return -1 if value is None else value
+
+
+def _record(message: Message) -> Record:
+    kind, timestamp_ms = message.timestamp()
+    return Record(
+        topic=message.topic() or "",
+        partition=_number(message.partition()),
+        offset=_number(message.offset()),
+        timestamp_ms=timestamp_ms if kind else -1,
+        key=message.key(),
+        value=message.value(),
+        headers=tuple(cast(Headers, message.headers() or ())),
+    )
