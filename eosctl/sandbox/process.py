@@ -80,9 +80,13 @@ def _reap(processes: Sequence[ProcessId]) -> None:
 
 
 def _start_ticks(pid: int) -> int | None:
-    """Field 22 of /proc/PID/stat; None when the process is gone or a zombie."""
+    """Field 22 of /proc/PID/stat (starttime); None when the process is gone, or ended and not yet waited for.
+
+    A JVM's first thread can end long before the others; then the state is Z too, but num_threads (field 20) is not 1.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in "ZX" else int(fields[19])
+    state, threads, ticks = fields[0], int(fields[17]), int(fields[19])
+    return None if state in "ZX" and threads <= 1 else ticks

@@ -276,13 +276,12 @@ def _worker_answers(address: str) -> bool:
 
 
 def _not_up(node: Node) -> EosctlError:
+    """The error of a node that did not come up: the last lines of its log that are not stack frames."""
     lines = log_tail(Path(node.log), 400)
-    missing = next((line for line in lines if "NoClassDefFoundError" in line or "ClassNotFound" in line), None)
-    end = "\n".join(lines[-6:])
+    telling = [line for line in lines if line.strip() and not line.startswith("\tat ")][-6:]
+    missing = [line for line in lines if "NoClassDefFoundError" in line and line not in telling][:1]
     why = "ended" if not node.process.alive() else f"did not answer within {_START_S:g} s"
-    return EosctlError(
-        f"{node.name} {why}:\n{end}" + (f"\n{missing}" if missing else ""), hint=f"Its log is {node.log}."
-    )
+    return EosctlError("\n".join([f"{node.name} {why}:", *telling, *missing]), hint=f"Its log is {node.log}.")
 
 
 def log_tail(path: Path, count: int) -> list[str]:

@@ -1,0 +1,85 @@
+"""Jars: the lock file's form, and a repository that serves something else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from eosctl.errors import EosctlError, UnreachableError, UsageError
+from eosctl.events import Event, ignore_events
+from eosctl.java import require_java
+from eosctl.sandbox.jars import cache_dir, ensure_jars
+from eosctl.sandbox.lock import DEFAULT_VERSION, Jar, parse_lock, read_lock, supported_versions
+
+
+def test_every_supported_version_has_a_complete_lock() -> None:
+    assert supported_versions()[0] == DEFAULT_VERSION
+    for version in supported_versions():
+        names = {jar.artifact for jar in read_lock(version) if jar.version == version}
+        assert {"kafka_2.13", "connect-runtime", "connect-file", "connect-mirror", "kafka-tools"} <= names
+
+
+def test_an_unknown_version_names_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"no Kafka 2\.8\.0") as caught:
+        read_lock("2.8.0")
+    assert DEFAULT_VERSION in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("line", ["a:b 00 1", "a:b:1 xyz 1", f"a:b:1 {'0' * 64}", f"a:b:1 {'0' * 64} 1 2"])
+def test_a_bad_lock_line_is_named(line: str) -> None:
+    with pytest.raises(ValueError, match="line 2"):
+        parse_lock(f"a:b:1:c {'0' * 64} 7\n{line}\n")
+
+
+def test_cache_directory() -> None:
+    assert cache_dir({"EOSCTL_CACHE": "/x", "XDG_CACHE_HOME": "/y"}) == Path("/x")
+    assert cache_dir({"XDG_CACHE_HOME": "/y"}) == Path("/y/eosctl")
+    assert cache_dir({}) == Path.home() / ".cache" / "eosctl"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> tuple[str, Jar]:
+    """A Maven repository on disk with one jar."""
+    content = b"not really a jar"
+    folder = tmp_path / "repository" / "org" / "example" / "thing" / "1.0"
+    folder.mkdir(parents=True)
+    (folder / "thing-1.0.jar").write_bytes(content)
+    jar = Jar("org.example", "thing", "1.0", None, hashlib.sha256(content).hexdigest(), len(content))
+    return (tmp_path / "repository").as_uri(), jar
+
+
+@pytest.mark.live
+def test_fetch_once_then_from_the_cache(tmp_path: Path, repository: tuple[str, Jar]) -> None:
+    url, jar = repository
+    events: list[Event] = []
+    java = require_java(os.environ)
+    for _ in range(2):
+        (path,) = ensure_jars([jar], cache=tmp_path / "cache", java=java, maven_url=url, on_event=events.append)
+        assert path.read_bytes() == b"not really a jar"
+    assert len(events) == 1
+    path.write_bytes(b"cut")
+    ensure_jars([jar], cache=tmp_path / "cache", java=java, maven_url=url, on_event=events.append)
+    assert path.read_bytes() == b"not really a jar"
+
+
+@pytest.mark.live
+def test_a_wrong_sha256_installs_nothing(tmp_path: Path, repository: tuple[str, Jar]) -> None:
+    url, jar = repository
+    wrong = Jar(jar.group, jar.artifact, jar.version, None, "0" * 64, jar.size)
+    with pytest.raises(EosctlError, match=r"thing-1\.0\.jar: sha256 .* nothing was installed"):
+        ensure_jars(
+            [wrong], cache=tmp_path / "cache", java=require_java(os.environ), maven_url=url, on_event=ignore_events
+        )
+    assert not list((tmp_path / "cache").rglob("*.jar"))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("url", ["file:///no/such/repository", "http://127.0.0.1:1/maven"])
+def test_an_unreachable_repository_names_the_way_out(tmp_path: Path, repository: tuple[str, Jar], url: str) -> None:
+    _url, jar = repository
+    with pytest.raises(UnreachableError, match=r"could not fetch 1 of 1 jars") as caught:
+        ensure_jars([jar], cache=tmp_path / "c", java=require_java(os.environ), maven_url=url, on_event=ignore_events)
+    assert "EOSCTL_MAVEN_URL" in str(caught.value.hint)

