@@ -1,0 +1,88 @@
+"""`eosctl task-counts`: parses, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+import click
+
+from eosctl.errors import UsageError
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .options import EosctlGroup, pass_app
+
+
+@click.group("task-counts", cls=EosctlGroup)
+def task_counts() -> None:
+    """Task-count records of the config topic.
+
+    Before the tasks of an exactly-once source connector start, the leader of the group fences the transactional ids
+    of the tasks that ran before. How many those were it knows from a record in the config topic (key
+    tasks-fencing-CONNECTOR, value {"task-count": N}), which it writes after each round. Fencing is due when the
+    newest task commit is later in the topic than that record. A record that is missing or too low lets zombies
+    (old tasks that still run somewhere) write on.
+    """
+
+
+@task_counts.command("list")
+@pass_app
+def list_command(app: App) -> Report:
+    """Each connector's record, and what the leader would do now.
+
+    Exit code 0 whatever is found. Needs Kafka 3.3 or newer; without DESCRIBE on the transactional ids, alive_ids is
+    null or incomplete.
+
+    Example: eosctl task-counts list -b kafka:9092 -g connect-cluster
+    """
+    from eosctl.ops.task_counts import list_task_counts
+
+    return list_task_counts(app)
+
+
+@task_counts.command("show")
+@click.argument("connector")
+@pass_app
+def show_command(app: App, connector: str) -> Report:
+    """One connector's record in full: order, decision, the ids it implies, the ids that are alive.
+
+    Needs Kafka 3.3 or newer.
+
+    Example: eosctl task-counts show orders-source -b kafka:9092 -g connect-cluster
+    """
+    from eosctl.ops.task_counts import show_task_counts
+
+    return show_task_counts(app, connector)
+
+
+@task_counts.command("validate")
+@click.option("--strict", is_flag=True, help="Also exit 3 on findings that are only informative.")
+@pass_app
+def validate_command(app: App, strict: bool) -> Report:
+    """Check every record; exit 3 when there is an error or a warning.
+
+    Codes: missing, too_low, mis_ordered, incomplete_task_set, implausible, wrong_type, unparsable, kip_text_key,
+    kip_text_field, tombstoned; orphan and id_collision are informative. Needs Kafka 3.3 or newer.
+
+    Example: eosctl task-counts validate -b kafka:9092 -g connect-cluster -o json
+    """
+    from eosctl.ops.task_counts import validate_task_counts
+
+    return validate_task_counts(app, strict=strict)
+
+
+@task_counts.command("replay")
+@click.argument("file", required=False)
+@click.option("--topic", is_flag=True, help="Read the config topic itself.")
+@pass_app
+def replay_command(app: App, file: str | None, topic: bool) -> Report:
+    """Fold config-topic records exactly as a worker does (Kafka 3.8 to 4.3).
+
+    FILE holds one JSON object per record and line ({"topic", "partition", "offset", "key", "value"}); - is stdin.
+    Secret-looking config values are shown as ***, the session key never.
+
+    Example: eosctl task-counts replay connect-configs.ndjson -o json
+    """
+    from eosctl.ops.task_counts import replay_file, replay_topic
+
+    if (file is None) == (not topic):
+        raise UsageError("name either a FILE or --topic", hint="See `eosctl task-counts replay --help`.")
+    return replay_topic(app) if file is None else replay_file(app, file)

@@ -1,0 +1,192 @@
+"""What can be wrong with a connector's task-count record: one rule per finding code.
+
+Judges values that were read elsewhere; reads and writes nothing. A finding is certain unless its text says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from eosctl.core.config_topic import ConnectorState, IgnoredRecord
+from eosctl.core.ids import leader_transactional_id, task_transactional_id
+from eosctl.core.transactions import TransactionState
+
+MAX_PLAUSIBLE_TASKS = 10_000
+_SETTLED = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
+
+
+@dataclass(frozen=True, slots=True)
+class AliveTask:
+    """A task's transactional id that a coordinator knows; a fenced or finished one stays known for days."""
+
+    task: int
+    transactional_id: str
+    state: TransactionState
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction of this id is in progress now."""
+        return self.state not in _SETTLED
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that is known about one connector; `alive` None means: the coordinators could not be asked."""
+
+    connector: ConnectorState
+    group_id: str
+    plugin_type: str = "source"
+    alive: tuple[AliveTask, ...] | None = None
+    ignored: tuple[IgnoredRecord, ...] = ()
+    other_groups: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a record that a person should know; `code` is stable, `severity` error, warning or info."""
+
+    code: str
+    severity: str
+    message: str
+    fix: str
+
+    def as_row(self) -> dict[str, object]:
+        """The finding as plain data."""
+        return {"code": self.code, "severity": self.severity, "message": self.message, "fix": self.fix}
+
+
+def find_problems(case: Case) -> list[Finding]:
+    """Everything worth saying about the connector's record, in the order of the rules below; sinks have no record."""
+    rules = (_incomplete,) if case.plugin_type == "sink" else _RULES
+    return [finding for rule in rules for finding in rule(case)]
+
+
+def _missing(case: Case) -> Iterable[Finding]:
+    connector = case.connector
+    if connector.task_count_record is not None or connector.config is None or connector.commit_offset is None:
+        return
+    alive = len(case.alive or ())
+    yield Finding(
+        "missing",
+        "error" if alive else "warning",
+        f"no task-count record, and {alive} of its ids are known to the coordinators: the next start fences nobody"
+        if alive
+        else "no task-count record: workers with exactly-once would fence nobody at the next start",
+        "Nothing to do if the group does not run exactly-once; else restart the connector's tasks and look again.",
+    )
+
+
+def _too_low(case: Case) -> Iterable[Finding]:
+    connector, recorded = case.connector, case.connector.task_count_record
+    if recorded is None:
+        return
+    now = connector.task_count or 0
+    beyond = [task for task in case.alive or () if task.task >= recorded and (task.is_open or task.task < now)]
+    suppressed = not connector.pending_fencing and recorded < now and not connector.inconsistent
+    if not beyond and not suppressed:
+        return
+    ids = ", ".join(task.transactional_id for task in beyond[:3]) + (", …" if len(beyond) > 3 else "")
+    certain = suppressed or any(task.is_open for task in beyond)
+    yield Finding(
+        "too_low",
+        "error" if certain else "warning",
+        f"the record says {recorded}, but {ids} beyond it are alive: a fencing round would miss them"
+        if beyond
+        else f"the record says {recorded}, but the newest task set has {now}: a fencing round would miss the rest",
+        f"Stop the connector, fence its ids (eosctl fence --connector {connector.name} --tasks N), and resume it.",
+    )
+
+
+def _mis_ordered(case: Case) -> Iterable[Finding]:
+    connector = case.connector
+    due = connector.pending_fencing and connector.task_count_record is not None and connector.config is not None
+    if not due or not connector.task_count or connector.target_state == "STOPPED":
+        return
+    yield Finding(
+        "mis_ordered",
+        "warning",
+        f"the record (offset {connector.record_offset}) is older than the newest task commit (offset "
+        f"{connector.commit_offset}): fencing is due, under way, failing, or the workers don't run exactly-once",
+        "Look again in a minute; if it stays, see whether the tasks are FAILED with zombie fencing in their trace.",
+    )
+
+
+def _incomplete(case: Case) -> Iterable[Finding]:
+    connector = case.connector
+    if connector.inconsistent and connector.config is not None:
+        yield Finding(
+            "incomplete_task_set",
+            "error",
+            f"the newest commit names {connector.task_count} tasks, but not all of their configs are in the topic: "
+            "no task runs until the connector makes new ones",
+            "Change the connector's config, or restart the leader, so that it writes all task configs again.",
+        )
+
+
+def _implausible(case: Case) -> Iterable[Finding]:
+    recorded = case.connector.task_count_record
+    if recorded is not None and not 0 <= recorded <= MAX_PLAUSIBLE_TASKS:
+        yield Finding(
+            "implausible",
+            "error",
+            f"the record says {recorded} tasks, which no connector has: a fencing round would do nothing or never end",
+            "Find out who wrote it, and write the true count.",
+        )
+
+
+_ILL_WRITTEN = {
+    "wrong_type": "Overwrite it with the true count, as an integer.",
+    "kip_text_field": 'Overwrite it with {"task-count": N}, the only spelling that workers read.',
+    "kip_text_key": "Delete it; a record that workers read has the key tasks-fencing-<connector>.",
+    "unparsable": "Overwrite it with the true count.",
+    "tombstone": "Write the true count: running workers keep the old one, restarted ones forget it after compaction.",
+}
+
+
+def _ill_written(case: Case) -> Iterable[Finding]:
+    newest_good = case.connector.record_offset
+    for record in case.ignored:
+        superseded = newest_good is not None and newest_good > record.offset
+        harmless = record.code in ("tombstone", "kip_text_key") or superseded
+        yield Finding(
+            "tombstoned" if record.code == "tombstone" else record.code,
+            "warning" if harmless else "error",
+            f"record {record.key} at offset {record.offset} is ignored: {record.reason}",
+            _ILL_WRITTEN[record.code],
+        )
+
+
+def _orphan(case: Case) -> Iterable[Finding]:
+    if case.connector.config is None and case.connector.task_count_record is not None:
+        yield Finding(
+            "orphan",
+            "info",
+            "the connector was deleted; Connect keeps its record, to fence old tasks if it is created again",
+            "Nothing to do.",
+        )
+
+
+def _id_collision(case: Case) -> Iterable[Finding]:
+    """Ids are joined with `-`, so another group can arrive at the same ones; from here it is only a possibility."""
+    first_id = task_transactional_id(case.group_id, case.connector.name, 0)
+    readings = []
+    leader_of = first_id.removeprefix(leader_transactional_id(""))
+    if leader_of != first_id:
+        readings.append(f"the leader id of a group {leader_of!r}")
+    for group in sorted(case.other_groups):
+        connector = first_id.removeprefix(f"{group}-").rpartition("-")[0]
+        if first_id.startswith(f"{group}-") and connector:
+            readings.append(f"task 0 of a connector {connector!r} of group {group!r}")
+    if readings and case.connector.config is not None:
+        yield Finding(
+            "id_collision",
+            "info",
+            f"{first_id} is also {' and '.join(readings)}: if that exists, the two fence each other",
+            "Rename the connector or the group if both exist.",
+        )
+
+
+_RULES: Sequence[Callable[[Case], Iterable[Finding]]] = (
+    _missing, _too_low, _mis_ordered, _incomplete, _implausible, _ill_written, _orphan, _id_collision,
+)  # fmt: skip

@@ -1,0 +1,142 @@
+"""Task-count records: what a leader would fence now, whose ids are alive, and one row per connector.
+
+Judges values that were read elsewhere; reads and writes nothing. What is wrong with a record: `task_count_findings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eosctl.core.config_topic import ConfigState, ConnectorState, IgnoredRecord
+from eosctl.core.ids import leader_transactional_id, owner_of, task_transactional_ids
+from eosctl.core.task_count_findings import AliveTask, Case, find_problems
+from eosctl.core.transactions import TransactionListing
+
+MAX_LISTED_IDS = 10_000  # a wrongly written record may imply two thousand million ids
+
+
+@dataclass(frozen=True, slots=True)
+class FencingDecision:
+    """What a leader does before this connector's tasks start: fences ids 0 to `fence_count` - 1, then writes a record.
+
+    `writes` is the count it would record, None if it leaves the record alone; `reason` explains both.
+    """
+
+    fence_count: int
+    writes: int | None
+    reason: str
+
+
+def fencing_decision(connector: ConnectorState) -> FencingDecision:
+    """The leader's decision if asked now (`DistributedHerder.doFenceZombieSourceTasks`, Kafka 3.3 to 4.3)."""
+    recorded, now = connector.task_count_record, connector.task_count or 0
+    if connector.config is None:
+        return FencingDecision(0, None, "the connector does not exist: the record is kept for when it is created again")
+    if not connector.pending_fencing:
+        return FencingDecision(0, None, "no task commit since the record: nobody is fenced")
+    if recorded is None:
+        return FencingDecision(0, now, "there is no record: nobody is fenced, the count is recorded")
+    if recorded == 1 and now == 1:
+        return FencingDecision(0, now, "one task before and now: the new task fences the old one itself")
+    return FencingDecision(
+        max(recorded, 0), now, f"task configs are newer than the record: fences the {recorded} recorded"
+    )
+
+
+def alive_tasks(
+    listings: Iterable[TransactionListing], group_id: str, connectors: Iterable[str]
+) -> dict[str, list[AliveTask]]:
+    """The known ids of each of the group's connectors, in task order."""
+    known, prefix = frozenset(connectors), f"{group_id}-"
+    alive: dict[str, list[AliveTask]] = {}
+    for listing in listings:
+        if not known or not listing.transactional_id.startswith(prefix):
+            continue
+        owner = owner_of(listing.transactional_id, group_id, known)
+        if owner.connector is not None and owner.task is not None:
+            task = AliveTask(owner.task, listing.transactional_id, listing.state)
+            alive.setdefault(owner.connector, []).append(task)
+    for tasks in alive.values():
+        tasks.sort(key=lambda task: task.task)
+    return alive
+
+
+def other_groups(listings: Iterable[TransactionListing], group_id: str, own_ids: frozenset[str]) -> frozenset[str]:
+    """Connect groups on the same Kafka cluster, as far as their leader ids betray them."""
+    prefix = leader_transactional_id("")
+    ids = (listing.transactional_id for listing in listings)
+    groups = {each.removeprefix(prefix) for each in ids if each.startswith(prefix) and each not in own_ids}
+    return frozenset(groups - {group_id})
+
+
+def plugin_type(config: Mapping[str, object] | None, told: str | None = None) -> str:
+    """`source`, `sink` or `unknown` (deleted): what Connect told, else judged by class name and `topics`.
+
+    Only source connectors have task-count records, and the config topic itself does not say which is which.
+    """
+    if told in ("source", "sink"):
+        return told
+    if config is None:
+        return "unknown"
+    simple_name = str(config.get("connector.class", "")).rpartition(".")[2]
+    if "Sink" in simple_name:
+        return "sink"
+    if "Source" in simple_name or simple_name.startswith("Mirror"):
+        return "source"
+    return "sink" if {"topics", "topics.regex"} & config.keys() else "source"
+
+
+def cases(
+    state: ConfigState,
+    group_id: str,
+    *,
+    listings: Sequence[TransactionListing] | None = None,
+    types: Mapping[str, str] | None = None,
+) -> list[Case]:
+    """One case per connector that the topic speaks of, by name; `types` is what Connect told of each."""
+    ignored = _ignored_task_counts(state)
+    names = sorted({*state.connectors, *ignored})
+    alive = None if listings is None else alive_tasks(listings, group_id, names)
+    own_ids = frozenset(task.transactional_id for tasks in (alive or {}).values() for task in tasks)
+    groups = other_groups(listings or (), group_id, own_ids)
+    result = []
+    for name in names:
+        connector = state.connectors.get(name) or ConnectorState(name)
+        kind = plugin_type(connector.config, (types or {}).get(name))
+        tasks = None if alive is None else tuple(alive.get(name, ()))
+        result.append(Case(connector, group_id, kind, tasks, tuple(ignored.get(name, ())), groups))
+    return result
+
+
+def _ignored_task_counts(state: ConfigState) -> dict[str, list[IgnoredRecord]]:
+    """Ignored records that were meant to be task-count records, per connector."""
+    by_connector: dict[str, list[IgnoredRecord]] = {}
+    for record in state.ignored:
+        meant = record.code == "kip_text_key" or (record.key or "").startswith("tasks-fencing-")
+        if meant and record.connector is not None:
+            by_connector.setdefault(record.connector, []).append(record)
+    return by_connector
+
+
+def case_row(case: Case) -> dict[str, object]:
+    """The row of `task-counts list`, `show` and `validate`; `would_fence` names at most MAX_LISTED_IDS ids."""
+    connector, is_sink = case.connector, case.plugin_type == "sink"
+    decision = FencingDecision(0, None, "a sink connector is never fenced") if is_sink else fencing_decision(connector)
+    listed = min(decision.fence_count, MAX_LISTED_IDS)
+    return {
+        "connector": connector.name,
+        "type": case.plugin_type,
+        "recorded": connector.task_count_record,
+        "record_offset": connector.record_offset,
+        "newest_commit_offset": connector.commit_offset,
+        "task_count": connector.task_count,
+        "target_state": connector.target_state,
+        "pending_fencing": connector.pending_fencing,
+        "decision": decision.reason,
+        "would_write": decision.writes,
+        "would_fence_count": decision.fence_count,
+        "would_fence": task_transactional_ids(case.group_id, connector.name, listed),
+        "alive_ids": None if case.alive is None else [task.transactional_id for task in case.alive],
+        "findings": [finding.as_row() for finding in find_problems(case)],
+    }

@@ -1,0 +1,223 @@
+"""task-counts: reads the config topic and the coordinators, and reports what the workers hold and would do.
+
+Reads only. The config topic is always read as read_committed; `replay` alone compares it with the other view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eosctl.core.config_topic import ConfigState, fold_config_topic
+from eosctl.core.config_view import differing_connectors, state_document
+from eosctl.core.records import Record, TopicRead
+from eosctl.core.task_count_findings import Case
+from eosctl.core.task_counts import case_row, cases
+from eosctl.core.transactions import TransactionListing
+from eosctl.errors import EosctlError, ExitCode, NotFoundError
+from eosctl.ops.app import App
+from eosctl.ops.ports import TopicStore
+from eosctl.report import Problem, Report, Row
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigTopic:
+    """A config topic as read: `state` is what workers that read committed records hold."""
+
+    cluster_id: str
+    read: TopicRead
+    state: ConfigState
+
+
+def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_committed") -> ConfigTopic:
+    """Reads and folds the target's config topic; raises NotFoundError, or EosctlError if it can't be a config topic."""
+    topic = app.target.config_topic
+    description = store.describe([topic]).get(topic)
+    if description is None:
+        raise NotFoundError(
+            f"there is no topic {topic}", hint="Name the worker's config.storage.topic with --config-topic, or give -w."
+        )
+    if description.partitions != 1:
+        raise EosctlError(
+            f"topic {topic} has {description.partitions} partitions; workers refuse a config topic with more than one",
+            hint="Is it the config.storage.topic of this group? If so, no worker can start on it: re-create it.",
+        )
+    read = store.read(topic, isolation=isolation)
+    return ConfigTopic(store.cluster_id(), read, fold_config_topic(read.records))
+
+
+def list_task_counts(app: App) -> Report:
+    """One row per connector, whatever is found; exit 0."""
+    return _report(app, _observe(app), "task-counts-list")
+
+
+def show_task_counts(app: App, connector: str) -> Report:
+    """One connector; raises NotFoundError where the topic has no trace of it."""
+    observation = _observe(app)
+    chosen = [case for case in observation.cases if case.connector.name == connector]
+    if not chosen:
+        raise NotFoundError(
+            f"topic {app.target.config_topic} has no trace of a connector {connector!r}",
+            hint="See `eosctl task-counts list`; names are case-sensitive.",
+        )
+    return _report(app, observation, "task-counts-show", chosen)
+
+
+def validate_task_counts(app: App, *, strict: bool) -> Report:
+    """Connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too."""
+    report = _report(app, _observe(app), "task-counts-validate")
+    failing = ("error", "warning", "info") if strict else ("error", "warning")
+    found = any(report.summary[severity] for severity in failing)
+    return replace(report, exit_code=ExitCode.FINDINGS if found else ExitCode.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class _Observation:
+    topic: ConfigTopic
+    cases: Sequence[Case]
+    checked_against_connect: bool
+    problems: Sequence[Problem]
+
+
+def _observe(app: App) -> _Observation:
+    group_id = app.target.require_group_id()
+    problems: list[Problem] = []
+    with app.topics() as store:
+        topic = read_config_topic(app, store)
+    problems += blocked_problems(topic.read)
+    listings = _list_transactions(app, problems)
+    types = _ask_connect(app, topic, problems)
+    found = cases(topic.state, group_id, listings=listings, types=types)
+    return _Observation(topic, found, types is not None, problems)
+
+
+def blocked_problems(read: TopicRead) -> list[Problem]:
+    """A warning per partition where an open transaction hides what was written after it."""
+    return [
+        Problem(
+            "open_transaction",
+            f"topic {read.topic}, partition {bound.partition}: a transaction is open since offset {bound.lso}; "
+            f"{bound.end - bound.lso} offsets behind it are not visible",
+            hint="If it stays open, workers hang on it too: see `eosctl txn hanging`.",
+            severity="warning",
+        )
+        for bound in read.blocked()
+    ]
+
+
+def _list_transactions(app: App, problems: list[Problem]) -> Sequence[TransactionListing] | None:
+    """Every id that the coordinators list; None, with a warning, where they can't be asked."""
+    try:
+        with app.transactions() as admin:
+            return admin.list_transactions()
+    except EosctlError as exc:
+        message = f"can't tell which transactional ids are alive: {exc.message}"
+        problems.append(Problem("alive_ids_unknown", message, hint=exc.hint, severity="warning"))
+        return None
+
+
+def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mapping[str, str] | None:
+    """Connector name -> type from the first worker that answers; None where no worker was named or none answers."""
+    for url in app.target.connect_urls:
+        try:
+            connectors = app.worker(url).connectors()
+        except EosctlError as exc:
+            problems.append(Problem("connect_not_asked", exc.message, hint=exc.hint, severity="warning"))
+            continue
+        problems += _foreign_topic_problems(topic, url, set(connectors))
+        return {name: _type_of(answer) for name, answer in connectors.items()}
+    return None
+
+
+def _type_of(answer: Mapping[str, object]) -> str:
+    info = answer.get("info")
+    return str(info.get("type")) if isinstance(info, Mapping) else "unknown"
+
+
+def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) -> list[Problem]:
+    """A warning where the workers know other connectors than the topic: it may belong to another group."""
+    in_topic = {name for name, connector in topic.state.connectors.items() if connector.config is not None}
+    if in_topic == at_connect:
+        return []
+    only_topic, only_connect = sorted(in_topic - at_connect), sorted(at_connect - in_topic)
+    return [
+        Problem(
+            "other_connectors",
+            f"topic {topic.read.topic} and the worker at {url} know different connectors: only in the topic "
+            f"{only_topic}, only at the worker {only_connect}",
+            hint="Is this the group's config.storage.topic? A connector that was just made or deleted also shows so.",
+            severity="warning",
+        )
+    ]
+
+
+def _report(app: App, observation: _Observation, kind: str, chosen: Sequence[Case] | None = None) -> Report:
+    rows = [case_row(case) for case in (observation.cases if chosen is None else chosen)]
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary={
+            "connectors": len(rows),
+            **_severities(rows),
+            "checked_against_connect": observation.checked_against_connect,
+        },
+        target={"kafka_cluster_id": observation.topic.cluster_id, "group_id": app.target.group_id},
+        problems=observation.problems,
+    )
+
+
+def _severities(rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
+    counts = {"error": 0, "warning": 0, "info": 0}
+    for row in rows:
+        findings = row["findings"]
+        assert isinstance(findings, list)  # noqa: S101 - case_row makes it
+        for finding in findings:
+            counts[finding["severity"]] += 1
+    return counts
+
+
+def replay_records(app: App, records: Sequence[Record]) -> Report:
+    """The state after `records` of one partition, given in any order; touches no cluster."""
+    state = fold_config_topic(sorted(records, key=lambda record: record.offset))
+    return _replay_report(state, target={"kafka_cluster_id": None, "group_id": app.target.group_id})
+
+
+def replay_topic(app: App) -> Report:
+    """The state after the target's config topic, and which connectors look different with aborted records in view."""
+    with app.topics() as store:
+        committed = read_config_topic(app, store)
+        uncommitted = read_config_topic(app, store, isolation="read_uncommitted")
+    problems = blocked_problems(committed.read)
+    differing = [] if problems else differing_connectors(committed.state, uncommitted.state)
+    if differing:
+        problems.append(_aborted_problem(committed.read.topic, differing))
+    target = {"kafka_cluster_id": committed.cluster_id, "group_id": app.target.group_id}
+    return _replay_report(committed.state, target=target, problems=problems, differing=differing)
+
+
+def _aborted_problem(topic: str, differing: Sequence[str]) -> Problem:
+    return Problem(
+        "aborted_records_matter",
+        f"topic {topic} holds aborted records that preparing and disabled workers would take: {', '.join(differing)}",
+        hint="Before changing any worker's mode, overwrite them: see data.differs_when_uncommitted.",
+        severity="warning",
+    )
+
+
+def _replay_report(
+    state: ConfigState, *, target: Row, problems: Sequence[Problem] = (), differing: Sequence[str] | None = None
+) -> Report:
+    document = state_document(state)
+    connectors = document["connectors"]
+    assert isinstance(connectors, dict)  # noqa: S101 - state_document makes it
+    data: dict[str, object] = {"state": document}
+    if differing is not None:
+        data["differs_when_uncommitted"] = list(differing)
+    return Report(
+        kind="task-counts-replay",
+        rows=[{"connector": name, **connector} for name, connector in connectors.items()],
+        summary={"connectors": len(connectors), "ignored": len(state.ignored), "offset": state.offset},
+        data=data,
+        target=target,
+        problems=problems,
+    )

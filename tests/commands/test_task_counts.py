@@ -1,0 +1,82 @@
+"""`eosctl task-counts` as a person runs it: whole output, exit codes, help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eosctl.core.transactions import TransactionState
+from eosctl.errors import UnauthorizedError
+from tests.fakes.config_cluster import FakeCluster, config_records, created, listing
+
+WHERE = ("-b", "localhost:1", "-g", "g")
+
+
+def cluster() -> FakeCluster:
+    """A healthy connector, a record that is too low, a deleted connector, a sink, a record as in the KIP's text."""
+    return FakeCluster(
+        records=config_records(
+            ("session-key", {"key": "c2VjcmV0", "algorithm": "HmacSHA256", "creation-timestamp": 1}),
+            *created("orders", 2, record=2),
+            *created("payments", 3, record=1),
+            *created("gone", 1, record=1),
+            ("connector-gone", None),
+            ("target-state-gone", None),
+            *created("sink", 1, **{"connector.class": "FileStreamSinkConnector", "db.password": "hunter2"}),
+            ("task-count-orders", {"tasks": 2}),
+        ),
+        listings=[
+            *(listing(f"g-{connector}-{task}") for connector in ("orders", "payments") for task in range(2)),
+            listing("g-payments-2", TransactionState.ONGOING),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "exit_code"),
+    [
+        ("list", ("list",), 0),
+        ("show", ("show", "payments"), 0),
+        ("validate", ("validate",), 3),
+        ("replay", ("replay", "--topic"), 0),
+    ],
+)
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_output(
+    invoke: Any, golden: Callable[[str, str], None], name: str, args: tuple[str, ...], exit_code: int, output: str
+) -> None:
+    outcome = invoke("task-counts", *args, *WHERE, "-o", output, doors=cluster().doors())
+    assert (outcome.exit_code, outcome.stderr) == (exit_code, "")
+    assert "hunter2" not in outcome.stdout
+    assert "c2VjcmV0" not in outcome.stdout
+    golden(f"task-counts/{name}.{'json' if output == 'json' else 'txt'}", outcome.stdout)
+
+
+def test_a_healthy_group_validates(invoke: Any) -> None:
+    healthy = FakeCluster(records=config_records(*created("a", 1, record=1)))
+    assert invoke("task-counts", "validate", *WHERE, doors=healthy.doors()).exit_code == 0
+
+
+def test_missing_rights_are_said_on_stderr_and_null_in_the_data(invoke: Any) -> None:
+    fake = cluster()
+    fake.faults = {"list_transactions": UnauthorizedError("not allowed to list", hint="grant DESCRIBE")}
+    outcome = invoke("task-counts", "list", *WHERE, "-o", "json", doors=fake.doors())
+    assert outcome.exit_code == 0
+    assert {json.dumps(row["alive_ids"]) for row in outcome.json()["data"]["rows"]} == {"null"}
+    assert "can't tell which transactional ids are alive: not allowed to list" in outcome.stderr
+
+
+def test_an_unknown_connector_and_a_missing_topic_exit_1(invoke: Any) -> None:
+    unknown = invoke("task-counts", "show", "nope", *WHERE, doors=cluster().doors())
+    missing = invoke("task-counts", "list", *WHERE, "--config-topic", "other", doors=cluster().doors())
+    assert (unknown.exit_code, missing.exit_code) == (1, 1)
+    assert "no trace of a connector 'nope'" in unknown.stderr
+    assert "there is no topic other" in missing.stderr
+
+
+def test_replay_wants_either_a_file_or_the_topic(invoke: Any) -> None:
+    assert invoke("task-counts", "replay").exit_code == 2
+    assert invoke("task-counts", "replay", "x", "--topic").exit_code == 2

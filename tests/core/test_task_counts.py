@@ -1,0 +1,257 @@
+"""What a leader would fence, and every finding a record can have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eosctl.core.config_topic import ConnectorState, fold_config_topic
+from eosctl.core.config_view import differing_connectors, hide_secrets, state_document
+from eosctl.core.records import Record
+from eosctl.core.task_count_findings import AliveTask, Case, find_problems
+from eosctl.core.task_counts import (
+    MAX_LISTED_IDS,
+    alive_tasks,
+    case_row,
+    cases,
+    fencing_decision,
+    other_groups,
+    plugin_type,
+)
+from eosctl.core.transactions import TransactionListing, TransactionState
+
+
+def state(**changes: Any) -> ConnectorState:
+    """A running connector `c` of two tasks whose record is newer than its commit."""
+    values: dict[str, Any] = {
+        "config": {"connector.class": "FileStreamSource"},
+        "target_state": "STARTED",
+        "task_count": 2,
+        "task_count_record": 2,
+        "commit_offset": 10,
+        "record_offset": 12,
+    }
+    return ConnectorState("c", **{**values, **changes})
+
+
+PENDING = {"pending_fencing": True, "record_offset": 8}
+
+
+@pytest.mark.parametrize(
+    ("changes", "fence_count", "writes"),
+    [
+        ({}, 0, None),
+        ({"pending_fencing": True, "task_count_record": None}, 0, 2),
+        ({"pending_fencing": True, "task_count_record": 1, "task_count": 1}, 0, 1),
+        ({"pending_fencing": True, "task_count_record": 1, "task_count": 3}, 1, 3),
+        ({"pending_fencing": True, "task_count_record": 1, "task_count": 0}, 1, 0),
+        ({"pending_fencing": True, "task_count_record": 3, "task_count": 1}, 3, 1),
+        ({"pending_fencing": True, "task_count_record": 3, "task_count": 3}, 3, 3),
+        ({"pending_fencing": True, "task_count_record": 0, "task_count": 3}, 0, 3),
+        ({"pending_fencing": True, "task_count_record": -1, "task_count": 3}, 0, 3),
+        ({"pending_fencing": True, "config": None}, 0, None),
+    ],
+)
+def test_the_leader_fences_the_recorded_ids_and_not_the_present_ones(
+    changes: dict[str, Any], fence_count: int, writes: int | None
+) -> None:
+    decision = fencing_decision(state(**changes))
+    assert (decision.fence_count, decision.writes) == (fence_count, writes)
+    assert decision.reason
+
+
+def known(task: int, transaction_state: TransactionState = TransactionState.EMPTY) -> AliveTask:
+    return AliveTask(task, f"g-c-{task}", transaction_state)
+
+
+OPEN = TransactionState.ONGOING
+
+
+@pytest.mark.parametrize(
+    ("changes", "alive", "expected"),
+    [
+        ({}, (known(0), known(1)), []),
+        ({}, None, []),
+        ({"task_count_record": None, **PENDING}, (), [("missing", "warning")]),
+        ({"task_count_record": None, **PENDING}, None, [("missing", "warning")]),
+        ({"task_count_record": None, **PENDING}, (known(0),), [("missing", "error")]),
+        ({"task_count_record": None, "commit_offset": None}, (), []),  # created STOPPED: nothing ever ran
+        ({"task_count_record": 1}, None, [("too_low", "error")]),
+        ({"task_count_record": 1}, (known(1),), [("too_low", "error")]),
+        ({}, (known(2, OPEN),), [("too_low", "error")]),
+        ({}, (known(2),), []),  # fenced long ago, still listed
+        ({"task_count_record": 1, **PENDING}, (known(1),), [("too_low", "warning"), ("mis_ordered", "warning")]),
+        ({"task_count_record": 3}, (known(2),), []),
+        (PENDING, (), [("mis_ordered", "warning")]),
+        ({"task_count": 0, "target_state": "STOPPED", **PENDING}, (known(1),), []),
+        ({"inconsistent": True}, (), [("incomplete_task_set", "error")]),
+        ({"task_count_record": -1}, (), [("too_low", "error"), ("implausible", "error")]),
+        ({"task_count_record": 2**31 - 1}, (), [("implausible", "error")]),
+        ({"config": None, "task_count": None}, (known(1),), [("orphan", "info")]),
+        ({"config": None, "task_count": None}, (known(2, OPEN),), [("too_low", "error"), ("orphan", "info")]),
+    ],
+)
+def test_findings(
+    changes: dict[str, Any], alive: tuple[AliveTask, ...] | None, expected: list[tuple[str, str]]
+) -> None:
+    found = find_problems(Case(state(**changes), "g", alive=alive))
+    assert [(finding.code, finding.severity) for finding in found] == expected
+    assert all(finding.message and finding.fix for finding in found)
+
+
+def test_a_sink_has_no_record_to_miss() -> None:
+    case = Case(state(task_count_record=None, pending_fencing=True), "g", plugin_type="sink", alive=())
+    assert find_problems(case) == []
+    assert case_row(case)["would_fence"] == []
+
+
+CONFIG = b'{"properties":{"connector.class":"FileStreamSource"}}'
+
+
+def rows(*records: tuple[bytes, bytes | None], listings: list[TransactionListing] | None = None) -> dict[str, Any]:
+    topic = fold_config_topic(Record("t", 0, at, -1, key, value) for at, (key, value) in enumerate(records))
+    return {case.connector.name: case_row(case) for case in cases(topic, "g", listings=listings)}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code", "severity"),
+    [
+        (b"tasks-fencing-c", b'{"task-count":"2"}', "wrong_type", "error"),
+        (b"tasks-fencing-c", b'{"tasks":2}', "kip_text_field", "error"),
+        (b"tasks-fencing-c", b"{", "unparsable", "error"),
+        (b"tasks-fencing-c", None, "tombstoned", "warning"),
+        (b"task-count-c", b'{"tasks":2}', "kip_text_key", "warning"),
+    ],
+)
+def test_ill_written_records_are_findings_of_their_connector(
+    key: bytes, value: bytes | None, code: str, severity: str
+) -> None:
+    row = rows((b"connector-c", CONFIG), (key, value))["c"]
+    assert [(f["code"], f["severity"]) for f in row["findings"]] == [(code, severity)]
+    assert "offset 1" in row["findings"][0]["message"]
+
+
+def test_a_wrong_record_that_was_overwritten_is_only_a_warning() -> None:
+    row = rows(
+        (b"connector-c", CONFIG), (b"tasks-fencing-c", b'{"tasks":2}'), (b"tasks-fencing-c", b'{"task-count":0}')
+    )["c"]
+    assert [(f["code"], f["severity"]) for f in row["findings"]] == [("kip_text_field", "warning")]
+
+
+def test_ids_are_attributed_by_the_connectors_that_exist() -> None:
+    listings = [
+        TransactionListing(each, TransactionState.EMPTY, 1, 0)
+        for each in ("g-a-1", "g-a-0", "g-a-b-0", "g-x-0", "g-a-01", "other-a-0", "connect-cluster-g")
+    ]
+    alive = alive_tasks(listings, "g", ["a", "a-b"])
+    assert {name: [task.task for task in tasks] for name, tasks in alive.items()} == {"a": [0, 1], "a-b": [0]}
+    assert alive_tasks(listings, "g", []) == {}
+
+
+def test_other_groups_are_known_by_their_leader_ids() -> None:
+    listings = [
+        TransactionListing(each, TransactionState.EMPTY, 1, 0)
+        for each in ("connect-cluster-g", "connect-cluster-h", "connect-cluster-g-a-0", "g-a-0")
+    ]
+    assert other_groups(listings, "g", frozenset({"connect-cluster-g-a-0"})) == {"h"}
+
+
+@pytest.mark.parametrize(
+    ("group", "connector", "others", "words"),
+    [
+        ("g", "c", frozenset({"h"}), None),
+        ("a", "b-c", frozenset({"a-b"}), "connector 'c' of group 'a-b'"),
+        ("a-b", "c", frozenset({"a"}), "connector 'b-c' of group 'a'"),
+        ("connect-cluster", "foo", frozenset(), "leader id of a group 'foo-0'"),
+    ],
+)
+def test_ids_that_another_group_could_have_too(
+    group: str, connector: str, others: frozenset[str], words: str | None
+) -> None:
+    case = Case(ConnectorState(connector, config={}), group, other_groups=others)
+    messages = [finding.message for finding in find_problems(case) if finding.code == "id_collision"]
+    assert (words is None and not messages) or (words is not None and words in messages[0])
+
+
+@pytest.mark.parametrize(
+    ("config", "told", "expected"),
+    [
+        ({"connector.class": "org.x.FileStreamSourceConnector"}, None, "source"),
+        ({"connector.class": "FileStreamSinkConnector"}, None, "sink"),
+        ({"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector", "topics": ".*"}, None, "source"),
+        ({"connector.class": "MirrorHeartbeatConnector"}, None, "source"),
+        ({"connector.class": "com.source.Jdbc", "topics": "a"}, None, "sink"),
+        ({"connector.class": "com.sink.Jdbc"}, None, "source"),
+        ({"connector.class": "FileStreamSink"}, "source", "source"),
+        ({"connector.class": "FileStreamSink"}, "unknown", "sink"),
+        (None, None, "unknown"),
+    ],
+)
+def test_sources_and_sinks_are_told_apart(config: dict[str, object] | None, told: str | None, expected: str) -> None:
+    assert plugin_type(config, told) == expected
+
+
+def test_a_row_names_the_ids_but_not_two_thousand_million_of_them() -> None:
+    """A record of 2^31-1 tasks, which anybody can write, used to mean a list of as many ids."""
+    row = case_row(Case(state(pending_fencing=True, task_count_record=2**31 - 1), "g"))
+    assert row["would_fence_count"] == 2**31 - 1
+    assert isinstance(row["would_fence"], list)
+    assert len(row["would_fence"]) == MAX_LISTED_IDS
+
+
+def test_a_row_has_the_members_of_the_contract() -> None:
+    row = case_row(Case(state(task_count=3, task_count_record=2, pending_fencing=True), "g", alive=(known(0),)))
+    assert row["would_fence"] == ["g-c-0", "g-c-1"]
+    assert row["alive_ids"] == ["g-c-0"]
+    contract = {"connector", "recorded", "record_offset", "newest_commit_offset", "task_count", "pending_fencing"}
+    assert {*contract, "would_fence", "alive_ids", "findings"} <= row.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("database.password", "hunter2", "***"),
+        ("database.password", "${file:/x:y}", "${file:/x:y}"),
+        ("producer.override.sasl.jaas.config", "x required;", "***"),
+        ("aws.secret.access.key", "x", "***"),
+        ("api.key", "x", "***"),
+        ("connection.url", "jdbc:pg://me:pw@db/x", "jdbc:pg://***@db/x"),
+        ("key.converter", "org.x.StringConverter", "org.x.StringConverter"),
+        ("file", "/data/x", "/data/x"),
+        ("tasks.max", None, None),
+        ("odd", "\ud800", "?"),
+    ],
+)
+def test_secrets_of_a_config_are_not_shown(name: str, value: object, shown: object) -> None:
+    assert hide_secrets({name: value}) == {name: shown}
+
+
+def test_the_state_document_is_plain_data_of_the_contract() -> None:
+    folded = fold_config_topic(
+        [Record("t", 0, 0, -1, b"connector-c", CONFIG), Record("t", 0, 1, -1, b"nonsense", b"{}")]
+    )
+    assert state_document(folded) == {
+        "offset": 2,
+        "connectors": {
+            "c": {
+                "config": {"connector.class": "FileStreamSource"},
+                "target_state": "STARTED",
+                "task_count": None,
+                "task_ids": [],
+                "inconsistent": False,
+                "pending_fencing": False,
+                "task_count_record": None,
+                "task_config_generation": None,
+            }
+        },
+        "ignored": [{"offset": 1, "key": "nonsense", "code": "unknown_key", "reason": "no worker knows this key"}],
+        "commits_without_connector": [],
+    }
+
+
+def test_connectors_that_look_different_with_aborted_records_are_named() -> None:
+    committed = [Record("t", 0, 0, -1, b"connector-c", CONFIG)]
+    ghost = Record("t", 0, 1, -1, b"connector-ghost", CONFIG)
+    assert differing_connectors(fold_config_topic(committed), fold_config_topic([*committed, ghost])) == ["ghost"]
+    assert differing_connectors(fold_config_topic(committed), fold_config_topic(committed)) == []

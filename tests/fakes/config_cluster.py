@@ -1,0 +1,137 @@
+"""A Kafka cluster and Connect workers in memory, for operations that only read the config topic and around it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead
+from eosctl.core.transactions import RawGroup, TransactionListing, TransactionState
+from eosctl.errors import EosctlError, NotFoundError
+
+CONFIG_TOPIC = "connect-configs"
+
+
+def config_records(*pairs: tuple[str, object]) -> list[Record]:
+    """Config-topic records at offsets 0, 1, 2, …; a value that is not bytes is spelled as JSON, None is a tombstone."""
+
+    def encoded(value: object) -> bytes | None:
+        if value is None or isinstance(value, bytes):
+            return value
+        return json.dumps(value).encode()
+
+    return [Record(CONFIG_TOPIC, 0, at, -1, key.encode(), encoded(value)) for at, (key, value) in enumerate(pairs)]
+
+
+def created(connector: str, tasks: int, *, record: int | None = None, **config: str) -> list[tuple[str, object]]:
+    """What a leader writes for a new connector; `record` None leaves the task-count record out."""
+    properties = {"name": connector, "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector"}
+    pairs: list[tuple[str, object]] = [(f"connector-{connector}", {"properties": {**properties, **config}})]
+    pairs += [(f"task-{connector}-{task}", {"properties": {"task.class": "T"}}) for task in range(tasks)]
+    pairs.append((f"commit-{connector}", {"tasks": tasks}))
+    return pairs if record is None else [*pairs, (f"tasks-fencing-{connector}", {"task-count": record})]
+
+
+@dataclass
+class FakeCluster:
+    """What the cluster holds; `faults` maps a door or a method (`list_transactions`) to the error it answers with."""
+
+    records: Sequence[Record] = ()
+    aborted: Sequence[Record] = ()
+    topics: Mapping[str, TopicDescription] = field(
+        default_factory=lambda: {
+            CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 3, {"cleanup.policy": "compact"}),
+        }
+    )
+    open_from: int | None = None
+    listings: Sequence[TransactionListing] = ()
+    connectors: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, EosctlError] = field(default_factory=dict)
+
+    def doors(self) -> dict[str, Any]:
+        """App's open_* callables that lead here."""
+        return {
+            "open_topics": lambda _app: FakeTopics(self),
+            "open_transactions": lambda _app: FakeTransactions(self),
+            "open_worker": lambda _app, url: FakeWorker(self, url),
+        }
+
+    def check(self, name: str) -> None:
+        """Raises the fault of that name."""
+        if name in self.faults:
+            raise self.faults[name]
+
+
+@dataclass
+class FakeTopics:
+    """TopicStore, as far as reading goes."""
+
+    cluster: FakeCluster
+
+    def __enter__(self) -> FakeTopics:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        pass
+
+    def cluster_id(self) -> str:
+        return "cluster-1"
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
+        self.cluster.check("describe")
+        return {name: self.cluster.topics[name] for name in topics if name in self.cluster.topics}
+
+    def bounds(self, topic: str) -> tuple[Bounds, ...]:
+        if topic not in self.cluster.topics:
+            raise NotFoundError(f"there is no topic {topic}")
+        end = max((r.offset + 1 for r in [*self.cluster.records, *self.cluster.aborted]), default=0)
+        if topic != CONFIG_TOPIC:
+            return tuple(Bounds(number, 0, 0, 0) for number in range(self.cluster.topics[topic].partitions))
+        return (Bounds(0, 0, end if self.cluster.open_from is None else self.cluster.open_from, end),)
+
+    def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
+        (bound,) = self.bounds(topic)
+        stop = bound.lso if isolation == "read_committed" else bound.end
+        visible = [*self.cluster.records, *(self.cluster.aborted if isolation == "read_uncommitted" else ())]
+        records = tuple(sorted((r for r in visible if r.offset < stop), key=lambda record: record.offset))
+        return TopicRead(topic, (bound,), records, len(records))
+
+
+@dataclass
+class FakeTransactions:
+    """TransactionAdmin, as far as listing goes."""
+
+    cluster: FakeCluster
+
+    def __enter__(self) -> FakeTransactions:
+        self.cluster.check("transactions")
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        pass
+
+    def list_transactions(self, **_filters: object) -> Sequence[TransactionListing]:
+        self.cluster.check("list_transactions")
+        return self.cluster.listings
+
+    def describe_group(self, group_id: str) -> RawGroup:
+        return RawGroup(group_id, "Stable", "connect", "sessioned", ())
+
+
+@dataclass
+class FakeWorker:
+    """ConnectWorker, as far as listing connectors goes."""
+
+    cluster: FakeCluster
+    url: str
+
+    def connectors(self) -> Mapping[str, Mapping[str, object]]:
+        self.cluster.check(self.url)
+        return {name: {"info": {"type": kind}} for name, kind in self.cluster.connectors.items()}
+
+
+def listing(transactional_id: str, state: TransactionState = TransactionState.EMPTY) -> TransactionListing:
+    """One line of ListTransactions."""
+    return TransactionListing(transactional_id, state, 1, 1)

@@ -1,0 +1,157 @@
+"""task-counts operations over a cluster in memory: what is read, what degrades honestly, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eosctl.core.records import Record, TopicDescription
+from eosctl.core.transactions import TransactionState
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, UnauthorizedError, UnreachableError, UsageError
+from eosctl.ops.app import App
+from eosctl.ops.task_counts import (
+    list_task_counts,
+    replay_records,
+    replay_topic,
+    show_task_counts,
+    validate_task_counts,
+)
+from eosctl.profiles import Target
+from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created, listing
+
+URL = "http://w1:8083"
+
+
+def app_of(cluster: FakeCluster, *, group_id: str | None = "g", urls: tuple[str, ...] = ()) -> App:
+    target = Target(group_id=group_id, connect_urls=urls)
+    return App(target=target, deadline=Deadline.after(10), state_dir=Path("unused"), **cluster.doors())
+
+
+def healthy() -> FakeCluster:
+    return FakeCluster(
+        records=config_records(*created("a", 2, record=2), *created("b", 1, record=1)),
+        listings=[listing("g-a-0", TransactionState.ONGOING), listing("g-a-1"), listing("g-b-0"), listing("x-a-0")],
+        connectors={"a": "source", "b": "source"},
+    )
+
+
+def test_list_has_one_row_per_connector_with_its_alive_ids() -> None:
+    report = list_task_counts(app_of(healthy(), urls=(URL,)))
+    assert [(row["connector"], row["recorded"], row["alive_ids"]) for row in report.rows] == [
+        ("a", 2, ["g-a-0", "g-a-1"]),
+        ("b", 1, ["g-b-0"]),
+    ]
+    assert report.target == {"kafka_cluster_id": "cluster-1", "group_id": "g"}
+    assert report.summary["checked_against_connect"] is True
+    assert (report.problems, report.exit_code) == ([], ExitCode.OK)
+
+
+@pytest.mark.parametrize("door", ["transactions", "list_transactions"])
+@pytest.mark.parametrize("error", [UnauthorizedError("no DESCRIBE", hint="grant it"), UnreachableError("no broker")])
+def test_ids_that_cannot_be_listed_are_null_and_said_to_be(door: str, error: EosctlError) -> None:
+    cluster = healthy()
+    cluster.faults = {door: error}
+    report = list_task_counts(app_of(cluster))
+    assert [row["alive_ids"] for row in report.rows] == [None, None]
+    assert [(problem.code, problem.severity) for problem in report.problems] == [("alive_ids_unknown", "warning")]
+    assert error.message in report.problems[0].message
+
+
+def test_the_next_worker_is_asked_when_one_does_not_answer() -> None:
+    cluster = healthy()
+    cluster.faults = {URL: UnreachableError(f"{URL} does not answer")}
+    report = list_task_counts(app_of(cluster, urls=(URL, "http://w2:8083")))
+    assert [problem.code for problem in report.problems] == ["connect_not_asked"]
+    assert report.summary["checked_against_connect"] is True
+
+
+def test_a_config_topic_of_another_group_shows_by_its_connectors() -> None:
+    cluster = healthy()
+    cluster.connectors = {"a": "source", "z": "sink"}
+    report = list_task_counts(app_of(cluster, urls=(URL,)))
+    assert [problem.code for problem in report.problems] == ["other_connectors"]
+    assert "['b']" in report.problems[0].message
+    assert "['z']" in report.problems[0].message
+
+
+def test_connect_decides_what_is_a_sink() -> None:
+    cluster = FakeCluster(records=config_records(*created("a", 1)), connectors={"a": "sink"})
+    (row,) = list_task_counts(app_of(cluster, urls=(URL,))).rows
+    assert (row["type"], row["findings"]) == ("sink", [])
+
+
+def test_an_open_transaction_on_the_topic_is_a_warning() -> None:
+    cluster = healthy()
+    cluster.open_from = 4
+    report = list_task_counts(app_of(cluster))
+    assert [problem.code for problem in report.problems] == ["open_transaction"]
+    assert [row["connector"] for row in report.rows] == ["a"]
+
+
+def test_show_is_about_one_connector_or_says_that_there_is_none() -> None:
+    assert [row["connector"] for row in show_task_counts(app_of(healthy()), "b").rows] == ["b"]
+    with pytest.raises(NotFoundError, match="no trace of a connector 'nope'"):
+        show_task_counts(app_of(healthy()), "nope")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "strict", "exit_code"),
+    [
+        (created("a", 2, record=2), False, ExitCode.OK),
+        (created("a", 2, record=1), False, ExitCode.FINDINGS),
+        (created("a", 2), False, ExitCode.FINDINGS),
+        ([*created("a", 2, record=2), ("connector-a", None), ("target-state-a", None)], False, ExitCode.OK),
+        ([*created("a", 2, record=2), ("connector-a", None), ("target-state-a", None)], True, ExitCode.FINDINGS),
+        ([], True, ExitCode.OK),
+    ],
+)
+def test_validate_exits_3_on_findings_and_strict_counts_info(
+    pairs: list[tuple[str, object]], strict: bool, exit_code: ExitCode
+) -> None:
+    cluster = FakeCluster(records=config_records(*pairs))
+    assert validate_task_counts(app_of(cluster), strict=strict).exit_code == exit_code
+
+
+@pytest.mark.parametrize("operation", [list_task_counts, replay_topic])
+def test_a_topic_that_cannot_be_a_config_topic_is_an_error(operation: Callable[[App], object]) -> None:
+    missing, wide = healthy(), healthy()
+    missing.topics = {}
+    wide.topics = {CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 2, 3)}
+    with pytest.raises(NotFoundError, match="there is no topic connect-configs"):
+        operation(app_of(missing))
+    with pytest.raises(EosctlError, match="has 2 partitions"):
+        operation(app_of(wide))
+
+
+def test_a_group_must_be_named_but_not_for_a_replay() -> None:
+    with pytest.raises(UsageError):
+        list_task_counts(app_of(healthy(), group_id=None))
+    assert replay_topic(app_of(healthy(), group_id=None)).exit_code == ExitCode.OK
+
+
+def test_replay_of_records_is_in_offset_order_whatever_their_order() -> None:
+    records = config_records(*created("a", 2, record=2))
+    report = replay_records(app_of(FakeCluster()), list(reversed(records)))
+    assert report.data["state"] == replay_records(app_of(FakeCluster()), records).data["state"]
+    assert report.summary == {"connectors": 1, "ignored": 0, "offset": 5}
+    assert report.rows[0]["task_ids"] == [0, 1]
+
+
+def test_replay_of_the_topic_names_connectors_that_only_aborted_records_make() -> None:
+    """An aborted create comes alive on workers that are preparing or disabled: they read uncommitted."""
+    cluster = healthy()
+    offset = len(cluster.records)
+    cluster.aborted = [Record(CONFIG_TOPIC, 0, offset, -1, b"connector-ghost", b'{"properties":{}}')]
+    report = replay_topic(app_of(cluster))
+    assert report.data["differs_when_uncommitted"] == ["ghost"]
+    assert [problem.code for problem in report.problems] == ["aborted_records_matter"]
+    assert "ghost" not in {row["connector"] for row in report.rows}
+
+
+def test_replay_never_shows_the_session_key() -> None:
+    key = ("session-key", {"key": "c2VjcmV0", "algorithm": "HmacSHA256", "creation-timestamp": 1})
+    cluster = FakeCluster(records=config_records(key, *created("a", 1, record=1)))
+    assert "c2VjcmV0" not in str(replay_topic(app_of(cluster)).envelope())
