@@ -55,6 +55,11 @@ class Selection:
     all_connectors: bool = False
     pattern: str | None = None
 
+    def check(self) -> None:
+        """Raises UsageError unless exactly one way of choosing was taken."""
+        if sum([bool(self.connectors), self.all_connectors, self.pattern is not None]) != 1:
+            raise UsageError("which connectors?", hint="Give one of --connector (repeatable), --match, or --all.")
+
     def choose(self, found: Iterable[str]) -> list[str]:
         """The selected among `found`, sorted; raises NotFoundError when a name or the pattern finds nothing."""
         names = sorted(found)

@@ -6,7 +6,6 @@ plain values; what they mean, and whether to go on, is for `eosctl.ops.migrate`.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,14 +21,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everyone kn
 from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import Record
-from eosctl.errors import EosctlError
 from eosctl.spark import transforms
+from eosctl.spark.failures import spark_error
 from eosctl.spark.kafka_io import RECORDS, OffsetRange, read_newest, write_records
 
 OnProgress = Callable[[str, int, int], None]
 """Called with (what is being done, tasks done, tasks in all)."""
-
-_EXCEPTION_LINE = re.compile(r"^[\w.]*(?:Error|Exception|KeyboardInterrupt)\b.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,16 +234,6 @@ class MigrationJob:
 def planned_ranges(topics: Iterable[PlannedTopic]) -> list[OffsetRange]:
     """What to read of `topics`: from the begin to the LSO of each partition, as the plan has them."""
     return [OffsetRange(topic.name, one.partition, one.begin, one.lso) for topic in topics for one in topic.bounds]
-
-
-def spark_error(error: Exception, doing: str) -> EosctlError:
-    """The eosctl error for a failure inside Spark: the line that tells the cause, without the stack traces."""
-    lines = _EXCEPTION_LINE.findall(str(error))
-    ours = [line for line in lines if not line.startswith(("org.apache.spark", "java.", "py4j."))]
-    cause = (ours or lines or [str(error).strip().partition("\n")[0]])[-1]
-    return EosctlError(
-        f"{doing} failed in Spark: {cause}", hint="spark.log in the snapshot folder has the whole story."
-    )
 
 
 def _decided_key(row: Mapping[str, Any]) -> DecidedKey:

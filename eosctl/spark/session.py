@@ -15,13 +15,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import eosctl
+from eosctl.spark.failures import spark_error
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -62,13 +65,9 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     environment = {"PYSPARK_PYTHON": sys.executable}
     if settings.java_home is not None:
         environment["JAVA_HOME"] = str(settings.java_home)
+    settings.log_file.parent.mkdir(parents=True, exist_ok=True)
     with _environment(environment), _interrupt_handler_kept(), settings.log_file.open("ab") as log:
-        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-        try:
-            context = SparkContext(conf=conf, gateway=gateway)
-        except BaseException:
-            _end_jvm(gateway)
-            raise
+        gateway, context = _started(conf, log, settings.log_file)
         try:
             yield SparkSession.builder.getOrCreate()
         finally:
@@ -76,6 +75,20 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
                 context.stop()
             finally:
                 _end_jvm(gateway)
+
+
+def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, SparkContext]:
+    """The JVM and its context; raises EosctlError when Spark does not start, which its log explains."""
+    gateway = None
+    try:
+        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+        return gateway, SparkContext(conf=conf, gateway=gateway)
+    except BaseException as exc:
+        if gateway is not None:
+            _end_jvm(gateway)
+        if isinstance(exc, Py4JError | PySparkException | ValueError | OSError):
+            raise spark_error(exc, "starting Spark", log_file=log_file) from exc
+        raise
 
 
 def session_conf(settings: SessionSettings) -> dict[str, str]:

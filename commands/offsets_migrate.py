@@ -1,0 +1,161 @@
+"""`eosctl offsets migrate` and `offsets verify`: options in, one operation, its Report out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eosctl.core.migration import MigrationPlan, Selection, read_plan
+from eosctl.core.migration_rules import Policy
+from eosctl.errors import UsageError
+from eosctl.report import Report
+
+from .confirm import settle
+from .options import EosctlCommand, pass_app, write_options
+from .session import read_text_file
+
+if TYPE_CHECKING:
+    from eosctl.ops.app import App
+    from eosctl.ops.migrate import Allowances, MigrationRequest
+    from eosctl.ops.migrate_run import Engine
+
+_ENGINE_OPTIONS = [
+    click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark master."),
+    click.option("--conf", multiple=True, metavar="K=V", help="Spark setting (repeatable)."),
+    click.option("--snapshot-dir", type=click.Path(path_type=Path), help="Where snapshots and backups are kept."),
+]
+
+
+def engine_options(function: Any) -> Any:
+    """Where the Spark job runs and keeps its snapshot."""
+    for option in reversed(_ENGINE_OPTIONS):
+        function = option(function)
+    return function
+
+
+@click.command("migrate", cls=EosctlCommand)
+@click.option(
+    "--from", "sources", multiple=True, metavar="STORE", help="global (default), dedicated or a topic; the first wins."
+)
+@click.option("--to", "target", metavar="STORE", help="dedicated (default), global or a topic.")
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector, exactly (repeatable).")
+@click.option("--all", "all_connectors", is_flag=True, help="Every connector that the source has offsets of.")
+@click.option("--match", "pattern", metavar="GLOB|re:REGEX", help="The connectors that match, whole name.")
+@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Change the connector's name in the keys.")
+@click.option(
+    "--conflict", type=click.Choice([str(policy) for policy in Policy]), help="Who wins [default: keep-target]."
+)
+@click.option("--dedicated-topic", metavar="PATTERN", help="For connectors without a topic: 'offsets-{connector}'.")
+@click.option("--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Only plan, into this file.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Apply this plan.")
+@click.option("--allow-open-transactions", is_flag=True, help="Go on without what open transactions hide.")
+@click.option("--accept-drift", multiple=True, type=click.Choice(["source", "target"]), help="Apply though it moved.")
+@click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")
+@click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")
+@engine_options
+@write_options
+@pass_app
+def migrate(
+    app: App, *, yes: bool, dry_run: bool, plan_file: Path | None, plan_out: Path | None, **given: Any
+) -> Report:
+    """Move source offsets of many connectors between topics, with Spark.
+
+    A connector that gets an offsets topic of its own starts from scratch, whatever the global topic has: its offsets
+    must be in the new topic first. This reads both sides up to fixed offsets, decides per key, shows the plan, writes
+    what differs, and reads it back. Keys keep their bytes, and go where Connect's own producer would put them. The old
+    records stay where they are.
+
+    \b
+    Example:
+      eosctl offsets migrate --to dedicated --dedicated-topic 'offsets-{connector}' --all --plan-out plan.json
+      eosctl offsets migrate --plan plan.json --yes
+      eosctl offsets verify plan.json
+
+    Needs Java 17+, eosctl[spark]; any Kafka with transactions (0.11+).
+    """
+    from eosctl.ops.migrate_run import migration_from_file, prepared_migration
+
+    engine, allowances = _engine(app, given), _allowances(given)
+    if plan_file is not None:
+        _refuse_planning_options(plan_out, given)
+        ready = migration_from_file(app, _plan(plan_file), engine, allowances=allowances, plan_file=plan_file)
+        return settle(ready.report, ready.apply, question="Apply this plan?", yes=yes, dry_run=dry_run)
+    request = _request(given)
+    with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out) as ready:
+        return settle(ready.report, ready.apply, question="Apply this plan?", yes=yes, dry_run=dry_run)
+
+
+@click.command("verify", cls=EosctlCommand)
+@click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, dir_okay=False))
+@engine_options
+@pass_app
+def verify(app: App, *, plan_file: Path, **given: Any) -> Report:
+    """Read both sides of a migration again and compare them with its plan.
+
+    Exit code 3, with the rows that differ, when a key of the target is not what the plan wanted, or a key of the
+    source is no longer what was migrated. A migrated connector that runs again moves its own offsets: verify before it
+    does.
+
+    \b
+    Example:
+      eosctl offsets verify plan.json
+
+    Needs Java 17+, eosctl[spark]; any Kafka with transactions (0.11+).
+    """
+    from eosctl.ops.migrate_run import verify_plan
+
+    return verify_plan(app, _plan(plan_file), _engine(app, given))
+
+
+def _plan(path: Path) -> MigrationPlan:
+    return read_plan(read_text_file(path), path=str(path))
+
+
+def _engine(app: App, given: dict[str, Any]) -> Engine:
+    from eosctl.ops.migrate_run import Engine
+
+    snapshots = given["snapshot_dir"] or app.state_dir / "migrations"
+    return Engine(snapshots, given["master"], _pairs(given["conf"], "--conf"))
+
+
+def _allowances(given: dict[str, Any]) -> Allowances:
+    from eosctl.ops.migrate import Allowances
+
+    return Allowances(
+        workers_down=given["workers_down"],
+        force_running=given["force_running"],
+        open_transactions=given["allow_open_transactions"],
+        drift=frozenset(given["accept_drift"]),
+    )
+
+
+def _request(given: dict[str, Any]) -> MigrationRequest:
+    from eosctl.ops.migrate import MigrationRequest
+
+    return MigrationRequest(
+        sources=given["sources"] or ("global",),
+        target=given["target"] or "dedicated",
+        selection=Selection(given["connectors"], given["all_connectors"], given["pattern"]),
+        renames=_pairs(given["renames"], "--rename"),
+        policy=Policy(given["conflict"] or Policy.KEEP_TARGET),
+        dedicated_topic=given["dedicated_topic"],
+        allow_open_transactions=given["allow_open_transactions"],
+    )
+
+
+def _pairs(words: tuple[str, ...], option: str) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words]
+    for left, equals, right in pairs:
+        if not (left and equals and right):
+            raise UsageError(f"{option} {left}{equals}{right} is not of the form LEFT=RIGHT")
+    if len({left for left, _, _ in pairs}) != len(pairs):
+        raise UsageError(f"{option} names one thing twice")
+    return {left: right for left, _, right in pairs}
+
+
+def _refuse_planning_options(plan_out: Path | None, given: dict[str, Any]) -> None:
+    names = ["sources", "target", "connectors", "all_connectors", "pattern", "renames", "conflict", "dedicated_topic"]
+    if plan_out is not None or any(given[name] for name in names):
+        raise UsageError("--plan has everything that is planned", hint="Leave out --plan-out and what chooses offsets.")

@@ -1,0 +1,167 @@
+"""What migrations tell: plan, result and verification as Reports, keys and values made readable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eosctl.core.migration import MigrationPlan, PlannedTopic
+from eosctl.core.murmur2 import partition_for
+from eosctl.core.offset_keys import key_owner
+from eosctl.errors import ExitCode
+from eosctl.report import Json, Problem, Report, Row, json_bytes
+
+if TYPE_CHECKING:
+    from eosctl.ops.migrate import Applied
+    from eosctl.spark.job import Comparison, DecidedKey, Mismatch
+
+
+def plan_row(decided: DecidedKey) -> Row:
+    """One sample row: the key as it will be in the target, BEFORE and AFTER there."""
+    sent = decided.action in ("write", "delete")
+    partition = partition_for(decided.key, decided.partitions) if decided.partition is None else decided.partition
+    topic, source_partition, offset = decided.source
+    return {
+        "key": json_bytes(decided.key),
+        "connector": decided.route.target_connector,
+        "renamed_from": decided.route.connector if decided.route.connector != decided.route.target_connector else None,
+        "source_partition": source_partition_of(decided.key),
+        "action": decided.action,
+        "reason": decided.reason,
+        "before": shown_value(decided.before),
+        "after": shown_value(decided.source_value if sent else decided.before),
+        "source": {"topic": topic, "partition": source_partition, "offset": offset},
+        "target": {"topic": decided.route.target_topic, "partition": partition},
+    }
+
+
+def plan_report(
+    plan: MigrationPlan, *, plan_file: Path, problems: tuple[Problem, ...] = (), exit_code: ExitCode = ExitCode.OK
+) -> Report:
+    """The plan as a report."""
+    return Report(
+        kind="offsets-migrate-plan",
+        rows=plan.sample,
+        summary=_summary(plan),
+        data={**_facts(plan), "plan_file": str(plan_file)},
+        target=_target(plan),
+        problems=problems,
+        exit_code=exit_code,
+    )
+
+
+def result_report(plan: MigrationPlan, applied: Applied, *, undo: str) -> Report:
+    """What was sent, and whether the target now is what the plan wanted."""
+    topics = {
+        topic: {"written": written, "tombstones": tombstones}
+        for topic, (written, tombstones) in applied.sent.topics.items()
+    }
+    compared = applied.compared
+    return Report(
+        kind="offsets-migrate-result",
+        rows=[mismatch_row(one) for one in compared.mismatches] if compared.differing else plan.sample,
+        summary={
+            **_summary(plan),
+            "sent": applied.sent.records(),
+            "transactions": applied.sent.transactions,
+            "verified": compared.compared - compared.differing,
+            "differing": compared.differing,
+        },
+        data={
+            **_facts(plan),
+            "topics": topics,
+            "created": list(applied.created),
+            "backup": str(applied.backup),
+            "undo": undo,
+            "overrides": list(applied.overrides),
+        },
+        target=_target(plan),
+        problems=_differ(compared, "target"),
+        exit_code=ExitCode.PARTIAL if compared.differing else ExitCode.OK,
+    )
+
+
+def verify_report(plan: MigrationPlan, comparisons: dict[str, Comparison]) -> Report:
+    """Both sides against the plan; exit code 3 when a key differs."""
+    rows = [mismatch_row(one) for compared in comparisons.values() for one in compared.mismatches]
+    summary: dict[str, Json] = {}
+    for side, compared in comparisons.items():
+        summary[f"{side}_compared"], summary[f"{side}_differing"] = compared.compared, compared.differing
+    differing = any(compared.differing for compared in comparisons.values())
+    return Report(
+        kind="offsets-verify",
+        rows=rows,
+        summary=summary,
+        data={"plan": plan.digest()},
+        target=_target(plan),
+        problems=tuple(problem for side, compared in comparisons.items() for problem in _differ(compared, side)),
+        exit_code=ExitCode.FINDINGS if differing else ExitCode.OK,
+    )
+
+
+def mismatch_row(mismatch: Mismatch) -> Row:
+    """A key that is not what the plan says."""
+    return {
+        "key": json_bytes(mismatch.key),
+        "connector": mismatch.connector,
+        "source_partition": source_partition_of(mismatch.key),
+        "side": mismatch.side,
+        "status": mismatch.status,
+        "expected": shown_value(mismatch.expected),
+        "actual": shown_value(mismatch.actual),
+        "target": {"topic": mismatch.topic, "partition": mismatch.partition},
+    }
+
+
+def source_partition_of(key: bytes) -> Json:
+    """The source partition in a key, as the JSON that it is; None where there is none."""
+    return None if key_owner(key) is None else json.loads(key)[1]
+
+
+def shown_value(value: bytes | None) -> Json:
+    """An offset value as JSON, or as text or base64 where it is none; None for no record and for a tombstone."""
+    if value is None:
+        return None
+    try:
+        parsed: Json = json.loads(value.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return json_bytes(value)
+    return parsed
+
+
+def _differ(compared: Comparison, side: str) -> tuple[Problem, ...]:
+    if not compared.differing:
+        return ()
+    message = f"{compared.differing} of {compared.compared} keys in the {side} are not what the plan says"
+    more = f"the first {len(compared.mismatches)} are shown; " if compared.differing > len(compared.mismatches) else ""
+    return (Problem("plan_mismatch", message, hint=f"{more}has someone written since?"),)
+
+
+def _summary(plan: MigrationPlan) -> dict[str, Json]:
+    counted = {name: number for name, number in plan.tally.as_summary().items() if name != "connector_counts"}
+    return {"connectors": len(plan.routes), **counted}
+
+
+def _facts(plan: MigrationPlan) -> dict[str, Json]:
+    return {
+        "plan": plan.digest(),
+        "snapshot": f"{plan.snapshot_base}/{plan.name()}",
+        "policy": plan.policy.value,
+        "connector_counts": plan.tally.connector_counts,
+        "sources": [_topic(topic) for topic in plan.sources],
+        "targets": [_topic(topic) for topic in plan.targets],
+    }
+
+
+def _topic(topic: PlannedTopic) -> Row:
+    return {
+        "topic": topic.name,
+        "partitions": topic.partitions,
+        "replication_factor": topic.replication_factor,
+        "exists": topic.topic_id is not None,
+    }
+
+
+def _target(plan: MigrationPlan) -> Row:
+    return {"kafka_cluster_id": plan.cluster_id, "group_id": plan.group_id}

@@ -1,0 +1,51 @@
+"""Spark for a migration: Java found, session started, log kept; only imported when a migration runs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eosctl.errors import UnsupportedError
+from eosctl.java import require_java, spark_java_home
+
+if TYPE_CHECKING:
+    from eosctl.spark.job import MigrationJob, OnProgress
+
+
+@contextmanager
+def spark_job(
+    client: Mapping[str, Any],
+    *,
+    snapshots: Path,
+    master: str,
+    conf: Mapping[str, str],
+    expected_records: int,
+    on_progress: OnProgress,
+) -> Iterator[MigrationJob]:
+    """A MigrationJob on a Spark session of its own; raises UnsupportedError without Java or pyspark."""
+    java_home = spark_java_home(require_java(os.environ), snapshots)
+    try:
+        import pandas  # type: ignore[import-untyped]  # noqa: F401 - pyspark 4.3 asks for it at the first mapInArrow
+
+        from eosctl.spark.job import MigrationJob
+        from eosctl.spark.session import SessionSettings, spark_session
+    except ImportError as exc:
+        raise UnsupportedError(
+            f"offsets migrate needs Spark, and {exc.name} is not installed",
+            hint="pip install 'eosctl[spark]'; `eosctl offsets merge` does the same without Spark for one cluster.",
+        ) from exc
+    with tempfile.TemporaryDirectory(prefix="eosctl-spark-", ignore_cleanup_errors=True) as work:
+        settings = SessionSettings(
+            Path(work),
+            snapshots / "spark.log",
+            master=master,
+            java_home=java_home,
+            expected_records=expected_records,
+            conf=conf,
+        )
+        with spark_session(settings) as spark:
+            yield MigrationJob(spark, client, on_progress)
