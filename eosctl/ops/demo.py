@@ -6,12 +6,13 @@ report: a row per thing that was to be proved.
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
 from eosctl.profiles import Target
 from eosctl.report import Report
+from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
+from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
 
 GROUP, OLD_GROUP = "connect-eos", "connect-old"
@@ -32,22 +35,13 @@ FIRST_LINES, MORE_LINES = 1000, 50
 _STEP_TIMEOUT_S = 90.0
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxAddress:
-    """Where the demo's sandbox answers; `files` is a directory that its workers can read."""
-
-    bootstrap_servers: str
-    urls: Mapping[str, Sequence[str]]
-    topics: Mapping[str, Mapping[str, str]]
-    files: Path
-
-
 @dataclass(slots=True)
 class Walk:
     """One walk through the demo: where it runs, how it talks, and what it has proved so far."""
 
     app: App
-    address: SandboxAddress
+    stack: Stack
+    environ: Mapping[str, str]
     rows: list[dict[str, object]] = field(default_factory=list)
 
     def say(self, text: str) -> None:
@@ -60,37 +54,36 @@ class Walk:
         self.rows.append({"step": step, "proved": what, "expected": expected, "actual": actual, "ok": right})
         self.say(f"   {'ok' if right else 'WRONG'}: {what}: {actual}" + ("" if right else f" (expected {expected})"))
 
-    def environ(self, group: str) -> dict[str, str]:
-        """The environment that lets commands be short: `export` these, and every printed command works by hand."""
+    def exports(self, group: str) -> dict[str, str]:
+        """The environment that keeps commands short: `export` these, and every printed command works by hand."""
+        topics = self.stack.state.topics[group]
         return {
-            "EOSCTL_BOOTSTRAP_SERVER": self.address.bootstrap_servers,
-            "EOSCTL_CONNECT_URL": ",".join(self.address.urls[group]),
+            "EOSCTL_BOOTSTRAP_SERVER": self.stack.bootstrap_servers,
+            "EOSCTL_CONNECT_URL": ",".join(self.stack.urls(group)),
             "EOSCTL_GROUP_ID": group,
-            "EOSCTL_CONFIG_TOPIC": self.address.topics[group]["config"],
-            "EOSCTL_OFFSET_TOPIC": self.address.topics[group]["offset"],
+            "EOSCTL_CONFIG_TOPIC": topics["config"],
+            "EOSCTL_OFFSET_TOPIC": topics["offset"],
         }
 
     def eosctl(self, *words: str, group: str = GROUP, expect: int = 0) -> None:
         """Prints and runs one eosctl command as a user would; raises when it does not exit as expected."""
         self.say(f"\n   $ eosctl {shlex.join(words)}")
-        environ = {**self.inherited_environ, **self.environ(group)}
         command = [sys.executable, "-m", "eosctl", *words]
+        environ = {**self.environ, **self.exports(group)}
         done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        for line in (done.stdout + done.stderr).splitlines():
+        for line in (done.stderr + done.stdout).splitlines():
             self.say(f"   {line}")
         if done.returncode != expect:
             raise EosctlError(f"eosctl {shlex.join(words)} exited with {done.returncode}, not {expect}")
 
     @property
-    def inherited_environ(self) -> Mapping[str, str]:
-        """This process's environment, with a state directory of the demo's own."""
-        import os
-
-        return {**os.environ, "XDG_STATE_HOME": str(self.app.state_dir.parent)}
+    def files(self) -> Path:
+        """Where the connectors' source files are."""
+        return self.stack.directory / "files"
 
     def worker(self) -> ConnectWorker:
         """The exactly-once worker's REST interface."""
-        return self.app.worker(self.address.urls[GROUP][0])
+        return self.app.worker(self.stack.urls(GROUP)[0])
 
     def counted(self, topic: str) -> Counter[bytes]:
         """How often each line stands in a target topic, read_committed."""
@@ -106,18 +99,37 @@ class Walk:
             deadline.sleep(0.3)
 
 
-def run_demo(app: App, address: SandboxAddress) -> Report:
-    """Walks through the five steps on a running sandbox; the report's exit code is 0 only if every row is right."""
+def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str, keep: bool) -> Report:
+    """Starts a sandbox with two groups, walks through the demo, and stops it unless `keep`."""
+    name = f"demo-{os.getpid()}"
+    old = GroupSpec(OLD_GROUP, (Eos.DISABLED, Eos.DISABLED), topic_prefix=OLD_GROUP)
+    spec = StackSpec(kafka_version=kafka_version, groups=(GroupSpec(GROUP), old))
+    directory = app.state_dir / "sandbox" / name
+    stack = Stack.up(spec, directory, name=name, environ=environ, on_event=app.on_event)
+    try:
+        return walk_through(app, stack, environ=environ)
+    finally:
+        if keep:
+            app.on_event(Event(f"\nThe sandbox stays up. Stop it with: eosctl sandbox down --name {name}"))
+        else:
+            app.on_event(Event("\nstopping the sandbox"))
+            stack.down()
+
+
+def walk_through(app: App, stack: Stack, *, environ: Mapping[str, str]) -> Report:
+    """The five steps on a running stack; the report's exit code is 0 only if every row is right."""
+    topics = stack.state.topics[GROUP]
     target = Target(
-        client=ClientSettings(bootstrap_servers=(address.bootstrap_servers,)),
-        connect_urls=tuple(address.urls[GROUP]),
+        client=ClientSettings(bootstrap_servers=(stack.bootstrap_servers,)),
+        connect_urls=tuple(stack.urls(GROUP)),
         group_id=GROUP,
-        config_topic=address.topics[GROUP]["config"],
-        offset_topic=address.topics[GROUP]["offset"],
+        config_topic=topics["config"],
+        offset_topic=topics["offset"],
     )
-    walk = Walk(replace(app, target=target), address)
-    walk.say("To repeat a command by hand, export these first:")
-    for name, value in walk.environ(GROUP).items():
+    walk = Walk(replace(app, target=target), stack, environ)
+    walk.files.mkdir(exist_ok=True)
+    walk.say("\nTo repeat a command by hand, export these first:")
+    for name, value in walk.exports(GROUP).items():
         walk.say(f"   export {name}={shlex.quote(value)}")
     for step in (_deliver, _switch_naively, _migrate_and_switch, _fence_a_zombie, _look_at_upgrade):
         step(walk)
@@ -136,7 +148,7 @@ def _topic(connector: str) -> str:
 
 
 def _append_lines(walk: Walk, connector: str, first: int, count: int) -> None:
-    with (walk.address.files / f"{connector}.txt").open("a", encoding="utf-8") as source:
+    with (walk.files / f"{connector}.txt").open("a", encoding="utf-8") as source:
         source.writelines(f"{connector} {number:06d}\n" for number in range(first, first + count))
 
 
@@ -144,7 +156,7 @@ def _config(walk: Walk, connector: str, **more: str) -> dict[str, str]:
     return {
         "connector.class": "FileStreamSource",
         "tasks.max": "1",
-        "file": str(walk.address.files / f"{connector}.txt"),
+        "file": str(walk.files / f"{connector}.txt"),
         "topic": _topic(connector),
         "key.converter": "org.apache.kafka.connect.storage.StringConverter",
         "value.converter": "org.apache.kafka.connect.storage.StringConverter",
@@ -154,8 +166,6 @@ def _config(walk: Walk, connector: str, **more: str) -> dict[str, str]:
 
 def _put_config(walk: Walk, connector: str, **more: str) -> None:
     """PUT of the connector's configuration, with the curl line that does the same by hand."""
-    import json
-
     config, worker = _config(walk, connector, **more), walk.worker()
     walk.say(f"\n   $ curl -X PUT -H 'Content-Type: application/json' {worker.url}/connectors/{connector}/config -d \\")
     walk.say(f"       {shlex.quote(json.dumps(config))}")
@@ -181,7 +191,9 @@ def _deliver(walk: Walk) -> None:
 
 
 def _switch_naively(walk: Walk) -> None:
-    walk.say(f"\n2. {NAIVE} is given an offsets topic of its own, the naive way: its configuration is changed, no more.")
+    walk.say(
+        f"\n2. {NAIVE} is given an offsets topic of its own, the naive way: its configuration is changed, no more."
+    )
     walk.say("   The documentation promises a fallback to the global offsets; no version of Kafka has it.")
     _put_config(walk, NAIVE, **{"offsets.storage.topic": f"offsets-{NAIVE}"})
     _wait_for_lines(walk, NAIVE, 2 * FIRST_LINES)
@@ -198,7 +210,7 @@ def _migrate_and_switch(walk: Walk) -> None:
     walk.wait_for("the tasks to stop", lambda: not any(_tasks(walk, connector) for connector in MOVED))
     which = [word for connector in MOVED for word in ("--connector", connector)]
     pattern = ("--dedicated-topic", "offsets-{connector}")
-    plan = str(walk.app.state_dir / "plan.json")
+    plan = str(walk.stack.directory / "plan.json")
     walk.eosctl("offsets", "migrate", "--from", "global", "--to", "dedicated", *pattern, *which, "--plan-out", plan)
     walk.eosctl("offsets", "migrate", "--plan", plan, "--yes")
     walk.eosctl("offsets", "verify", plan)
@@ -221,9 +233,11 @@ def _fence_a_zombie(walk: Walk) -> None:
     _set_state(walk, connector, "stop")
     walk.wait_for("the task to stop", lambda: not _tasks(walk, connector))
     zombie_id, topic = task_transactional_id(GROUP, connector, 0), _topic(connector)
-    bootstrap = walk.address.bootstrap_servers
+    bootstrap = walk.stack.bootstrap_servers
     with Zombie(bootstrap, zombie_id, topic=topic, record=b"from the zombie") as zombie:
-        walk.prove("fence", "an open transaction hides the end of the topic", expected=True, actual=_is_blocked(walk, topic))
+        walk.prove(
+            "fence", "an open transaction hides the end of the topic", expected=True, actual=_is_blocked(walk, topic)
+        )
         walk.eosctl("fence", zombie_id, "--yes")
         walk.prove("fence", "the zombie's commit ends with", expected="_FENCED", actual=zombie.commit())
     walk.wait_for("the transaction to be aborted", lambda: not _is_blocked(walk, topic))
@@ -264,4 +278,6 @@ def _wait_for_lines(walk: Walk, connector: str, count: int) -> None:
 
 def _prove_exactly_once(walk: Walk, step: str, connector: str, count: int) -> None:
     lines = walk.counted(_topic(connector))
-    walk.prove(step, f"{connector}: records, distinct lines", expected=[count, count], actual=[lines.total(), len(lines)])
+    walk.prove(
+        step, f"{connector}: records, distinct lines", expected=[count, count], actual=[lines.total(), len(lines)]
+    )
