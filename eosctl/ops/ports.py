@@ -50,6 +50,9 @@ class TransactionAdmin(Protocol):
     def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
         """One InitProducerId(-1, -1) per id, answers in the order they come; per-id faults, never raises for one id."""
 
+    def topic_partitions(self, topics: Collection[str] | None = None) -> Mapping[str, int]:
+        """Topic name -> number of partitions, by Metadata; None means every topic, internal ones too."""
+
     def describe_producers(
         self, partitions: Iterable[tuple[str, int]]
     ) -> Mapping[tuple[str, int], Sequence[ActiveProducer] | KafkaFault]:
