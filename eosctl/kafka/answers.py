@@ -1,0 +1,63 @@
+"""From answers on the wire to the values of eosctl.core.transactions."""
+
+from __future__ import annotations
+
+from eosctl.core.transactions import (
+    Coordinator,
+    KafkaFault,
+    RawGroup,
+    RawGroupMember,
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
+)
+from eosctl.kafka.faults import fault
+from eosctl.wire.error_codes import GROUP_ID_NOT_FOUND, NONE
+from eosctl.wire.group_messages import DescribedGroup
+from eosctl.wire.transaction_messages import DescribedTransaction, ListedTransaction
+
+_STATES = {state.value: state for state in TransactionState}
+
+
+def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> TransactionDescription | KafkaFault:
+    """One answer of DescribeTransactions."""
+    if item.error_code != NONE:
+        return fault(item.error_code)
+    return TransactionDescription(
+        transactional_id=item.transactional_id,
+        coordinator=coordinator,
+        state=_STATES.get(item.transaction_state, TransactionState.UNKNOWN),
+        producer_id=item.producer_id,
+        producer_epoch=item.producer_epoch,
+        transaction_timeout_ms=item.transaction_timeout_ms,
+        started_ms=item.transaction_start_time_ms if item.transaction_start_time_ms >= 0 else None,
+        partitions=tuple((topic.topic, index) for topic in item.topics for index in topic.partitions),
+    )
+
+
+def listing_of(item: ListedTransaction, coordinator_id: int) -> TransactionListing:
+    """One line of ListTransactions."""
+    state = _STATES.get(item.transaction_state, TransactionState.UNKNOWN)
+    return TransactionListing(item.transactional_id, state, item.producer_id, coordinator_id)
+
+
+def group_of(item: DescribedGroup) -> RawGroup | KafkaFault:
+    """One answer of DescribeGroups; brokers from 4.0 on say GROUP_ID_NOT_FOUND where older ones said Dead."""
+    if item.error_code not in {NONE, GROUP_ID_NOT_FOUND}:
+        return fault(item.error_code, item.error_message)
+    return RawGroup(
+        group_id=item.group_id,
+        state=item.group_state or "Dead",
+        protocol_type=item.protocol_type,
+        protocol=item.protocol_data,
+        members=tuple(
+            RawGroupMember(
+                member_id=member.member_id,
+                client_id=member.client_id,
+                host=member.client_host,
+                metadata=member.member_metadata,
+                assignment=member.member_assignment,
+            )
+            for member in item.members
+        ),
+    )

@@ -1,0 +1,183 @@
+"""A cluster: bootstrap servers, metadata, and connections that are lent to one user at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ProtocolError, UnreachableError, UsageError
+from eosctl.kafka.connection import Connection
+from eosctl.kafka.stream import Address, ConnectionLostError, Stream, parse_address
+from eosctl.wire.api import Api, BrokerVersions
+from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicQuery
+
+if TYPE_CHECKING:
+    import ssl
+
+Q = TypeVar("Q")
+S = TypeVar("S")
+T = TypeVar("T")
+_ENCRYPTED = {"SSL", "SASL_SSL"}
+_PROTOCOLS = _ENCRYPTED | {"PLAINTEXT", "SASL_PLAINTEXT"}
+
+
+class Cluster:
+    """Safe for several threads: each borrows its own connection."""
+
+    def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
+        self._settings = settings
+        self._deadline = deadline
+        self._bootstrap = [parse_address(server) for server in settings.bootstrap_servers]
+        self._brokers: dict[int, Address] = {}
+        self._lock = threading.Lock()
+        self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
+        self._open: set[Connection] = set()
+        self._versions: dict[Address, BrokerVersions] = {}
+        self._token: str | None = None
+        if settings.security_protocol.upper() not in _PROTOCOLS:
+            raise UsageError(f"security.protocol {settings.security_protocol!r} is none of {sorted(_PROTOCOLS)}")
+        if not self._bootstrap:
+            raise UsageError("no bootstrap server was given", hint="Use --bootstrap-server host:port.")
+
+    # -- asking
+
+    def metadata(self, topics: tuple[str, ...] = ()) -> MetadataResponse:
+        """The brokers, and the named topics; topics are never created by asking."""
+        request = MetadataRequest(tuple(TopicQuery(name=topic) for topic in topics), allow_auto_topic_creation=False)
+        answer = self.use_any(lambda connection: connection.call(METADATA, request))
+        with self._lock:
+            self._brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
+        return answer
+
+    def ask(self, address: Address, api: Api[Q, S], request: Q) -> S:
+        """One request that may be repeated, to one broker."""
+        return self.use(address, lambda connection: connection.call(api, request))
+
+    def use(self, address: Address, talk: Callable[[Connection], T]) -> T:
+        """Runs `talk` on a connection to `address`, and again on a new one if the first had died while it was idle."""
+        reused = bool(self._idle.get(address))
+        try:
+            with self.connection(address) as connection:
+                return talk(connection)
+        except ConnectionLostError as exc:
+            if not reused:
+                raise self._explain_loss(exc) from exc
+        with self.connection(address, fresh=True) as connection:
+            return talk(connection)
+
+    def use_any(self, talk: Callable[[Connection], T]) -> T:
+        """Runs `talk` on the first broker that can be reached: connected ones, known brokers, bootstrap servers."""
+        failures: list[EosctlError] = []
+        for address in self._candidates():
+            try:
+                return self.use(address, talk)
+            except (UnreachableError, ProtocolError) as exc:
+                failures.append(exc)
+        raise _nobody_answers(failures)
+
+    def _explain_loss(self, exc: ConnectionLostError) -> ConnectionLostError:
+        if self._settings.security_protocol.upper().startswith("SASL"):
+            return exc
+        hint = "If this happens at the first request, the listener may want SASL: check security.protocol."
+        return ConnectionLostError(exc.message, hint=hint)
+
+    # -- connections
+
+    @contextmanager
+    def connection(self, address: Address, *, fresh: bool = False) -> Iterator[Connection]:
+        """Lends a connection; it goes back to the idle ones, or is closed when the borrower raises."""
+        connection = (None if fresh else self._take_idle(address)) or self._connect(address)
+        try:
+            yield connection
+        except BaseException:
+            self._discard(connection)
+            raise
+        with self._lock:
+            if connection in self._open:
+                self._idle[address].append(connection)
+
+    def _candidates(self) -> list[Address]:
+        with self._lock:
+            idle = [address for address, connections in self._idle.items() if connections]
+            return list(dict.fromkeys([*idle, *self._brokers.values(), *self._bootstrap]))
+
+    def _take_idle(self, address: Address) -> Connection | None:
+        with self._lock:
+            connections = self._idle.get(address)
+            return connections.pop() if connections else None
+
+    def _connect(self, address: Address) -> Connection:
+        stream = Stream(
+            address, deadline=self._deadline, idle_timeout_s=max(self._settings.request_timeout_ms, 1) / 1000
+        )
+        connection = Connection(stream, client_id=self._settings.client_id)
+        with self._lock:
+            self._open.add(connection)
+        try:
+            connection.open(
+                self._settings,
+                tls=self._tls,
+                oauth_token=self._oauth_token,
+                versions=self._versions.get(address),
+            )
+        except BaseException:
+            self._discard(connection)
+            raise
+        self._versions[address] = connection.versions
+        return connection
+
+    def _discard(self, connection: Connection) -> None:
+        connection.close()
+        with self._lock:
+            self._open.discard(connection)
+            self._versions.pop(connection.stream.address, None)  # it may come back as another version
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext | None:
+        if self._settings.security_protocol.upper() not in _ENCRYPTED:
+            return None
+        from eosctl.kafka.tls import make_tls_context
+
+        return make_tls_context(self._settings)
+
+    def _oauth_token(self) -> str:
+        from eosctl.kafka.oauth import fetch_token
+
+        if self._token is None:
+            self._token = fetch_token(self._settings, self._deadline)
+        return self._token
+
+    # -- the end
+
+    def abort(self) -> None:
+        """Wakes every thread that waits on a connection, and forgets the idle ones; new connections can be made."""
+        with self._lock:
+            connections = list(self._open)
+            idle = [connection for group in self._idle.values() for connection in group]
+            self._idle.clear()
+        for connection in connections:
+            connection.stream.abort()
+        for connection in idle:
+            self._discard(connection)
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self.abort()
+        with self._lock:
+            rest = list(self._open)
+        for connection in rest:
+            self._discard(connection)
+
+
+def _nobody_answers(failures: list[EosctlError]) -> EosctlError:
+    if len(failures) == 1:
+        return failures[0]
+    listed = "; ".join(failure.message for failure in failures)
+    hint = next((failure.hint for failure in failures if failure.hint), None)
+    return UnreachableError(f"no broker can be reached: {listed}", hint=hint or "Check --bootstrap-server.")

@@ -1,0 +1,102 @@
+"""Requests that go to the leader of a partition: DescribeProducers and WriteTxnMarkers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from eosctl.core.transactions import ActiveProducer, KafkaFault
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.faults import fault
+from eosctl.kafka.stream import Address
+from eosctl.wire.cluster_messages import TopicMetadata
+from eosctl.wire.error_codes import LEADER_NOT_AVAILABLE, NONE, UNKNOWN_TOPIC_OR_PARTITION
+from eosctl.wire.transaction_messages import (
+    DESCRIBE_PRODUCERS,
+    WRITE_TXN_MARKERS,
+    DescribeProducersRequest,
+    PartitionProducers,
+    TopicPartitions,
+    TxnMarker,
+    WriteTxnMarkersRequest,
+)
+
+Partition = tuple[str, int]
+
+
+def find_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Address | KafkaFault]:
+    """Asks for metadata once: where each partition's leader is, or why that is not known."""
+    wanted = list(partitions)
+    metadata = cluster.metadata(tuple(dict.fromkeys(topic for topic, _ in wanted)))
+    brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
+    topics = {topic.name: topic for topic in metadata.topics}
+    return {(name, index): _leader(topics.get(name), name, index, brokers) for name, index in wanted}
+
+
+def _leader(topic: TopicMetadata | None, name: str, index: int, brokers: Mapping[int, Address]) -> Address | KafkaFault:
+    if topic is None:
+        return fault(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
+    if topic.error_code != NONE:
+        return fault(topic.error_code, f"topic {name}")
+    found = next((item for item in topic.partitions if item.partition_index == index), None)
+    if found is None:
+        return fault(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has {len(topic.partitions)} partitions, not {index}")
+    return brokers.get(found.leader_id) or fault(LEADER_NOT_AVAILABLE, f"{name}-{index} has no leader")
+
+
+def describe_producers_at(
+    cluster: Cluster, leader: Address, partitions: Sequence[Partition]
+) -> dict[Partition, Sequence[ActiveProducer] | KafkaFault]:
+    """One DescribeProducers request to a broker; a partition it leaves out is UNKNOWN_TOPIC_OR_PARTITION."""
+    by_topic: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, index in partitions:
+        by_topic[topic].append(index)
+    request = DescribeProducersRequest(
+        tuple(TopicPartitions(topic, tuple(indexes)) for topic, indexes in by_topic.items())
+    )
+    answer = cluster.ask(leader, DESCRIBE_PRODUCERS, request)
+    found = {(topic.name, item.partition_index): item for topic in answer.topics for item in topic.partitions}
+    return {partition: _producers(partition, found.get(partition)) for partition in partitions}
+
+
+def _producers(partition: Partition, answer: PartitionProducers | None) -> Sequence[ActiveProducer] | KafkaFault:
+    if answer is None:
+        return fault(UNKNOWN_TOPIC_OR_PARTITION, "the broker's answer leaves this partition out")
+    if answer.error_code != NONE:
+        return fault(answer.error_code, answer.error_message)
+    return tuple(
+        ActiveProducer(
+            topic=partition[0],
+            partition=partition[1],
+            producer_id=state.producer_id,
+            producer_epoch=state.producer_epoch,
+            last_sequence=state.last_sequence,
+            last_timestamp_ms=state.last_timestamp,
+            coordinator_epoch=state.coordinator_epoch,
+            txn_start_offset=state.current_txn_start_offset if state.current_txn_start_offset >= 0 else None,
+        )
+        for state in answer.active_producers
+    )
+
+
+def write_abort_marker(cluster: Cluster, leader: Address, producer: ActiveProducer) -> KafkaFault | None:
+    """One WriteTxnMarkers(ABORT); an unknown coordinator epoch is sent as 0 (`AbortTransactionHandler`, Kafka 4.3)."""
+    marker = TxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        transaction_result=False,
+        topics=(TopicPartitions(producer.topic, (producer.partition,)),),
+        coordinator_epoch=max(producer.coordinator_epoch, 0),
+    )
+    answer = cluster.ask(leader, WRITE_TXN_MARKERS, WriteTxnMarkersRequest((marker,)))
+    codes = [
+        item.error_code
+        for written in answer.markers
+        for topic in written.topics
+        for item in topic.partitions
+        if (written.producer_id, topic.name, item.partition_index)
+        == (producer.producer_id, producer.topic, producer.partition)
+    ]
+    if not codes:
+        return fault(UNKNOWN_TOPIC_OR_PARTITION, "the broker's answer leaves this partition out")
+    return None if codes[0] == NONE else fault(codes[0])

@@ -1,0 +1,167 @@
+"""One TCP or TLS connection that carries frames: every wait is bounded, and every OSError becomes one of ours here.
+
+It knows nothing of requests; `connection` does.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from eosctl.deadline import Deadline
+from eosctl.errors import UnreachableError, UsageError
+from eosctl.wire.frames import HANDSHAKE_LIMIT_BYTES, FrameBuffer
+
+if TYPE_CHECKING:
+    import ssl
+
+CONNECT_TIMEOUT_S = 10.0  # Java's socket.connection.setup.timeout.ms
+_CHUNK_BYTES = 1 << 16
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """`host:port` or `[v6]:port`; raises UsageError."""
+    host, colon, port = text.strip().rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if bracketed:
+        host = host[1:-1]
+    if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+        raise UsageError(f"{text!r} is not host:port", hint="Write host:9092, or [2001:db8::1]:9092 for IPv6.")
+    if ":" in host and not bracketed:
+        raise UsageError(f"{text!r} is ambiguous", hint=f"Write an IPv6 address in brackets: [{host}]:{port}.")
+    return Address(host, int(port))
+
+
+class ConnectionLostError(UnreachableError):
+    """The connection ended, or was silent for the request timeout, before the answer was complete."""
+
+
+class Stream:
+    """A socket that is not connected yet; `abort` may be called from any thread, the rest belongs to one."""
+
+    def __init__(self, address: Address, *, deadline: Deadline, idle_timeout_s: float) -> None:
+        self.address = address
+        self.frames = FrameBuffer(HANDSHAKE_LIMIT_BYTES)
+        self._deadline = deadline
+        self._idle_timeout_s = idle_timeout_s
+        self._socket: socket.socket | None = None
+        self._aborted = False
+
+    def connect(self, tls: ssl.SSLContext | None) -> None:
+        """Connects to the first of the host's addresses that answers, then speaks TLS if a context is given."""
+        try:
+            candidates = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as exc:
+            raise UnreachableError(f"can't resolve {self.address.host}: {exc}") from exc
+        failure: Exception | None = None
+        for family, kind, protocol, _, where in candidates:
+            try:
+                self._connect_one(socket.socket(family, kind, protocol), where)
+                break
+            except OSError as exc:
+                failure = exc
+                self.close()
+        else:
+            self._deadline.check(f"connecting to {self.address}")
+            raise UnreachableError(f"can't connect to {self.address}: {_reason(failure)}") from failure
+        if tls is not None:
+            self._wrap(tls)
+
+    def _connect_one(self, connecting: socket.socket, where: tuple[Any, ...]) -> None:
+        self._socket = connecting
+        connecting.settimeout(self._wait_s(f"connecting to {self.address}", CONNECT_TIMEOUT_S))
+        connecting.connect(where)
+        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def _wrap(self, tls: ssl.SSLContext) -> None:
+        from eosctl.kafka.tls import tls_failure
+
+        plain = self._require_socket()
+        plain.settimeout(self._wait_s(f"the TLS handshake with {self.address}", self._idle_timeout_s))
+        try:
+            self._socket = tls.wrap_socket(plain, server_hostname=self.address.host)
+        except OSError as exc:
+            self.close()
+            self._deadline.check(f"the TLS handshake with {self.address}")
+            raise tls_failure(exc, str(self.address)) from exc
+
+    def send(self, data: bytes) -> None:
+        """Sends all of `data`; raises ConnectionLostError or DeadlineError."""
+        connected = self._require_socket()
+        connected.settimeout(self._wait_s(f"sending to {self.address}", self._idle_timeout_s))
+        try:
+            connected.sendall(data)
+        except OSError as exc:
+            raise self._lost(exc, "sending to") from exc
+
+    def receive_frame(self) -> bytes:
+        """The next frame; raises ConnectionLostError, DeadlineError or ProtocolError."""
+        while (frame := self.frames.next_frame()) is None:
+            self.frames.feed(self._receive())
+        return frame
+
+    def receive_frames(self) -> list[bytes]:
+        """The next frame, and those that have arrived behind it."""
+        frames = [self.receive_frame()]
+        while (frame := self.frames.next_frame()) is not None:
+            frames.append(frame)
+        return frames
+
+    def _receive(self) -> bytes:
+        connected = self._require_socket()
+        connected.settimeout(self._wait_s(f"waiting for {self.address}", self._idle_timeout_s))
+        try:
+            data = connected.recv(_CHUNK_BYTES)
+        except OSError as exc:
+            raise self._lost(exc, "waiting for") from exc
+        if not data:
+            raise ConnectionLostError(f"{self.address} closed the connection")
+        return data
+
+    def _lost(self, exc: OSError, doing: str) -> Exception:
+        if isinstance(exc, TimeoutError):
+            self._deadline.check(f"{doing} {self.address}")
+            return ConnectionLostError(f"{self.address} did not answer within {self._idle_timeout_s:g} s")
+        if type(exc).__module__ == "ssl":
+            from eosctl.kafka.tls import tls_failure
+
+            return tls_failure(exc, str(self.address))
+        return ConnectionLostError(f"lost the connection to {self.address}: {_reason(exc)}")
+
+    def _wait_s(self, doing: str, at_most_s: float) -> float:
+        self._deadline.check(doing)
+        return min(at_most_s, max(self._deadline.remaining_s(), 0.001))
+
+    def _require_socket(self) -> socket.socket:
+        if self._socket is None or self._aborted:
+            raise ConnectionLostError(f"the connection to {self.address} is closed")
+        return self._socket
+
+    def abort(self) -> None:
+        """Wakes the thread that waits on this stream: its wait ends in ConnectionLostError."""
+        self._aborted = True
+        if self._socket is not None:
+            try:
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not SSLSocket's: it would drop its state
+            except OSError:
+                return  # it was not connected any more, so nobody waits on it
+
+    def close(self) -> None:
+        """Closes the socket; a second call does nothing."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _reason(exc: BaseException | None) -> str:
+    return (getattr(exc, "strerror", None) or str(exc) or type(exc).__name__).lower()

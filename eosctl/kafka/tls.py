@@ -1,0 +1,119 @@
+"""TLS for the native connections: the context made from client settings, and failures told apart.
+
+Imported only when a listener speaks TLS: `ssl` takes longer to load than a plaintext fence takes.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
+
+_HOSTNAME_MISMATCH = {62, 64}  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+_EXPIRED = {10}
+_JAVA_STORE_HINT = (
+    "Only PEM is read. Convert a Java store: keytool -importkeystore -srckeystore STORE -destkeystore store.p12 "
+    "-deststoretype PKCS12, then openssl pkcs12 -in store.p12 -nodes -out store.pem"
+)
+
+
+def make_tls_context(settings: ClientSettings) -> ssl.SSLContext:
+    """The context of a client: certificates are always verified, the host name unless it was switched off."""
+    if settings.ssl_ca_location or settings.ssl_ca_pem:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        _load_authorities(context, settings)
+    else:
+        context = ssl.create_default_context()
+    context.check_hostname = settings.ssl_check_hostname
+    _load_client_certificate(context, settings)
+    return context
+
+
+def _load_authorities(context: ssl.SSLContext, settings: ClientSettings) -> None:
+    where = settings.ssl_ca_location or "the CA certificate given in the settings"
+    try:
+        if settings.ssl_ca_location and Path(settings.ssl_ca_location).is_dir():
+            context.load_verify_locations(capath=settings.ssl_ca_location)
+        elif settings.ssl_ca_location:
+            context.load_verify_locations(cafile=settings.ssl_ca_location)
+        if settings.ssl_ca_pem:
+            context.load_verify_locations(cadata=settings.ssl_ca_pem)
+    except (OSError, ValueError) as exc:
+        raise InputFileError(f"can't read CA certificates from {where}: {exc}", hint=_JAVA_STORE_HINT) from exc
+
+
+def _load_client_certificate(context: ssl.SSLContext, settings: ClientSettings) -> None:
+    certificate, key = settings.ssl_certificate_location, settings.ssl_key_location
+    if settings.ssl_certificate_pem:
+        _load_inline_certificate(context, settings.ssl_certificate_pem, settings)
+    elif certificate or key:
+        _load_chain(context, certificate or key or "", key, settings.ssl_key_password)
+
+
+def _load_inline_certificate(context: ssl.SSLContext, certificate: str, settings: ClientSettings) -> None:
+    """OpenSSL reads chains from files only: a private one lives for the length of this call."""
+    key = settings.ssl_key_pem.reveal() if settings.ssl_key_pem else ""
+    descriptor, name = tempfile.mkstemp(suffix=".pem")  # made with mode 0600
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{key}\n{certificate}\n")
+        _load_chain(context, name, settings.ssl_key_location, settings.ssl_key_password)
+    finally:
+        os.unlink(name)
+
+
+def _load_chain(context: ssl.SSLContext, certificate: str, key: str | None, password: Secret | None) -> None:
+    try:
+        # an empty password instead of none: OpenSSL would ask on the terminal
+        context.load_cert_chain(certificate, key, password=password.reveal() if password else "")
+    except (OSError, ValueError) as exc:
+        raise InputFileError(
+            f"can't load the client certificate {certificate}: {exc}",
+            hint=f"Certificate and key must be PEM and belong together; an encrypted key needs ssl.key.password. "
+            f"{_JAVA_STORE_HINT}",
+        ) from exc
+
+
+def tls_failure(exc: OSError, broker: str) -> EosctlError:
+    """What a failed handshake, or an alert in place of an answer, means for a person."""
+    if isinstance(exc, ssl.SSLCertVerificationError):
+        return _verification_failure(exc, broker)
+    reason = getattr(exc, "reason", None) or ""
+    if reason in {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}:
+        return UnreachableError(
+            f"{broker} does not speak TLS", hint="The listener looks like plaintext: check security.protocol and port."
+        )
+    if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason or "BAD_CERTIFICATE" in reason:
+        return UnauthorizedError(
+            f"{broker} refused the TLS handshake: {reason.lower().replace('_', ' ')}",
+            hint="It probably wants a client certificate that it trusts (ssl.keystore.* or ssl.certificate.location).",
+        )
+    if "ALERT" in reason:
+        return UnauthorizedError(f"{broker} refused the TLS handshake: {reason.lower().replace('_', ' ')}")
+    if isinstance(exc, TimeoutError):
+        return UnreachableError(f"{broker} did not finish the TLS handshake in time")
+    if isinstance(exc, (ssl.SSLEOFError, ConnectionError)) or "EOF" in reason:
+        return UnreachableError(
+            f"{broker} closed the connection during the TLS handshake",
+            hint="Kafka does that when the listener is plaintext: check security.protocol and port.",
+        )
+    return UnreachableError(f"TLS with {broker} failed: {exc}")
+
+
+def _verification_failure(exc: ssl.SSLCertVerificationError, broker: str) -> UnauthorizedError:
+    if exc.verify_code in _HOSTNAME_MISMATCH:
+        return UnauthorizedError(
+            f"the certificate of {broker} is for another host: {exc.verify_message}",
+            hint="Use the certificate's name, or switch the check off: ssl.endpoint.identification.algorithm=",
+        )
+    if exc.verify_code in _EXPIRED:
+        return UnauthorizedError(f"the certificate of {broker} has expired")
+    return UnauthorizedError(
+        f"the certificate of {broker} is not trusted: {exc.verify_message}",
+        hint="Give the CA that signed it (ssl.truststore.location as PEM, or ssl.ca.location).",
+    )

@@ -1,0 +1,244 @@
+"""NativeTransactionAdmin: `eosctl.ops.ports.TransactionAdmin` over eosctl's own wire, against real brokers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Self, TypeVar
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.transactions import (
+    ActiveProducer,
+    Coordinator,
+    FenceAnswer,
+    KafkaFault,
+    RawGroup,
+    TransactionDescription,
+    TransactionListing,
+)
+from eosctl.deadline import Deadline
+from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError, UsageError
+from eosctl.events import OnEvent, ignore_events
+from eosctl.kafka.answers import group_of, listing_of, transaction_of
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.coordinators import find_coordinators
+from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
+from eosctl.kafka.fencing import Fencing
+from eosctl.kafka.partition_leaders import Partition, describe_producers_at, find_leaders, write_abort_marker
+from eosctl.kafka.stream import Address
+from eosctl.wire.cluster_messages import KeyType
+from eosctl.wire.error_codes import (
+    GROUP_AUTHORIZATION_FAILED,
+    INVALID_REGULAR_EXPRESSION,
+    INVALID_REQUEST,
+    NETWORK_EXCEPTION,
+    NONE,
+    REQUEST_TIMED_OUT,
+)
+from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
+from eosctl.wire.transaction_messages import (
+    DESCRIBE_TRANSACTIONS,
+    LIST_TRANSACTIONS,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
+
+K = TypeVar("K")
+V = TypeVar("V")
+_BATCH = 1000
+
+
+class NativeTransactionAdmin:
+    """Connects when it is first asked something; one thread may use it at a time."""
+
+    def __init__(self, settings: ClientSettings, *, deadline: Deadline, on_event: OnEvent = ignore_events) -> None:
+        self._settings = settings
+        self._deadline = deadline
+        self._on_event = on_event
+        self._cluster = Cluster(settings, deadline=deadline)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._cluster.close()
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id; empty if the broker does not tell."""
+        return self._cluster.metadata().cluster_id or ""
+
+    def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
+        """The transaction coordinator of each id, or why it can't be known."""
+        return self._coordinators(transactional_ids, KeyType.TRANSACTION)
+
+    def describe_transactions(
+        self, transactional_ids: Sequence[str]
+    ) -> Mapping[str, TransactionDescription | KafkaFault]:
+        """DescribeTransactions of each id at its coordinator; an unknown id is TRANSACTIONAL_ID_NOT_FOUND."""
+        return ask_until_settled(
+            transactional_ids, self._describe_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
+        )
+
+    def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> Sequence[TransactionListing]:
+        """ListTransactions on every broker, complete or not at all; `duration_ms` keeps those open for longer.
+
+        Raises UnsupportedError for a filter that a broker can't apply, UsageError for a bad pattern.
+        """
+        request = ListTransactionsRequest(
+            state_filters=tuple(states),
+            producer_id_filters=tuple(producer_ids),
+            duration_filter=-1 if duration_ms is None else duration_ms,
+            transactional_id_pattern=pattern,
+        )
+        answers = ask_until_settled(
+            [request],
+            lambda requests: {request: self._list_once(request) for request in requests},
+            retriable=COORDINATOR_RETRIES,
+            deadline=self._deadline,
+        )
+        return _value_or_raise(answers[request], "list transactions")
+
+    def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
+        """One InitProducerId(-1, -1) per id, answers in the order they come; see `fencing`."""
+        return Fencing(
+            self._cluster,
+            transactional_ids,
+            transaction_timeout_ms=transaction_timeout_ms,
+            client_id=self._settings.client_id,
+            deadline=self._deadline,
+            on_event=self._on_event,
+        ).answers()
+
+    def describe_producers(
+        self, partitions: Iterable[Partition]
+    ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
+        """DescribeProducers at each partition's leader; a partition that does not exist is a fault."""
+
+        def ask_once(pending: list[Partition]) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
+            return _ask_each_broker(
+                find_leaders(self._cluster, pending),
+                lambda leader, batch: describe_producers_at(self._cluster, leader, batch),
+            )
+
+        return ask_until_settled(partitions, ask_once, retriable=LEADER_RETRIES, deadline=self._deadline)
+
+    def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
+        """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
+        partition = (producer.topic, producer.partition)
+
+        def ask_once(pending: list[Partition]) -> Mapping[Partition, KafkaFault]:
+            return _ask_each_broker(
+                find_leaders(self._cluster, pending),
+                lambda leader, _: {partition: write_abort_marker(self._cluster, leader, producer) or fault(NONE)},
+            )
+
+        answers = ask_until_settled([partition], ask_once, retriable=LEADER_RETRIES, deadline=self._deadline)
+        return None if answers[partition].code == NONE else answers[partition]
+
+    def describe_group(self, group_id: str) -> RawGroup:
+        """DescribeGroups at the group's coordinator; raises UnauthorizedError without DESCRIBE on the group."""
+        answers = ask_until_settled(
+            [group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
+        )
+        return _value_or_raise(answers[group_id], f"describe group {group_id}")
+
+    # -- one round each; ask_until_settled repeats them
+
+    def _coordinators(self, keys: Sequence[str], key_type: KeyType) -> dict[str, Coordinator | KafkaFault]:
+        return ask_until_settled(
+            keys,
+            lambda pending: find_coordinators(self._cluster, pending, key_type),
+            retriable=COORDINATOR_RETRIES,
+            deadline=self._deadline,
+        )
+
+    def _describe_once(self, pending: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
+        found = self._coordinators(pending, KeyType.TRANSACTION)
+        brokers = {item for item in found.values() if isinstance(item, Coordinator)}
+        at = {Address(broker.host, broker.port): broker for broker in brokers}
+
+        def describe(address: Address, batch: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
+            request = DescribeTransactionsRequest(tuple(batch))
+            answer = self._cluster.ask(address, DESCRIBE_TRANSACTIONS, request)
+            return {item.transactional_id: transaction_of(item, at[address]) for item in answer.transaction_states}
+
+        return _ask_each_broker(_addresses(found), describe)
+
+    def _describe_groups_once(self, pending: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
+        def describe(address: Address, batch: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
+            answer = self._cluster.ask(address, DESCRIBE_GROUPS, DescribeGroupsRequest(tuple(batch)))
+            return {item.group_id: group_of(item) for item in answer.groups}
+
+        return _ask_each_broker(_addresses(self._coordinators(pending, KeyType.GROUP)), describe)
+
+    def _list_once(self, request: ListTransactionsRequest) -> list[TransactionListing] | KafkaFault:
+        """All brokers, or the first fault: when a coordinator moves meanwhile, half a listing would look whole."""
+        listings: list[TransactionListing] = []
+        for broker in self._cluster.metadata().brokers:
+            try:
+                answer = self._cluster.ask(Address(broker.host, broker.port), LIST_TRANSACTIONS, request)
+            except UnreachableError as exc:
+                return fault_of(exc)
+            if answer.unknown_state_filters:
+                raise UnsupportedError(
+                    f"broker {broker.node_id} knows no state {', '.join(answer.unknown_state_filters)}"
+                )
+            if answer.error_code != NONE:
+                return fault(answer.error_code, f"broker {broker.node_id}")
+            listings.extend(listing_of(item, broker.node_id) for item in answer.transaction_states)
+        return listings
+
+
+def _addresses(found: Mapping[str, Coordinator | KafkaFault]) -> dict[str, Address | KafkaFault]:
+    return {
+        key: Address(item.host, item.port) if isinstance(item, Coordinator) else item for key, item in found.items()
+    }
+
+
+def _ask_each_broker(
+    located: Mapping[K, Address | KafkaFault],
+    ask: Callable[[Address, list[K]], Mapping[K, V | KafkaFault]],
+) -> dict[K, V | KafkaFault]:
+    """Asks each broker for its keys, in batches; what hinders one batch is a fault of its keys, not of the others.
+
+    Raises UnsupportedError: a broker too old for the request is no matter of single keys.
+    """
+    answers: dict[K, V | KafkaFault] = {}
+    by_broker: defaultdict[Address, list[K]] = defaultdict(list)
+    for key, where in located.items():
+        if isinstance(where, KafkaFault):
+            answers[key] = where
+        else:
+            by_broker[where].append(key)
+    for address, keys in by_broker.items():
+        for start in range(0, len(keys), _BATCH):
+            batch = keys[start : start + _BATCH]
+            answers.update(dict.fromkeys(batch, fault(INVALID_REQUEST, f"{address} left this out of its answer")))
+            try:
+                answers.update(ask(address, batch))
+            except UnsupportedError:
+                raise
+            except EosctlError as exc:
+                answers.update(dict.fromkeys(batch, fault_of(exc)))
+    return answers
+
+
+def _value_or_raise(answer: V | KafkaFault, doing: str) -> V:
+    """The answer to a question about one thing; its fault as the error that fits it."""
+    if not isinstance(answer, KafkaFault):
+        return answer
+    reason = f"can't {doing}: {answer.name}{': ' + answer.message if answer.message else ''}"
+    if answer.code == GROUP_AUTHORIZATION_FAILED:
+        raise UnauthorizedError(reason, hint="The principal needs DESCRIBE on the group.")
+    if answer.code == INVALID_REGULAR_EXPRESSION:
+        raise UsageError(reason, hint="Brokers read the pattern as RE2.")
+    if answer.code in {NETWORK_EXCEPTION, REQUEST_TIMED_OUT}:
+        raise UnreachableError(reason)
+    raise BrokerError(reason)

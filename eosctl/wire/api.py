@@ -1,0 +1,167 @@
+"""An API: key, versions, both layouts; and the frames made of a header and a body.
+
+A frame here includes its four size bytes when it is made, and lacks them when it is read (`frames` has cut them off).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from eosctl.errors import ProtocolError, UnsupportedError
+from eosctl.wire.primitives import NULLABLE_STRING
+from eosctl.wire.schema import NotCarriedError, Struct, decoding, encoding, skip_tags
+
+Q = TypeVar("Q")
+S = TypeVar("S")
+_API_VERSIONS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Api(Generic[Q, S]):
+    """One API: the versions eosctl speaks (`oldest` to `newest`), and the Kafka release that brought each version."""
+
+    key: int
+    name: str
+    request: Struct[Q]
+    response: Struct[S]
+    oldest: int
+    newest: int
+    flexible_from: int
+    releases: Mapping[int, str]
+
+    def flexible(self, version: int) -> bool:
+        """Whether this version has compact lengths and tagged fields (KIP-482)."""
+        return version >= self.flexible_from
+
+    def response_header_tags(self, version: int) -> bool:
+        """Whether the response header has tags; ApiVersions never has, its reader can't know the version (KIP-511)."""
+        return self.flexible(version) and self.key != _API_VERSIONS
+
+    def release_of(self, version: int) -> str:
+        """The first Kafka release that has `version`, as far as known."""
+        return next((self.releases[v] for v in sorted(self.releases) if v >= version), "a newer release")
+
+
+class RequestHeader(NamedTuple):
+    """What precedes a request; `body` is the offset of the request in its frame."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: int
+
+
+def request_header(api: Api[Any, Any], *, version: int, correlation_id: int, client_id: str) -> bytes:
+    """Request header v1, or v2 for flexible versions (the client id stays a classic string in both)."""
+    out = bytearray(struct.pack(">hhi", api.key, version, correlation_id))
+    NULLABLE_STRING.classic.write(out, client_id)
+    if api.flexible(version):
+        out.append(0)
+    return bytes(out)
+
+
+def _frame(header: bytes, layout: Struct[Any], value: object, *, version: int, flexible: bool) -> bytes:
+    out = bytearray(4)
+    out += header
+    layout.codec(version, flexible=flexible).write(out, value)
+    struct.pack_into(">i", out, 0, len(out) - 4)
+    return bytes(out)
+
+
+def encode_request(api: Api[Q, Any], request: Q, *, version: int, correlation_id: int, client_id: str) -> bytes:
+    """A request frame; raises UnsupportedError when `version` can't carry a field that is set."""
+    with encoding(f"{api.name} v{version} request"):
+        header = request_header(api, version=version, correlation_id=correlation_id, client_id=client_id)
+        try:
+            return _frame(header, api.request, request, version=version, flexible=api.flexible(version))
+        except NotCarriedError as exc:
+            raise UnsupportedError(
+                f"{exc.field_name.replace('_', ' ')} needs Kafka {api.release_of(exc.since_version)} "
+                f"({api.name} v{exc.since_version}); this broker has v{version}"
+            ) from exc
+
+
+def decode_request_header(frame: bytes, apis: Mapping[int, Api[Any, Any]]) -> RequestHeader:
+    """The header of a request frame; `apis` (key -> Api) tells which versions are flexible."""
+    with decoding("request header"):
+        key, version, correlation_id = struct.unpack_from(">hhi", frame)
+        client_id, offset = NULLABLE_STRING.classic.read(frame, 8)
+        if key not in apis:
+            raise ProtocolError(f"API {key} is not known")
+        if apis[key].flexible(version):
+            offset = skip_tags(frame, offset)
+        return RequestHeader(key, version, correlation_id, client_id, offset)
+
+
+def decode_request(api: Api[Q, Any], frame: bytes, header: RequestHeader) -> Q:
+    """The body of a request frame whose header was read before."""
+    return decode_body(
+        api.request, frame, header.body, what=f"{api.name} v{header.version} request", api=api, version=header.version
+    )
+
+
+def encode_response(api: Api[Any, S], response: S, *, version: int, correlation_id: int) -> bytes:
+    """A response frame."""
+    with encoding(f"{api.name} v{version} response"):
+        header = struct.pack(">i", correlation_id) + (b"\0" if api.response_header_tags(version) else b"")
+        return _frame(header, api.response, response, version=version, flexible=api.flexible(version))
+
+
+def decode_response(api: Api[Any, S], frame: bytes, *, version: int, correlation_id: int) -> S:
+    """The response in a frame; raises ProtocolError when it answers another request or has bytes left over."""
+    what = f"{api.name} v{version} response"
+    offset = response_body(frame, correlation_id=correlation_id, tags=api.response_header_tags(version), what=what)
+    return decode_body(api.response, frame, offset, what=what, api=api, version=version)
+
+
+def response_body(frame: bytes, *, correlation_id: int, tags: bool, what: str) -> int:
+    """The offset of the body in a response frame, its header checked."""
+    with decoding(what):
+        (answered,) = struct.unpack_from(">i", frame)
+        if answered != correlation_id:
+            raise ProtocolError(f"answers request {answered}, expected {correlation_id}")
+        return skip_tags(frame, 4) if tags else 4
+
+
+def decode_body(layout: Struct[S], frame: bytes, offset: int, *, what: str, api: Api[Any, Any], version: int) -> S:
+    """Reads one message to the very end of the frame."""
+    with decoding(what):
+        value, end = layout.codec(version, flexible=api.flexible(version)).read(frame, offset)
+        if end != len(frame):
+            raise ProtocolError(f"{len(frame) - end} bytes left over")
+    message: S = value
+    return message
+
+
+class Offered(NamedTuple):
+    """The versions of one API that a broker offers."""
+
+    oldest: int
+    newest: int
+
+
+class BrokerVersions:
+    """What a broker offers, from its ApiVersions answer."""
+
+    def __init__(self, offered: Iterable[tuple[int, int, int]]) -> None:
+        self._offered = {key: Offered(oldest, newest) for key, oldest, newest in offered}
+
+    def choose(self, api: Api[Any, Any], *, broker: str) -> int:
+        """The newest version both sides speak; raises UnsupportedError that names the release which could."""
+        offered = self._offered.get(api.key)
+        if offered is None:
+            raise UnsupportedError(
+                f"broker {broker} does not offer {api.name}: it came with Kafka {api.release_of(0)}",
+                hint="Connect to a newer broker, or to a broker rather than a controller or proxy.",
+            )
+        version = min(api.newest, offered.newest)
+        if version < max(api.oldest, offered.oldest):
+            raise UnsupportedError(
+                f"broker {broker} offers {api.name} v{offered.oldest} to v{offered.newest}, "
+                f"eosctl speaks v{api.oldest} (Kafka {api.release_of(api.oldest)}) to v{api.newest}"
+            )
+        return version

@@ -1,0 +1,262 @@
+"""Declared layouts: a NamedTuple, and beside it the wire type of each of its fields per version.
+
+Messages are NamedTuples, not dataclasses: a listing of 300,000 transactions is 300,000 of them, and the classes of all
+APIs are made at every start. A layout is compiled once per version into two closures. Both directions exist for every
+message, so that the tests' broker speaks through the same declarations.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+
+from eosctl.errors import ProtocolError, UnsupportedError
+from eosctl.wire.primitives import (
+    Codec,
+    read_compact_length,
+    read_length32,
+    read_varint,
+    take,
+    write_compact_length,
+    write_length32,
+    write_varint,
+)
+
+M = TypeVar("M")
+NEWEST = 1 << 15
+
+
+class WireType(Protocol):
+    """Anything that has a codec per version: a primitive, an array, a struct."""
+
+    def codec(self, version: int, *, flexible: bool) -> Codec:
+        """The codec for messages of this version."""
+
+
+class Field(NamedTuple):
+    """One field: its type, the versions that carry it, and its tag if it travels in the tagged section.
+
+    Encoding a value other than the default in a version that does not carry it is refused, unless it is `ignorable`.
+    """
+
+    type: WireType
+    since: int = 0
+    until: int = NEWEST
+    tag: int | None = None
+    ignorable: bool = False
+
+    def carried(self, version: int) -> bool:
+        """Whether messages of this version have the field."""
+        return self.since <= version <= self.until
+
+
+def since(version: int, wire_type: WireType, *, until: int = NEWEST, ignorable: bool = False) -> Field:
+    """A field that only versions from `version` to `until` carry."""
+    return Field(wire_type, version, until, None, ignorable)
+
+
+def until(version: int, wire_type: WireType) -> Field:
+    """A field that newer versions than `version` no longer carry."""
+    return Field(wire_type, 0, version)
+
+
+def tagged(tag: int, wire_type: WireType, *, since: int) -> Field:
+    """A field in the tagged section; left out of the bytes when it has its default, as Kafka does."""
+    return Field(wire_type, since, NEWEST, tag, ignorable=True)
+
+
+class Array(NamedTuple):
+    """A list of primitives or structs, a tuple in Python; None where `nullable`."""
+
+    element: WireType
+    nullable: bool = False
+
+    def codec(self, version: int, *, flexible: bool) -> Codec:
+        """The codec of the whole array."""
+        write_element, read_element = self.element.codec(version, flexible=flexible)
+        write_length = write_compact_length if flexible else write_length32
+        read_length = read_compact_length if flexible else read_length32
+        nullable = self.nullable
+
+        def write(out: bytearray, values: Any) -> None:
+            if values is None:
+                if not nullable:
+                    raise ProtocolError("null in an array that can't be null")
+                write_length(out, -1)
+                return
+            write_length(out, len(values))
+            for value in values:
+                write_element(out, value)
+
+        def read(data: bytes, offset: int) -> tuple[Any, int]:
+            count, offset = read_length(data, offset)
+            if count < 0:
+                if count == -1 and nullable:
+                    return None, offset
+                raise ProtocolError(f"count {count} of an array that can't be null, at byte {offset}")
+            if count > len(data) - offset:  # every element takes a byte or more
+                raise ProtocolError(f"array of {count} elements announced, {len(data) - offset} bytes are left")
+            values = []
+            for _ in range(count):
+                value, offset = read_element(data, offset)
+                values.append(value)
+            return tuple(values), offset
+
+        return Codec(write, read)
+
+
+class Struct(Generic[M]):
+    """The layout of one message or one element; `message` is its NamedTuple class."""
+
+    def __init__(self, message: type[M], fields: Mapping[str, Field]) -> None:
+        self.message = message
+        self.fields = fields
+        self._codecs: dict[tuple[int, bool], Codec] = {}
+
+    def defaults(self) -> Mapping[str, Any]:
+        """Field name -> the value that stands for "not carried"."""
+        return cast("Mapping[str, Any]", cast("Any", self.message)._field_defaults)
+
+    def codec(self, version: int, *, flexible: bool) -> Codec:
+        """The compiled codec of one version."""
+        key = (version, flexible)
+        if key not in self._codecs:
+            self._codecs[key] = Codec(_compile_write(self, version, flexible), _compile_read(self, version, flexible))
+        return self._codecs[key]
+
+
+def struct_of(message: type[M], **fields: WireType | Field) -> Struct[M]:
+    """Declares a layout; the keywords are the fields of `message`, in the same order, and that is the wire order."""
+    if tuple(fields) != cast("Any", message)._fields:
+        raise TypeError(f"layout of {message.__name__} has other fields than the class")  # at import, for developers
+    return Struct(message, {name: item if isinstance(item, Field) else Field(item) for name, item in fields.items()})
+
+
+class NotCarriedError(UnsupportedError):
+    """A field has a value that this version can't carry; `api` turns it into a message that names the release."""
+
+    def __init__(self, field_name: str, since_version: int) -> None:
+        super().__init__(f"{field_name} needs version {since_version}")
+        self.field_name = field_name
+        self.since_version = since_version
+
+
+def _compile_write(layout: Struct[Any], version: int, flexible: bool) -> Any:
+    defaults = layout.defaults()
+    steps = [
+        (index, name, field, field.type.codec(version, flexible=flexible).write if field.carried(version) else None)
+        for index, (name, field) in enumerate(layout.fields.items())
+    ]
+    plain = [(index, write) for index, _, field, write in steps if write and field.tag is None]
+    tags = [
+        (index, field.tag, defaults[name], write)
+        for index, name, field, write in steps
+        if write and field.tag is not None
+    ]
+    absent = [
+        (index, name, field.since if version < field.since else None, defaults.get(name))
+        for index, name, field, write in steps
+        if write is None and not field.ignorable
+    ]
+
+    def write(out: bytearray, value: Any) -> None:
+        for index, name, first_version, default in absent:
+            if value[index] == default:
+                continue
+            if first_version is None:
+                raise ProtocolError(f"{name} ended before this version")
+            raise NotCarriedError(name, first_version)
+        for index, write_field in plain:
+            write_field(out, value[index])
+        if flexible:
+            _write_tags(out, [(tag, value[index], put) for index, tag, default, put in tags if value[index] != default])
+
+    return write
+
+
+def _write_tags(out: bytearray, tags: list[tuple[Any, Any, Any]]) -> None:
+    write_varint(out, len(tags))
+    for tag, value, write in tags:
+        body = bytearray()
+        write(body, value)
+        write_varint(out, tag)
+        write_varint(out, len(body))
+        out += body
+
+
+def _compile_read(layout: Struct[Any], version: int, flexible: bool) -> Any:
+    defaults = layout.defaults()
+    template = [defaults.get(name) for name in layout.fields]
+    readers = {
+        index: field.type.codec(version, flexible=flexible).read
+        for index, field in enumerate(layout.fields.values())
+        if field.carried(version)
+    }
+    tag_of = {index: field.tag for index, field in enumerate(layout.fields.values()) if index in readers}
+    plain = [(index, read) for index, read in readers.items() if tag_of[index] is None]
+    tags = {tag: (index, readers[index]) for index, tag in tag_of.items() if tag is not None}
+    make = cast("Any", layout.message)._make
+
+    def read(data: bytes, offset: int) -> tuple[Any, int]:
+        values = template.copy()
+        for index, read_field in plain:
+            values[index], offset = read_field(data, offset)
+        if flexible:
+            if data[offset] == 0:
+                offset += 1
+            else:
+                offset = _read_tags(data, offset, tags, values)
+        return make(values), offset
+
+    return read
+
+
+def _read_tags(data: bytes, offset: int, known: Mapping[int, Any], values: list[Any]) -> int:
+    """Reads the tagged section: known tags into `values`, unknown ones skipped by their announced size (KIP-482)."""
+    count, offset = read_varint(data, offset)
+    previous = -1
+    for _ in range(count):
+        tag, offset = read_varint(data, offset)
+        if tag <= previous:
+            raise ProtocolError(f"tag {tag} after tag {previous}: tags must ascend")
+        previous = tag
+        size, offset = read_varint(data, offset)
+        body = take(data, offset, size)
+        offset += size
+        if tag in known:
+            index, read = known[tag]
+            values[index], end = read(body, 0)
+            if end != size:
+                raise ProtocolError(f"{size - end} bytes left over in tag {tag}")
+    return offset
+
+
+def skip_tags(data: bytes, offset: int) -> int:
+    """The offset behind a tagged section whose tags are all unknown."""
+    return _read_tags(data, offset, {}, [])
+
+
+@contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """Turns what Python raises on truncated or malformed bytes into ProtocolError about `what`."""
+    try:
+        yield
+    except (IndexError, struct.error) as exc:
+        raise ProtocolError(f"{what} is truncated") from exc
+    except UnicodeDecodeError as exc:
+        raise ProtocolError(f"{what} holds a string that is not UTF-8") from exc
+    except ProtocolError as exc:
+        raise ProtocolError(f"{what}: {exc.message}", hint=exc.hint) from exc
+
+
+@contextmanager
+def encoding(what: str) -> Iterator[None]:
+    """Turns what Python raises on values that don't fit their field into ProtocolError about `what`."""
+    try:
+        yield
+    except (struct.error, UnicodeEncodeError) as exc:
+        raise ProtocolError(f"{what} can't be written: {exc}") from exc
+    except ProtocolError as exc:
+        raise ProtocolError(f"{what} can't be written: {exc.message}") from exc
