@@ -1,0 +1,215 @@
+"""Which transactional ids to fence, which of them must be left alone, and what each one came to.
+
+Decisions only: the states come from the coordinators, the running tasks from the Connect group, and both are arguments.
+Fencing itself is one InitProducerId per id (`FenceProducersHandler`, Kafka 3.2+), done elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from eosctl.core.ids import Owner, leader_transactional_id, task_transactional_id
+from eosctl.core.transactions import (
+    Coordinator,
+    FenceAnswer,
+    KafkaFault,
+    TransactionDescription,
+    TransactionState,
+)
+
+# A task's own initTransactions() leaves 60000 behind (or its override), Connect's fencing round 90000: see DESIGN.md.
+FENCE_TRANSACTION_TIMEOUT_MS = 30_000
+TRANSACTIONAL_ID_NOT_FOUND = 105
+
+Described = Mapping[str, TransactionDescription | KafkaFault]
+
+
+@unique
+class Outcome(StrEnum):
+    """What becomes, or became, of one id."""
+
+    WOULD_FENCE = "would_fence"
+    SKIPPED_UNKNOWN = "skipped_unknown"
+    FENCED = "fenced"
+    FAILED = "failed"
+    UNCONFIRMED = "unconfirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTask:
+    """A task that a worker runs now."""
+
+    connector: str
+    task: int
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class FenceItem:
+    """One id on its way from plan to result; `confirmed_by` is `answer`, `read_back` or None."""
+
+    transactional_id: str
+    owner: Owner
+    outcome: Outcome
+    before: TransactionDescription | None = None
+    live: LiveTask | None = None
+    coordinator: Coordinator | None = None
+    after: tuple[int, int] | None = None
+    fault: KafkaFault | None = None
+    confirmed_by: str | None = None
+
+    @property
+    def already_fenced(self) -> bool:
+        """Whether the id looks fenced by eosctl (or by Java's Admin with defaults), and untouched since.
+
+        Coordinators don't tell when an idle id was last used, so its state and its timeout are the only mark.
+        """
+        return (
+            self.before is not None
+            and self.before.state is TransactionState.EMPTY
+            and self.before.transaction_timeout_ms == FENCE_TRANSACTION_TIMEOUT_MS
+        )
+
+
+def unique_ids(ids: Iterable[str]) -> list[str]:
+    """The ids in the order of their first mention, each once."""
+    return list(dict.fromkeys(ids))
+
+
+def plan_items(
+    ids: Sequence[str],
+    described: Described,
+    *,
+    owner_of_id: Callable[[str], Owner],
+    live: Mapping[str, LiveTask],
+    create_unknown: bool,
+) -> list[FenceItem]:
+    """One item per id, in the order of `ids`; an id whose state can't be known is failed, never fenced blindly."""
+    return [
+        _plan_item(
+            transactional_id,
+            described.get(transactional_id),
+            owner=owner_of_id(transactional_id),
+            live=live.get(transactional_id),
+            create_unknown=create_unknown,
+        )
+        for transactional_id in ids
+    ]
+
+
+def _plan_item(
+    transactional_id: str,
+    state: TransactionDescription | KafkaFault | None,
+    *,
+    owner: Owner,
+    live: LiveTask | None,
+    create_unknown: bool,
+) -> FenceItem:
+    if isinstance(state, TransactionDescription):
+        return FenceItem(
+            transactional_id, owner, Outcome.WOULD_FENCE, before=state, live=live, coordinator=state.coordinator
+        )
+    fault = state or KafkaFault(-1, "UNKNOWN_SERVER_ERROR", "the coordinator's answer does not mention this id")
+    if fault.code != TRANSACTIONAL_ID_NOT_FOUND:
+        return FenceItem(transactional_id, owner, Outcome.FAILED, live=live, fault=fault)
+    outcome = Outcome.WOULD_FENCE if create_unknown else Outcome.SKIPPED_UNKNOWN
+    return FenceItem(transactional_id, owner, outcome, live=live)
+
+
+def live_ids(group_id: str, tasks: Iterable[LiveTask]) -> dict[str, LiveTask]:
+    """The transactional ids that running tasks of this group hold, if they are source tasks with exactly-once."""
+    return {task_transactional_id(group_id, task.connector, task.task): task for task in tasks}
+
+
+def may_be_leader(transactional_id: str, owner: Owner) -> bool:
+    """Whether a Connect leader may hold this id: the group's own, or one that looks like another group's."""
+    return owner.kind == "leader" or (transactional_id.startswith(leader_transactional_id("")) and owner.kind != "task")
+
+
+def blocked_leaders(items: Iterable[FenceItem]) -> list[FenceItem]:
+    """Items that would fence what may be a leader: never without being told to, alive or not."""
+    wanted = (item for item in items if item.outcome is Outcome.WOULD_FENCE)
+    return [item for item in wanted if may_be_leader(item.transactional_id, item.owner)]
+
+
+def blocked_live(items: Iterable[FenceItem]) -> list[FenceItem]:
+    """Items that would fence a task that runs now: it would fail at its next commit and stay failed."""
+    return [item for item in items if item.outcome is Outcome.WOULD_FENCE and item.live is not None]
+
+
+def newly_live(items: Iterable[FenceItem], live: Mapping[str, LiveTask]) -> list[LiveTask]:
+    """Tasks that run now under an id of the plan, and did not when it was made.
+
+    Only this makes a plan stale: states and epochs of a busy id move with every transaction (KIP-890), and a higher
+    epoch does not make fencing it less right.
+    """
+    return [
+        live[item.transactional_id]
+        for item in items
+        if item.outcome is Outcome.WOULD_FENCE and item.live is None and item.transactional_id in live
+    ]
+
+
+def settled(item: FenceItem, answer: FenceAnswer) -> FenceItem:
+    """The item after its coordinator's answer."""
+    coordinator = answer.coordinator or item.coordinator
+    base = FenceItem(item.transactional_id, item.owner, item.outcome, item.before, item.live, coordinator)
+    if answer.fault is None and answer.producer_id is not None and answer.producer_epoch is not None:
+        after = (answer.producer_id, answer.producer_epoch)
+        return _with(base, Outcome.FENCED, after=after, confirmed_by="answer")
+    return _with(base, Outcome.FAILED if answer.confirmed else Outcome.UNCONFIRMED, fault=answer.fault)
+
+
+def unanswered(item: FenceItem, fault: KafkaFault) -> FenceItem:
+    """The item of an id whose answer never came: nobody knows yet whether it was fenced."""
+    return _with(item, Outcome.UNCONFIRMED, fault=fault)
+
+
+def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) -> FenceItem:
+    """An unconfirmed item after the coordinator was asked for the id's state.
+
+    An idle id with our timeout and another producer id or epoch than before can only come from a fence like ours.
+    """
+    if not isinstance(now, TransactionDescription):
+        return item
+    after = (now.producer_id, now.producer_epoch)
+    before = None if item.before is None else (item.before.producer_id, item.before.producer_epoch)
+    ours = now.state is TransactionState.EMPTY and now.transaction_timeout_ms == FENCE_TRANSACTION_TIMEOUT_MS
+    if ours and after != before:
+        return _with(item, Outcome.FENCED, after=after, confirmed_by="read_back")
+    said = (
+        f"{now.state}, producer {now.producer_id}, epoch {now.producer_epoch}, timeout {now.transaction_timeout_ms} ms"
+    )
+    lost = item.fault or KafkaFault(7, "REQUEST_TIMED_OUT", "no answer in time")
+    return _with(item, Outcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {said}"))
+
+
+def _with(
+    item: FenceItem,
+    outcome: Outcome,
+    *,
+    after: tuple[int, int] | None = None,
+    fault: KafkaFault | None = None,
+    confirmed_by: str | None = None,
+) -> FenceItem:
+    return FenceItem(
+        item.transactional_id,
+        item.owner,
+        outcome,
+        before=item.before,
+        live=item.live,
+        coordinator=item.coordinator,
+        after=after,
+        fault=fault,
+        confirmed_by=confirmed_by,
+    )
+
+
+def count_outcomes(items: Collection[FenceItem]) -> dict[str, int]:
+    """How many items have each outcome, in the order of `Outcome`; absent ones are left out."""
+    counts = {outcome.value: 0 for outcome in Outcome}
+    for item in items:
+        counts[item.outcome.value] += 1
+    return {name: count for name, count in counts.items() if count}

@@ -1,0 +1,106 @@
+"""Which open transactions of a partition are hanging: open there, and forgotten by every coordinator (KIP-664).
+
+A long-running transaction is not a hanging one: its coordinator will end it. Decided from what partition leaders and
+coordinators say, exactly as `TransactionsCommand find-hanging` does (Kafka 3.0 to 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListing
+
+# `find-hanging --max-transaction-timeout`: the broker's own limit, transaction.max.timeout.ms, has the same default
+MAX_TRANSACTION_TIMEOUT_MS = 900_000
+
+
+@unique
+class Reason(StrEnum):
+    """Why a transaction is hanging."""
+
+    NO_TRANSACTIONAL_ID = "no_transactional_id"
+    ID_FORGOTTEN = "id_forgotten"
+    PARTITION_NOT_IN_TRANSACTION = "partition_not_in_transaction"
+
+
+@dataclass(frozen=True, slots=True)
+class HangingTransaction:
+    """An open transaction that nobody will end; `transactional_id` is the last known user of the producer id."""
+
+    producer: ActiveProducer
+    reason: Reason
+    transactional_id: str | None = None
+
+
+def open_candidates(
+    producers: Iterable[ActiveProducer], *, now_ms: int, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
+) -> list[ActiveProducer]:
+    """Producers whose open transaction wrote its last record longer ago than any transaction may last."""
+    return [
+        producer
+        for producer in producers
+        if producer.txn_start_offset is not None and now_ms - producer.last_timestamp_ms > max_transaction_timeout_ms
+    ]
+
+
+def find_hanging(
+    candidates: Iterable[ActiveProducer],
+    listed: Iterable[TransactionListing],
+    described: Mapping[str, TransactionDescription | KafkaFault],
+) -> list[HangingTransaction]:
+    """The candidates that no coordinator accounts for, by topic, partition and start offset.
+
+    Raises nothing for an id that could not be described (no right to, say): it is taken for accounted for, because
+    aborting under a coordinator that still knows the transaction breaks it. `unjudged` names those.
+    """
+    owners = {listing.producer_id: listing.transactional_id for listing in listed}
+    found = []
+    for producer in candidates:
+        transactional_id = owners.get(producer.producer_id)
+        reason = _reason(producer, transactional_id, described)
+        if reason is not None:
+            found.append(HangingTransaction(producer, reason, transactional_id))
+    return sorted(found, key=lambda h: (h.producer.topic, h.producer.partition, h.producer.txn_start_offset or 0))
+
+
+def _reason(
+    producer: ActiveProducer,
+    transactional_id: str | None,
+    described: Mapping[str, TransactionDescription | KafkaFault],
+) -> Reason | None:
+    if transactional_id is None:
+        return Reason.NO_TRANSACTIONAL_ID
+    state = described.get(transactional_id)
+    if isinstance(state, TransactionDescription):
+        accounted = (producer.topic, producer.partition) in state.partitions
+        return None if accounted else Reason.PARTITION_NOT_IN_TRANSACTION
+    if state is None or is_forgotten(state):
+        return Reason.ID_FORGOTTEN
+    return None
+
+
+def is_forgotten(fault: KafkaFault) -> bool:
+    """Whether the coordinator said that it does not know the id (TRANSACTIONAL_ID_NOT_FOUND)."""
+    return fault.code == 105
+
+
+def unjudged(described: Mapping[str, TransactionDescription | KafkaFault]) -> dict[str, KafkaFault]:
+    """Ids whose coordinator did not say what it knows: nothing is claimed about their transactions."""
+    return {
+        transactional_id: state
+        for transactional_id, state in described.items()
+        if isinstance(state, KafkaFault) and not is_forgotten(state)
+    }
+
+
+def coordinator_accounts_for(
+    producer: ActiveProducer,
+    listed: Collection[TransactionListing],
+    described: Mapping[str, TransactionDescription | KafkaFault],
+) -> str | None:
+    """The transactional id under which a coordinator still has this open transaction, or None when it is hanging."""
+    if find_hanging([producer], listed, described):
+        return None
+    return next((one.transactional_id for one in listed if one.producer_id == producer.producer_id), None)
