@@ -1,0 +1,267 @@
+"""One Connect worker's REST interface over urllib3.
+
+It maps every answer to a value or an error of eosctl and waits out rebalances (409). It decides nothing, follows no
+redirect, and sends credentials only where the URL it was given carried them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import quote
+
+import urllib3
+
+from eosctl.connect.worker_url import parse_worker_url
+from eosctl.deadline import Deadline
+from eosctl.errors import (
+    ConnectError,
+    EosctlError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UnsupportedError,
+)
+
+CONNECT_TIMEOUT_S = 5.0
+REBALANCE_PATIENCE_S = 30.0
+_FIRST_BACKOFF_S = 0.25
+_LONGEST_BACKOFF_S = 2.0
+_HEALTH_SINCE = (3, 9)
+_RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
+_NO_SUCH_ENDPOINT = "HTTP 404 Not Found"  # Jersey's own text; Connect's texts name what is missing
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    body: bytes
+    media_type: str
+
+    def json(self) -> object:
+        """The body as JSON; None where there is none or it is something else."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+    def message(self) -> str | None:
+        """Connect's own `message`; None when the body is not one of Connect's errors."""
+        document = self.json()
+        if isinstance(document, dict) and isinstance(document.get("message"), str):
+            return str(document["message"])
+        return None
+
+
+class RestConnectWorker:
+    """Fits `eosctl.ops.ports.ConnectWorker`; `url` is the normalised URL, without credentials."""
+
+    def __init__(self, url: str, *, deadline: Deadline) -> None:
+        """Connects to nothing yet; raises UsageError for an unusable URL."""
+        parsed = parse_worker_url(url)
+        self.url = parsed.text
+        self._deadline = deadline
+        # A command makes a handful of requests: closing after each one leaves no socket for the caller to close.
+        self._headers = {"Accept": "application/json", "Connection": "close", "User-Agent": "eosctl"}
+        if parsed.authorization is not None:
+            self._headers["Authorization"] = parsed.authorization.reveal()
+        self._pool = urllib3.PoolManager(retries=False, cert_reqs="CERT_REQUIRED")
+
+    def root(self) -> Mapping[str, str]:
+        """`GET /`: version, commit, kafka_cluster_id; raises ConnectError when something else answers."""
+        found = self._mapping("GET", "/")
+        if not isinstance(found.get("version"), str) or "kafka_cluster_id" not in found:
+            raise self._not_connect("GET /", "its answer has no version and no Kafka cluster id")
+        return {key: str(value) for key, value in found.items()}
+
+    def health(self) -> str:
+        """`healthy`, `starting`, `unhealthy`, or `unknown` below Kafka 3.9 (KIP-1017).
+
+        A 404 comes from older versions, and from any version until the worker has registered its resources.
+        """
+        answer = self._exchange("GET", "/health")
+        document = answer.json()
+        if isinstance(document, dict) and document.get("status") in ("healthy", "starting", "unhealthy"):
+            return str(document["status"])
+        if answer.status != HTTPStatus.NOT_FOUND:
+            raise self._failure("GET /health", answer)
+        return "starting" if _version_pair(self.root()["version"]) >= _HEALTH_SINCE else "unknown"
+
+    def connectors(self) -> Mapping[str, Mapping[str, object]]:
+        """`GET /connectors?expand=info&expand=status`: connector name -> {"info": …, "status": …}."""
+        found = self._mapping("GET", "/connectors?expand=info&expand=status")
+        if not all(isinstance(entry, dict) for entry in found.values()):
+            raise self._not_connect("GET /connectors", "its answer does not map names to connectors")
+        return {name: entry for name, entry in found.items() if isinstance(entry, dict)}
+
+    def connector_config(self, connector: str) -> Mapping[str, str]:
+        """`GET /connectors/{c}/config`; raises NotFoundError."""
+        found = self._mapping("GET", f"{_path(connector)}/config")
+        return {key: str(value) for key, value in found.items() if value is not None}
+
+    def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
+        """`PUT /connectors/{c}/config`: creates or changes; an invalid config raises ConnectError with its errors."""
+        self._done("PUT", f"{_path(connector)}/config", body=dict(config))
+
+    def delete_connector(self, connector: str) -> None:
+        """`DELETE /connectors/{c}`; raises NotFoundError."""
+        self._done("DELETE", _path(connector))
+
+    def set_state(self, connector: str, verb: str) -> None:
+        """`PUT /connectors/{c}/stop|pause|resume`; the change happens after the answer (stop needs 3.5, KIP-875)."""
+        self._done("PUT", f"{_path(connector)}/{quote(verb, safe='')}")
+
+    def restart(self, connector: str, *, only_failed: bool = True) -> None:
+        """`POST /connectors/{c}/restart?includeTasks=true` (3.0+, KIP-745); the restart happens after the answer."""
+        flag = "true" if only_failed else "false"
+        self._done("POST", f"{_path(connector)}/restart?includeTasks=true&onlyFailed={flag}")
+
+    def offsets(self, connector: str) -> Sequence[Mapping[str, object]]:
+        """`GET /connectors/{c}/offsets` (3.5+): `[{"partition": {…}, "offset": {…}|null}]`."""
+        target = f"{_path(connector)}/offsets"
+        found = self._mapping("GET", target).get("offsets")
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+            raise self._not_connect(f"GET {target}", "its answer holds no list of offsets")
+        return found
+
+    def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
+        """`PUT /connector-plugins/{plugin}/config/validate`; `config` must hold `connector.class`."""
+        return self._mapping("PUT", f"/connector-plugins/{quote(plugin, safe='')}/config/validate", body=dict(config))
+
+    def plugins(self) -> Sequence[Mapping[str, object]]:
+        """`GET /connector-plugins`: `[{"class", "type", "version"}]`, connectors only."""
+        found = self._json("GET", "/connector-plugins")
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+            raise self._not_connect("GET /connector-plugins", "its answer is not a list of plugins")
+        return found
+
+    def fence(self, connector: str, headers: Mapping[str, str]) -> None:
+        """`PUT /connectors/{c}/fence` (3.3+, internal): works on the leader only; `headers` sign an empty body."""
+        self._done("PUT", f"{_path(connector)}/fence", headers=headers)
+
+    def _mapping(self, method: str, target: str, *, body: object = None) -> Mapping[str, object]:
+        found = self._json(method, target, body=body)
+        if not isinstance(found, dict):
+            raise self._not_connect(f"{method} {target}", "its answer is not a JSON object")
+        return found
+
+    def _json(self, method: str, target: str, *, body: object = None) -> object:
+        answer = self._done(method, target, body=body)
+        found = answer.json()
+        if found is None:
+            raise self._not_connect(f"{method} {target}", f"it answered with {answer.media_type or 'no JSON'}")
+        return found
+
+    def _done(
+        self, method: str, target: str, *, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> _Answer:
+        """The answer of a request that succeeded; 409 means a rebalance and is repeated for a while."""
+        patience = Deadline.after(min(REBALANCE_PATIENCE_S, self._deadline.remaining_s()), self._deadline.clock)
+        backoff_s = _FIRST_BACKOFF_S
+        while True:
+            answer = self._exchange(method, target, body=body, headers=headers)
+            if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+                return answer
+            if answer.status != HTTPStatus.CONFLICT or patience.expired():
+                raise self._failure(f"{method} {target}", answer)
+            patience.sleep(backoff_s)
+            backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
+
+    def _exchange(
+        self, method: str, target: str, *, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> _Answer:
+        """One request and its answer, whatever the status; raises UnreachableError when none came."""
+        self._deadline.check(f"waiting for the worker at {self.url}")
+        left_s = self._deadline.remaining_s()
+        content_type = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            response = self._pool.request(
+                method,
+                self.url + target,
+                body=None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8"),
+                headers={**self._headers, **content_type, **(headers or {})},
+                timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, left_s), read=left_s),
+                redirect=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as exc:
+            raise self._unreachable(exc) from exc
+        return _Answer(response.status, response.data, response.headers.get("Content-Type", "").partition(";")[0])
+
+    def _unreachable(self, error: Exception) -> UnreachableError:
+        if isinstance(error, urllib3.exceptions.SSLError | ssl.SSLError):
+            hint = "Is it https with a certificate of a known authority? SSL_CERT_FILE names a file of authorities."
+        elif isinstance(error, urllib3.exceptions.ReadTimeoutError):
+            hint = "The worker took the request and did not answer: look at its log, or give more --timeout."
+        else:
+            hint = "Check the URL, and that the worker runs and its port is open from here."
+        return UnreachableError(f"the Connect worker at {self.url} can't be reached: {_reason(error)}", hint=hint)
+
+    def _failure(self, request: str, answer: _Answer) -> EosctlError:
+        """The error that an answer without success stands for."""
+        message = answer.message()
+        where = f"{request} at {self.url}"
+        if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return UnauthorizedError(
+                f"not allowed: {where} answered {answer.status} ({message or answer.media_type or 'no text'})",
+                hint="Give credentials in the URL (http://USER:PASSWORD@HOST:8083), or look at the worker's log.",
+            )
+        if 300 <= answer.status < 400:
+            return self._not_connect(request, f"it redirects (HTTP {answer.status}), which Connect never does")
+        if message is None and answer.status == HTTPStatus.BAD_REQUEST and _RISKY_IN_PATH.search(request):
+            return UnsupportedError(
+                f"{where}: this worker refuses such a name in a URL",
+                hint="Kafka 4.0+ (Jetty 12) takes no encoded slash, backslash, percent or control character in a path.",
+            )
+        if message is None:
+            return self._not_connect(request, f"HTTP {answer.status} with {answer.media_type or 'no text'}")
+        if answer.status == HTTPStatus.NOT_FOUND and message == _NO_SUCH_ENDPOINT:
+            return UnsupportedError(
+                f"{self.url} does not offer {request}",
+                hint="The worker may still be starting, be older than this request, or not be Kafka Connect at all.",
+            )
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return NotFoundError(f"{where}: {message}", hint="`eosctl workers list` shows what runs in the group.")
+        if answer.status == HTTPStatus.CONFLICT:
+            return ConnectError(
+                f"{where}: {message}", hint="A rebalance went on all the time; run again when it is over."
+            )
+        return ConnectError(f"{where} answered {answer.status}: {message}")
+
+    def _not_connect(self, request: str, reason: str) -> ConnectError:
+        return ConnectError(
+            f"{self.url} does not answer as a Kafka Connect worker ({request}): {reason}",
+            hint="Check port and path of the URL. A worker that starts answers 404 until it has read its topics.",
+        )
+
+
+def _path(connector: str) -> str:
+    if connector in ("", ".", ".."):
+        raise UnsupportedError(
+            f"the connector name {connector!r} can't be part of a URL",
+            hint="No REST client can address this connector.",
+        )
+    return f"/connectors/{quote(connector, safe='')}"
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause in one line: urllib3 wraps it in texts about pools and object addresses."""
+    inner = error.__cause__ or next((part for part in error.args if isinstance(part, Exception)), None)
+    if inner is not None:
+        return _reason(inner)
+    if isinstance(error, TimeoutError | urllib3.exceptions.TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+def _version_pair(version: str) -> tuple[int, int]:
+    """Major and minor of `4.3.1` or `7.9.0-ccs`; (0, 0) for anything else."""
+    numbers = version.split("-")[0].split(".")[:2]
+    if len(numbers) == 2 and all(number.isdecimal() for number in numbers):
+        return int(numbers[0]), int(numbers[1])
+    return 0, 0

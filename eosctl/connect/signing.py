@@ -1,0 +1,35 @@
+"""Signatures of requests between Connect workers: who can read the session key in the config topic can sign.
+
+It does no I/O; the key comes from the newest `session-key` record (KIP-507, `InternalRequestSignature` 4.3).
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+
+from eosctl.errors import UnsupportedError
+
+SIGNATURE_HEADER = "X-Connect-Authorization"
+ALGORITHM_HEADER = "X-Connect-Request-Signature-Algorithm"
+
+# Java's Mac names, of those that hashlib has too; Connect's default is HmacSHA256
+_DIGESTS = {
+    "hmacsha1": "sha1",
+    "hmacsha224": "sha224",
+    "hmacsha256": "sha256",
+    "hmacsha384": "sha384",
+    "hmacsha512": "sha512",
+}
+
+
+def signature_headers(session_key: bytes, body: bytes = b"", *, algorithm: str = "HmacSHA256") -> dict[str, str]:
+    """The two headers that sign the raw request `body`; raises UnsupportedError for a MAC that Python lacks."""
+    digest = _DIGESTS.get(algorithm.lower())
+    if digest is None:
+        raise UnsupportedError(
+            f"requests can't be signed with {algorithm}",
+            hint="eosctl knows " + ", ".join(name.replace("hmacsha", "HmacSHA") for name in _DIGESTS) + ".",
+        )
+    signature = hmac.new(session_key, body, digest).digest()
+    return {SIGNATURE_HEADER: base64.b64encode(signature).decode("ascii"), ALGORITHM_HEADER: algorithm}

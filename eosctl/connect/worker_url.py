@@ -1,0 +1,54 @@
+"""The URL of a worker's REST interface: one spelling for comparing and showing, credentials kept apart from it."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from eosctl.core.client_settings import Secret
+from eosctl.errors import UsageError
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerUrl:
+    """`text` is scheme, host, port and path prefix, without a slash at the end and without credentials.
+
+    `authorization` is the value of the HTTP header of that name, when the URL carried `user:password@`.
+    """
+
+    text: str
+    authorization: Secret | None = None
+
+
+def parse_worker_url(given: str) -> WorkerUrl:
+    """`http://` is assumed where there is no scheme; raises UsageError for what can't be a worker's URL."""
+    with_scheme = given.strip() if "://" in given else f"http://{given.strip()}"
+    try:
+        parts = urlsplit(with_scheme)
+        host, port = parts.hostname, parts.port
+    except ValueError as exc:
+        raise _unusable(given, str(exc)) from exc
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise _unusable(given, f"the scheme {parts.scheme} is neither http nor https")
+    if not host or any(char.isspace() for char in with_scheme):
+        raise _unusable(given, "it has no host" if not host else "it contains a space")
+    if parts.query or parts.fragment:
+        raise _unusable(given, "it has a query or a fragment")
+    name = f"[{host}]" if ":" in host else host
+    text = f"{parts.scheme}://{name}:{port or _DEFAULT_PORTS[parts.scheme]}{parts.path.rstrip('/')}"
+    return WorkerUrl(text, _basic_authorization(parts.username, parts.password))
+
+
+def _basic_authorization(username: str | None, password: str | None) -> Secret | None:
+    if username is None:
+        return None
+    pair = f"{unquote(username)}:{unquote(password or '')}"
+    return Secret("Basic " + base64.b64encode(pair.encode("utf-8")).decode("ascii"))
+
+
+def _unusable(given: str, reason: str) -> UsageError:
+    shown = given.rpartition("@")[2]  # what comes before may be a password
+    return UsageError(f"{shown!r} is not the URL of a Connect worker: {reason}", hint="Write http://HOST:8083.")
