@@ -1,0 +1,132 @@
+"""Records of an offsets topic: whose a key is, what its source partition means, and whether a value says anything.
+
+Decoding is for matching and showing only. A key's bytes are its identity: `offset_keys` renames within them, nothing
+here builds a key from a decoded one. Never raises on what a topic may hold.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from eosctl.core.config_records import UnparsableValueError, decode_value
+
+
+@unique
+class KeyFault(StrEnum):
+    """Why Connect ignores a key (`OffsetUtils.processPartitionKey`, Kafka 3.7 to 4.3)."""
+
+    NULL_KEY = "null_key"
+    NOT_JSON = "not_json"
+    NOT_A_LIST = "not_a_list"
+    WRONG_SIZE = "wrong_size"
+    CONNECTOR_NOT_TEXT = "connector_not_text"
+    PARTITION_NOT_A_MAP = "partition_not_a_map"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetKey:
+    """A key that some connector may ask for; `partition` None is `["c",null]`, which REST never shows.
+
+    `identity` is equal for two spellings of one source partition: other order, other spaces, other escapes.
+    """
+
+    raw: bytes
+    connector: str
+    partition: Mapping[str, object] | None
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredKey:
+    """A key that no connector ever finds again; it stays in the topic for ever."""
+
+    raw: bytes | None
+    fault: KeyFault
+
+
+def decode_key(raw: bytes | None) -> OffsetKey | IgnoredKey:
+    """The meaning of a key, with JSON read as Connect's JsonConverter reads it."""
+    if raw is None:
+        return IgnoredKey(raw, KeyFault.NULL_KEY)
+    try:
+        parsed = decode_value(raw)
+    except UnparsableValueError:
+        return IgnoredKey(raw, KeyFault.NOT_JSON)
+    fault = _fault(parsed)
+    if fault is not None or not isinstance(parsed, list):
+        return IgnoredKey(raw, fault or KeyFault.NOT_A_LIST)
+    connector, partition = parsed
+    return OffsetKey(raw, connector, partition, identity=_identity(parsed, raw))
+
+
+def _fault(parsed: object) -> KeyFault | None:
+    """The first objection, in the order in which Connect looks."""
+    if not isinstance(parsed, list):
+        return KeyFault.NOT_A_LIST
+    if len(parsed) != 2:
+        return KeyFault.WRONG_SIZE
+    if not isinstance(parsed[0], str):
+        return KeyFault.CONNECTOR_NOT_TEXT
+    if parsed[1] is not None and not isinstance(parsed[1], dict):
+        return KeyFault.PARTITION_NOT_A_MAP
+    return None
+
+
+def _identity(parsed: object, raw: bytes) -> str:
+    """One text per Java-equal key: members sorted, integers as a Long holds them, 1 and 1.0 apart."""
+    try:
+        return json.dumps(_as_java_holds(parsed), sort_keys=True)
+    except RecursionError:  # deeper than any source partition may be; then only equal bytes are equal
+        return f"raw {raw.hex()}"
+
+
+def _as_java_holds(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _as_java_holds(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_as_java_holds(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value + 2**63) % 2**64 - 2**63
+    return value
+
+
+def is_nothing(value: bytes | None) -> bool:
+    """Whether a value means "no offset" to Connect: a tombstone, no bytes, or JSON null."""
+    if not value:
+        return True
+    try:
+        return decode_value(value) is None
+    except UnparsableValueError:
+        return False
+
+
+def shown_value(value: bytes | None) -> object:
+    """A value as rows show it: the JSON that Connect reads, None where it means nothing.
+
+    Bytes come back where the value is not JSON; the caller decides how to spell them.
+    """
+    if value is None:
+        return None
+    try:
+        return as_plain_json(decode_value(value))
+    except UnparsableValueError:
+        return value
+
+
+def as_plain_json(value: object) -> object:
+    """`value` without what strict JSON or UTF-8 can't carry: infinite numbers become text, half surrogates U+FFFD."""
+    if isinstance(value, dict):
+        return {_encodable(name): as_plain_json(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [as_plain_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return _encodable(value) if isinstance(value, str) else value
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

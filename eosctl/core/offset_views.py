@@ -1,0 +1,272 @@
+"""Offsets seen across stores: what each has for a key, what a task would get, how two differ, and what a merge writes.
+
+A store is an offsets topic: `global` is the worker's, `dedicated` the connector's own. The rule for one key is
+`migration_rules.decide`, as for the bulk migration; the only thing added here is what a tombstone means to a merge.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+
+from eosctl.core.migration_rules import Action, Cell, Decision, Policy, decide
+from eosctl.core.murmur2 import partition_for
+from eosctl.core.offset_records import IgnoredKey, KeyFault, OffsetKey, decode_key, is_nothing
+from eosctl.core.records import Record, TopicRead
+
+GLOBAL, DEDICATED = "global", "dedicated"
+
+
+@unique
+class Flag(StrEnum):
+    """What is remarkable about a key."""
+
+    DELETED = "deleted"
+    DUPLICATE_SPELLING = "duplicate_spelling"
+    NULL_PARTITION = "null_partition"
+    SEVERAL_PARTITIONS = "several_partitions"
+    WRONG_PARTITION = "wrong_partition"
+    HIDDEN = "hidden_behind_open_transaction"
+
+
+@unique
+class DiffStatus(StrEnum):
+    """How the left and the right store compare for a key; a tombstone against no record is `same`."""
+
+    SAME = "same"
+    ONLY_LEFT = "only_left"
+    ONLY_RIGHT = "only_right"
+    DIFFERS = "differs"
+    DELETED_LEFT = "deleted_left"
+    DELETED_RIGHT = "deleted_right"
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A record under a key that Connect ignores."""
+
+    record: Record
+    fault: KeyFault
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """An offsets topic folded to the newest record per key.
+
+    `partitions` is the topic's partition count; `several` are keys found on more than one of them; `blocked` are the
+    partitions where an open transaction may hide newer records.
+    """
+
+    topic: str
+    partitions: int
+    records: Mapping[bytes, Record] = field(default_factory=dict)
+    keys: Mapping[bytes, OffsetKey] = field(default_factory=dict)
+    ignored: Sequence[Ignored] = ()
+    several: frozenset[bytes] = frozenset()
+    blocked: frozenset[int] = frozenset()
+
+    def home(self, key: bytes) -> int:
+        """The partition where Connect's own producer puts `key`."""
+        return partition_for(key, self.partitions)
+
+    def may_hide(self, key: bytes) -> bool:
+        """Whether a newer record of `key` may lie behind an open transaction."""
+        record = self.records.get(key)
+        return self.home(key) in self.blocked or (record is not None and record.partition in self.blocked)
+
+
+def fold_store(read: TopicRead) -> Store:
+    """The newest record per key.
+
+    Within a partition the offset decides. Across partitions Kafka keeps no order and a worker takes what it happens
+    to read last, so the timestamp decides here, then the offset; such keys are in `several`.
+    """
+    keys: dict[bytes, OffsetKey] = {}
+    ignored: list[Ignored] = []
+    places: dict[bytes, dict[int, Record]] = {}
+    for record in read.records:
+        key = keys.get(record.key or b"") or decode_key(record.key)
+        if isinstance(key, IgnoredKey):
+            ignored.append(Ignored(record, key.fault))
+            continue
+        keys[key.raw] = key
+        places.setdefault(key.raw, {})[record.partition] = record
+    newest = {raw: max(found.values(), key=_age) for raw, found in places.items()}
+    several = frozenset(raw for raw, found in places.items() if len(found) > 1)
+    blocked = frozenset(bound.partition for bound in read.blocked())
+    return Store(read.topic, len(read.bounds), newest, keys, tuple(ignored), several, blocked)
+
+
+def _age(record: Record) -> tuple[int, int, int]:
+    return (record.timestamp_ms, record.offset, -record.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetView:
+    """One key of one connector: the newest record of each store that has one, and what a task would be given.
+
+    `documented`: the dedicated store's value, else the global one's (KIP-618). `runtime`: what Kafka 3.3 to 4.3 do: a
+    connector with a dedicated store gets what that has, and nothing else (`ConnectorOffsetBackingStore.get`).
+    A tombstone is nothing in both.
+    """
+
+    key: OffsetKey
+    cells: Mapping[str, Record | None]
+    documented: Record | None
+    runtime: Record | None
+    flags: tuple[Flag, ...]
+
+
+def offset_views(
+    stores: Mapping[str, Store], connector: str | None = None, *, dedicated_in_use: bool
+) -> list[OffsetView]:
+    """One view per key, of one connector or of all, ordered by connector and key bytes."""
+    keys = {raw: key for store in stores.values() for raw, key in store.keys.items()}
+    chosen = [key for key in keys.values() if connector is None or key.connector == connector]
+    doubled = _duplicate_spellings(chosen)
+    return [
+        _view(key, stores, dedicated_in_use=dedicated_in_use, doubled=key.identity in doubled)
+        for key in sorted(chosen, key=lambda key: (key.connector, key.raw))
+    ]
+
+
+def _duplicate_spellings(keys: Iterable[OffsetKey]) -> set[str]:
+    spellings: dict[str, set[bytes]] = defaultdict(set)
+    for key in keys:
+        spellings[key.identity].add(key.raw)
+    return {identity for identity, raws in spellings.items() if len(raws) > 1}
+
+
+def _view(key: OffsetKey, stores: Mapping[str, Store], *, dedicated_in_use: bool, doubled: bool) -> OffsetView:
+    cells = {name: store.records.get(key.raw) for name, store in stores.items()}
+    in_global, in_dedicated = live(cells.get(GLOBAL)), live(cells.get(DEDICATED))
+    return OffsetView(
+        key,
+        cells,
+        documented=in_dedicated or in_global,
+        runtime=in_dedicated if dedicated_in_use else in_global,
+        flags=tuple(_flags(key, stores, cells, doubled=doubled)),
+    )
+
+
+def live(record: Record | None) -> Record | None:
+    """`record` if its value says anything."""
+    return None if record is None or is_nothing(record.value) else record
+
+
+def _flags(
+    key: OffsetKey, stores: Mapping[str, Store], cells: Mapping[str, Record | None], *, doubled: bool
+) -> Iterable[Flag]:
+    there = [(stores[name], record) for name, record in cells.items() if record is not None]
+    if any(live(record) is None for _store, record in there):
+        yield Flag.DELETED
+    if doubled:
+        yield Flag.DUPLICATE_SPELLING
+    if key.partition is None:
+        yield Flag.NULL_PARTITION
+    if any(key.raw in store.several for store, _record in there):
+        yield Flag.SEVERAL_PARTITIONS
+    if any(record.partition != store.home(key.raw) for store, record in there):
+        yield Flag.WRONG_PARTITION
+    if any(store.may_hide(key.raw) for store in stores.values()):
+        yield Flag.HIDDEN
+
+
+def diff_status(left: Record | None, right: Record | None) -> DiffStatus:
+    """How two records of one key compare; values are compared as bytes."""
+    on_left, on_right = live(left), live(right)
+    if on_left is None and on_right is None:
+        return DiffStatus.SAME
+    if on_left is None:
+        return DiffStatus.ONLY_RIGHT if left is None else DiffStatus.DELETED_LEFT
+    if on_right is None:
+        return DiffStatus.ONLY_LEFT if right is None else DiffStatus.DELETED_RIGHT
+    return DiffStatus.SAME if on_left.value == on_right.value else DiffStatus.DIFFERS
+
+
+@unique
+class Prefer(StrEnum):
+    """Whose value counts where both stores have one (`--prefer`)."""
+
+    DEDICATED = "dedicated"
+    GLOBAL = "global"
+    NEWEST = "newest"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """What a plan does to one key of `topic`; `before` is the record that is there, None where there is none.
+
+    `after` is the value that the key has when the plan is done; None is a tombstone, or still nothing.
+    """
+
+    action: Action
+    reason: str
+    key: OffsetKey
+    topic: str
+    partition: int
+    before: Record | None
+    after: bytes | None
+    conflict: bool = False
+
+    def sends(self) -> bool:
+        """Whether a record is written."""
+        return self.action in (Action.WRITE, Action.DELETE)
+
+
+def plan_merge(
+    source: Store, target: Store, *, connectors: Collection[str], into: str, prefer: Prefer = Prefer.DEDICATED
+) -> list[PlannedWrite]:
+    """What `target` (the `into` store) must be given to have, per key, what the preferred view of both has.
+
+    Every key of `connectors` in either store ends in exactly one action, ordered by connector and key bytes.
+    """
+    policy = _policy(into, prefer)
+    keys = {raw: key for store in (source, target) for raw, key in store.keys.items() if key.connector in connectors}
+    ordered = sorted(keys.values(), key=lambda key: (key.connector, key.raw))
+    return [_planned(key, source, target, policy) for key in ordered]
+
+
+def _policy(into: str, prefer: Prefer) -> Policy:
+    if prefer is Prefer.NEWEST:
+        return Policy.NEWEST
+    return Policy.KEEP_TARGET if prefer.value == into else Policy.TAKE_SOURCE
+
+
+def _planned(key: OffsetKey, source: Store, target: Store, policy: Policy) -> PlannedWrite:
+    offered, there = source.records.get(key.raw), target.records.get(key.raw)
+    decision = decide_merge(_cell(offered), _cell(there), policy)
+    value = there.value if there else None
+    if decision.action in (Action.WRITE, Action.DELETE):
+        value = offered.value if offered and decision.action is Action.WRITE else None
+    return PlannedWrite(
+        decision.action, decision.reason, key, target.topic, target.home(key.raw), there, value, decision.conflict
+    )
+
+
+def _cell(record: Record | None) -> Cell | None:
+    return None if record is None else Cell(record.value, record.timestamp_ms)
+
+
+def decide_merge(source: Cell | None, target: Cell | None, policy: Policy) -> Decision:
+    """`migration_rules.decide` for a merge of two stores of one connector, where a tombstone is nothing.
+
+    So a deletion on one side yields to a value on the other, as KIP-618's fallback has it; only under `newest` a
+    deletion is a fact like any other, and wins when it is the later one.
+    """
+    if source is None:
+        return Decision(Action.KEEP, "only_in_target")
+    deleted_source = is_nothing(source.value)
+    deleted_target = target is not None and is_nothing(target.value)
+    if deleted_source and (target is None or deleted_target):
+        return Decision(Action.KEEP, "nothing_to_delete")
+    if target is not None and policy is not Policy.NEWEST and deleted_source:
+        return Decision(Action.KEEP, "deleted_in_source", conflict=True)
+    if target is not None and policy is not Policy.NEWEST and deleted_target:
+        return Decision(Action.WRITE, "deleted_in_target", conflict=True)
+    decision = decide(source, target, policy)
+    if decision.action is Action.WRITE and deleted_source:  # JSON null: sent as the tombstone that it means
+        return Decision(Action.DELETE, decision.reason, decision.conflict)
+    return decision

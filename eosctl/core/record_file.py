@@ -1,0 +1,116 @@
+"""Kafka records as lines of JSON (NDJSON): the one file format of exports, backups and snapshots.
+
+Lossless: bytes that are not UTF-8 are `{"base64": …}`, a tombstone has `"value": null`. Opens no files: lines in,
+lines out, so that a file of any size streams.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+from eosctl.core.records import Headers, Record
+from eosctl.errors import InputFileError
+
+UNKNOWN = -1
+"""`offset` and `timestamp_ms` of a record whose line has none."""
+
+
+def record_line(record: Record, extra: Mapping[str, object] | None = None) -> str:
+    """One line, without its line feed; members that are unknown are left out, `extra` members come last."""
+    document: dict[str, object] = {"topic": record.topic, "partition": record.partition}
+    if record.offset != UNKNOWN:
+        document["offset"] = record.offset
+    if record.timestamp_ms != UNKNOWN:
+        document["timestamp_ms"] = record.timestamp_ms
+    document |= {"key": encode_bytes(record.key), "value": encode_bytes(record.value)}
+    if record.headers:
+        document["headers"] = [{"name": name, "value": encode_bytes(value)} for name, value in record.headers]
+    return json.dumps({**document, **(extra or {})}, ensure_ascii=False, separators=(",", ":"))
+
+
+def encode_bytes(data: bytes | None) -> object:
+    """Text where the bytes are UTF-8, else `{"base64": …}`; None stays None."""
+    if data is None:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def decode_bytes(value: object) -> bytes | None:
+    """The inverse of `encode_bytes`; raises ValueError for any other shape."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode("utf-8")
+    if isinstance(value, dict) and set(value) == {"base64"} and isinstance(value["base64"], str):
+        return base64.b64decode(value["base64"], validate=True)
+    raise ValueError('expected text, null or {"base64": "…"}')
+
+
+def read_documents(lines: Iterable[bytes], *, name: str) -> Iterator[tuple[Mapping[str, object], Record]]:
+    """Each line's object and the record in it; blank lines are passed over.
+
+    Raises InputFileError that names the file (`name`) and the line.
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            document = json.loads(line.decode("utf-8"))
+            yield document, _record(document)
+        except (ValueError, RecursionError) as exc:
+            raise InputFileError(
+                f"{name}, line {number}: not a record: {exc}",
+                hint='A line is {"topic": …, "partition": …, "key": …, "value": …}, as `eosctl offsets export` writes.',
+            ) from exc
+
+
+def read_records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
+    """The records of a file; raises InputFileError that names the file and the line."""
+    return (record for _document, record in read_documents(lines, name=name))
+
+
+def _record(document: object) -> Record:
+    """Raises ValueError that names the member which is missing or wrong."""
+    if not isinstance(document, dict):
+        raise ValueError("expected a JSON object")
+    topic = document.get("topic")
+    if not isinstance(topic, str) or not topic:
+        raise ValueError('"topic" is missing')
+    for member in ("key", "value"):
+        if member not in document:
+            raise ValueError(f'"{member}" is missing (a null one is written as null)')
+    return Record(
+        topic=topic,
+        partition=_integer(document, "partition"),
+        offset=_integer(document, "offset", default=UNKNOWN),
+        timestamp_ms=_integer(document, "timestamp_ms", default=UNKNOWN),
+        key=decode_bytes(document["key"]),
+        value=decode_bytes(document["value"]),
+        headers=_headers(document.get("headers")),
+    )
+
+
+def _integer(document: Mapping[str, object], member: str, *, default: int | None = None) -> int:
+    value = document.get(member, default)
+    if isinstance(value, bool) or not isinstance(value, int) or (value < 0 and value != default):
+        raise ValueError(f'"{member}" is not a number from 0')
+    return value
+
+
+def _headers(value: object) -> Headers:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise ValueError('"headers" is not a list')
+    return tuple(_header(each) for each in value)
+
+
+def _header(value: object) -> tuple[str, bytes | None]:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or "value" not in value:
+        raise ValueError('a header is {"name": …, "value": …}')
+    return value["name"], decode_bytes(value["value"])

@@ -1,0 +1,166 @@
+"""Views across stores and the merge's rule, as tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosctl.core.migration_rules import Action, Cell, Decision, Policy
+from eosctl.core.murmur2 import partition_for
+from eosctl.core.offset_views import (
+    DiffStatus,
+    Flag,
+    Prefer,
+    Store,
+    decide_merge,
+    diff_status,
+    fold_store,
+    offset_views,
+    plan_merge,
+)
+from eosctl.core.records import Bounds, Record, TopicRead
+
+PARTITIONS = 5
+
+
+def key_of(name: str, connector: str = "reddit") -> bytes:
+    return f'["{connector}",{{"subreddit":"{name}"}}]'.encode()
+
+
+def record(
+    key: bytes | None, value: bytes | None, *, offset: int = 0, at: int = 1, partition: int | None = None
+) -> Record:
+    home = partition_for(key or b"", PARTITIONS) if partition is None else partition
+    return Record("t", home, offset, at, key, value)
+
+
+def store(*records: Record, blocked: int | None = None) -> Store:
+    bounds = tuple(Bounds(p, 0, 5, 9 if p == blocked else 5) for p in range(PARTITIONS))
+    in_order = tuple(sorted(records, key=lambda each: (each.partition, each.offset)))
+    return fold_store(TopicRead("t", bounds, in_order, len(in_order)))
+
+
+APACHE, CATS, CHEESE = key_of("apachekafka"), key_of("CatsStandingUp"), key_of("grilledcheese")
+GLOBAL_STORE = store(record(APACHE, b'{"timestamp":"4761"}'), record(CATS, b'{"timestamp":"2112"}'))
+DEDICATED_STORE = store(record(CATS, b'{"timestamp":"2169"}'), record(CHEESE, b'{"timestamp":"489"}'))
+
+
+def test_the_example_of_kip_618() -> None:
+    """KIP-618 promises the middle column; Kafka gives the last one, until a merge makes them equal."""
+    views = offset_views({"global": GLOBAL_STORE, "dedicated": DEDICATED_STORE}, "reddit", dedicated_in_use=True)
+    seen = {v.key.raw: (v.documented and v.documented.value, v.runtime and v.runtime.value) for v in views}
+    assert seen == {
+        APACHE: (b'{"timestamp":"4761"}', None),
+        CATS: (b'{"timestamp":"2169"}', b'{"timestamp":"2169"}'),
+        CHEESE: (b'{"timestamp":"489"}', b'{"timestamp":"489"}'),
+    }
+    planned = plan_merge(GLOBAL_STORE, DEDICATED_STORE, connectors={"reddit"}, into="dedicated")
+    assert [(p.key.raw, p.action, p.reason, p.after) for p in planned] == [
+        (CATS, Action.KEEP, "conflict_kept", b'{"timestamp":"2169"}'),
+        (APACHE, Action.WRITE, "missing", b'{"timestamp":"4761"}'),
+        (CHEESE, Action.KEEP, "only_in_target", b'{"timestamp":"489"}'),
+    ]
+
+
+def test_without_a_dedicated_store_the_global_one_counts() -> None:
+    views = offset_views({"global": GLOBAL_STORE}, dedicated_in_use=False)
+    assert all(view.runtime is view.documented is view.cells["global"] for view in views)
+
+
+LIVE, NEWER, GONE, NULL = Cell(b'{"n":1}', 1), Cell(b'{"n":2}', 2), Cell(None, 3), Cell(b"null", 3)
+KEEP, WRITE, DELETE = Action.KEEP, Action.WRITE, Action.DELETE
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "policy", "expected"),
+    [
+        (None, LIVE, Policy.KEEP_TARGET, Decision(KEEP, "only_in_target")),
+        (LIVE, None, Policy.KEEP_TARGET, Decision(WRITE, "missing")),
+        (GONE, None, Policy.TAKE_SOURCE, Decision(KEEP, "nothing_to_delete")),
+        (NULL, GONE, Policy.TAKE_SOURCE, Decision(KEEP, "nothing_to_delete")),
+        (LIVE, LIVE, Policy.TAKE_SOURCE, Decision(KEEP, "equal")),
+        (LIVE, NEWER, Policy.KEEP_TARGET, Decision(KEEP, "conflict_kept", conflict=True)),
+        (LIVE, NEWER, Policy.TAKE_SOURCE, Decision(WRITE, "source_taken", conflict=True)),
+        (LIVE, NEWER, Policy.NEWEST, Decision(KEEP, "conflict_kept", conflict=True)),
+        (NEWER, LIVE, Policy.NEWEST, Decision(WRITE, "source_taken", conflict=True)),
+        (LIVE, GONE, Policy.KEEP_TARGET, Decision(WRITE, "deleted_in_target", conflict=True)),
+        (LIVE, GONE, Policy.TAKE_SOURCE, Decision(WRITE, "deleted_in_target", conflict=True)),
+        (LIVE, NULL, Policy.KEEP_TARGET, Decision(WRITE, "deleted_in_target", conflict=True)),
+        (LIVE, GONE, Policy.NEWEST, Decision(KEEP, "conflict_kept", conflict=True)),
+        (GONE, LIVE, Policy.KEEP_TARGET, Decision(KEEP, "deleted_in_source", conflict=True)),
+        (GONE, LIVE, Policy.TAKE_SOURCE, Decision(KEEP, "deleted_in_source", conflict=True)),
+        (GONE, LIVE, Policy.NEWEST, Decision(DELETE, "source_taken", conflict=True)),
+        (NULL, LIVE, Policy.NEWEST, Decision(DELETE, "source_taken", conflict=True)),
+    ],
+)
+def test_decide_merge(source: Cell | None, target: Cell | None, policy: Policy, expected: Decision) -> None:
+    assert decide_merge(source, target, policy) == expected
+
+
+@pytest.mark.parametrize("into", ["dedicated", "global"])
+@pytest.mark.parametrize("prefer", [Prefer.DEDICATED, Prefer.GLOBAL])
+def test_after_a_merge_the_target_holds_the_preferred_view(into: str, prefer: Prefer) -> None:
+    stores = {"global": GLOBAL_STORE, "dedicated": DEDICATED_STORE}
+    target, source = stores[into], stores["global" if into == "dedicated" else "dedicated"]
+    planned = plan_merge(source, target, connectors={"reddit"}, into=into, prefer=prefer)
+    first, second = stores[prefer.value], stores["global" if prefer is Prefer.DEDICATED else "dedicated"]
+    wanted = {raw: r.value for raw, r in {**second.records, **first.records}.items()}
+    assert {p.key.raw: p.after for p in planned} == wanted
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "status"),
+    [
+        (b"1", b"1", DiffStatus.SAME),
+        (b"1", b"2", DiffStatus.DIFFERS),
+        (b"1", "absent", DiffStatus.ONLY_LEFT),
+        ("absent", b"1", DiffStatus.ONLY_RIGHT),
+        (None, b"1", DiffStatus.DELETED_LEFT),
+        (b"1", None, DiffStatus.DELETED_RIGHT),
+        (None, None, DiffStatus.SAME),
+        (None, "absent", DiffStatus.SAME),
+        (b"null", None, DiffStatus.SAME),
+    ],
+)
+def test_diff_status(left: bytes | str | None, right: bytes | str | None, status: DiffStatus) -> None:
+    sides = [None if isinstance(side, str) else record(APACHE, side) for side in (left, right)]
+    assert diff_status(*sides) is status
+
+
+def flags(**stores: Store) -> dict[bytes, tuple[Flag, ...]]:
+    return {view.key.raw: view.flags for view in offset_views(stores, dedicated_in_use=True)}
+
+
+def test_flags() -> None:
+    home = partition_for(APACHE, PARTITIONS)
+    spelled = b'["reddit", {"subreddit":"apachekafka"}]'
+    wrong = (partition_for(CATS, PARTITIONS) + 1) % PARTITIONS
+    assert flags(**{"global": store(record(APACHE, b"1"), record(spelled, b"1"))}) == {
+        APACHE: (Flag.DUPLICATE_SPELLING,), spelled: (Flag.DUPLICATE_SPELLING,),
+    }  # fmt: skip
+    assert flags(**{"global": store(record(CATS, None, partition=wrong))}) == {
+        CATS: (Flag.DELETED, Flag.WRONG_PARTITION)
+    }
+    assert flags(**{"global": store(record(APACHE, b"1"), blocked=home)}) == {APACHE: (Flag.HIDDEN,)}
+    assert flags(**{"global": store(record(b'["c",null]', b"1"))}) == {b'["c",null]': (Flag.NULL_PARTITION,)}
+    both = store(record(CATS, b"1", at=5), record(CATS, b"2", at=1, partition=wrong))
+    assert flags(**{"global": both}) == {CATS: (Flag.SEVERAL_PARTITIONS,)}
+
+
+def test_across_partitions_the_newest_of_each_partition_competes() -> None:
+    """A record that its own partition has superseded must not win by a later timestamp."""
+    there = store(
+        record(CATS, b"old", offset=0, at=300, partition=1),
+        record(CATS, b"superseding", offset=1, at=50, partition=1),
+        record(CATS, b"newest", offset=0, at=100, partition=0),
+    )
+    assert there.records[CATS].value == b"newest"
+    assert there.several == {CATS}
+
+
+def test_ignored_keys_are_kept_with_their_reason() -> None:
+    there = store(record(None, b"1"), record(b"junk", b"2"), record(APACHE, b"3"))
+    assert [(each.record.key, each.fault.value) for each in there.ignored] == [
+        (None, "null_key"),
+        (b"junk", "not_json"),
+    ]
+    assert list(there.records) == [APACHE]

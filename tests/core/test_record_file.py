@@ -1,0 +1,74 @@
+"""The record file: lossless both ways, and exact about what is wrong where."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.core.record_file import read_documents, read_records, record_line
+from eosctl.core.records import Record
+from eosctl.errors import InputFileError
+
+RECORDS = st.builds(
+    Record,
+    topic=st.text(min_size=1),
+    partition=st.integers(0, 99),
+    offset=st.integers(-1, 2**62),
+    timestamp_ms=st.integers(-1, 2**62),
+    key=st.none() | st.binary() | st.text().map(str.encode),
+    value=st.none() | st.binary() | st.text().map(str.encode),
+    headers=st.lists(st.tuples(st.text(), st.none() | st.binary()), max_size=2).map(tuple),
+)
+
+
+@given(st.lists(RECORDS, max_size=5))
+def test_every_record_comes_back(records: list[Record]) -> None:
+    lines = [record_line(record).encode() + b"\n" for record in records]
+    assert all(line.count(b"\n") == 1 for line in lines)
+    assert list(read_records(lines, name="f")) == records
+
+
+def test_the_shape_of_a_line() -> None:
+    line = record_line(Record("connect-offsets", 3, 17, 1700000000000, b'["c",{"f":"a"}]', b'{"n":1}'))
+    assert line == (
+        '{"topic":"connect-offsets","partition":3,"offset":17,"timestamp_ms":1700000000000,'
+        '"key":"[\\"c\\",{\\"f\\":\\"a\\"}]","value":"{\\"n\\":1}"}'
+    )
+    assert json.loads(record_line(Record("t", 0, -1, -1, b"\xff", None))) == {
+        "topic": "t", "partition": 0, "key": {"base64": "/w=="}, "value": None,
+    }  # fmt: skip
+
+
+def test_extra_members_are_for_the_reader_that_knows_them() -> None:
+    line = record_line(Record("t", 0, 1, 2, b"k", None), {"written": "x"})
+    [(document, record)] = read_documents([b"\n", line.encode()], name="f")
+    assert (document["written"], record) == ("x", Record("t", 0, 1, 2, b"k", None))
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b"{", "Expecting property name"),
+        (b"[]", "expected a JSON object"),
+        (b"\xff", "utf-8"),
+        (b"[" * 100_000, "recursion"),
+        (b'{"partition":0,"key":null,"value":null}', '"topic" is missing'),
+        (b'{"topic":"t","partition":0,"key":"k"}', '"value"'),
+        (b'{"topic":"t","partition":-2,"key":"k","value":null}', '"partition"'),
+        (b'{"topic":"t","partition":true,"key":"k","value":null}', '"partition"'),
+        (b'{"topic":"t","key":"k","value":null}', '"partition"'),
+        (b'{"topic":"t","partition":0,"key":7,"value":null}', "base64"),
+        (b'{"topic":"t","partition":0,"key":{"base64":"*"},"value":null}', "Only base64 data"),
+        (b'{"topic":"t","partition":0,"key":"k","value":null,"headers":{}}', '"headers"'),
+        (b'{"topic":"t","partition":0,"key":"k","value":null,"headers":[1]}', "header"),
+        (b'{"topic":"t","partition":0,"key":"k","value":"\\ud800"}', "surrogates"),
+    ],
+)
+def test_errors_name_file_and_line(line: bytes, complaint: str) -> None:
+    good = record_line(Record("t", 0, 1, 2, b"k", None)).encode()
+    with pytest.raises(InputFileError, match=r"^offsets\.ndjson, line 2: ") as failure:
+        list(read_records([good, line], name="offsets.ndjson"))
+    assert complaint.lower() in str(failure.value).lower()
