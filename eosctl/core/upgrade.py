@@ -1,0 +1,152 @@
+"""The order in which workers change their exactly-once mode: a pure state machine from modes to passes and steps.
+
+Nothing in Connect enforces this order. `preparing` everywhere before `enabled` anywhere, and the same on the way back:
+no worker may run exactly-once tasks while the leader may be one that writes without transactions (KIP-618).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+
+@unique
+class Mode(StrEnum):
+    """What is known of a worker's `exactly.once.source.support`; `not_enabled` is preparing or disabled."""
+
+    ABSENT = "absent"
+    OLD_VERSION = "old_version"
+    DISABLED = "disabled"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+    NOT_ENABLED = "not_enabled"
+    UNKNOWN = "unknown"
+    UNREACHABLE = "unreachable"
+
+
+TARGETS = (Mode.DISABLED, Mode.PREPARING, Mode.ENABLED)
+_ANY = frozenset(TARGETS)
+POSSIBLE = {
+    Mode.ABSENT: _ANY,
+    Mode.OLD_VERSION: frozenset({Mode.DISABLED}),
+    Mode.DISABLED: frozenset({Mode.DISABLED}),
+    Mode.PREPARING: frozenset({Mode.PREPARING}),
+    Mode.ENABLED: frozenset({Mode.ENABLED}),
+    Mode.NOT_ENABLED: frozenset({Mode.DISABLED, Mode.PREPARING}),
+    Mode.UNKNOWN: _ANY,
+    Mode.UNREACHABLE: _ANY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeWorker:
+    """One worker as observed; `name` is its URL, or its file where it is absent from the group."""
+
+    name: str
+    mode: Mode
+    leader: bool = False
+    version: str | None = None
+    health: str | None = None
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happens to one worker, in words; `gates` must hold before the next step starts."""
+
+    worker: str
+    actions: tuple[str, ...]
+    gates: tuple[str, ...]
+
+    def as_row(self) -> dict[str, object]:
+        """The step as plain data."""
+        return {"worker": self.worker, "actions": list(self.actions), "gates": list(self.gates)}
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One rolling restart that brings workers to `mode`; `barrier` must hold before its first step."""
+
+    mode: Mode
+    barrier: str
+    steps: tuple[Step, ...]
+
+    def as_row(self) -> dict[str, object]:
+        """The pass as plain data."""
+        return {"mode": self.mode.value, "barrier": self.barrier, "steps": [step.as_row() for step in self.steps]}
+
+
+_STEP_GATES = ("worker_healthy", "members_known", "group_stable", "connectors_healthy", "mode_proven")
+
+
+def plan_passes(workers: Sequence[UpgradeWorker], target: Mode) -> tuple[Pass, ...]:
+    """The passes that bring every worker to `target`, without steps for workers that are certainly there.
+
+    The leader of now goes last in each pass; leadership moves when it restarts, so it has to be looked up again.
+    """
+    if target is Mode.PREPARING:
+        return _passes([(Mode.PREPARING, _not_certainly(workers, Mode.PREPARING))])
+    if target is Mode.ENABLED:
+        first = [worker for worker in workers if Mode.DISABLED in POSSIBLE[worker.mode]]
+    else:
+        first = [w for w in workers if Mode.ENABLED in POSSIBLE[w.mode] and w.mode is not Mode.ABSENT]
+    return _passes([(Mode.PREPARING, first), (target, _not_certainly(workers, target))])
+
+
+def _not_certainly(workers: Sequence[UpgradeWorker], mode: Mode) -> list[UpgradeWorker]:
+    return [worker for worker in workers if POSSIBLE[worker.mode] != {mode}]
+
+
+def _passes(wanted: Sequence[tuple[Mode, list[UpgradeWorker]]]) -> tuple[Pass, ...]:
+    return tuple(
+        Pass(mode, _BARRIERS[mode], tuple(_step(worker, mode) for worker in _leader_last(workers)))
+        for mode, workers in wanted
+        if workers
+    )
+
+
+_BARRIERS = {
+    Mode.PREPARING: "every member of the group is known, and no other worker can join",
+    Mode.ENABLED: "every worker is proven to be preparing or enabled",
+    Mode.DISABLED: "no worker is enabled any more, and the aborted records are repaired",
+}
+
+
+def _leader_last(workers: Sequence[UpgradeWorker]) -> list[UpgradeWorker]:
+    return sorted(workers, key=lambda worker: (worker.leader, worker.name))
+
+
+def _step(worker: UpgradeWorker, mode: Mode) -> Step:
+    actions = []
+    if worker.mode is Mode.OLD_VERSION and mode is not Mode.DISABLED:
+        actions.append("install Kafka Connect 3.3 or newer")
+    if worker.mode in (Mode.UNKNOWN, Mode.UNREACHABLE):
+        actions.append("find out which mode it runs in: nothing may be assumed of it")
+    if worker.leader:
+        actions.append("check that it still leads the group; if not, restart the one that does last")
+    unless = " (no restart needed if its file says so already)" if worker.mode is Mode.NOT_ENABLED else ""
+    actions.append(f"set exactly.once.source.support={mode.value}{unless}")
+    actions.append("start it, when it is wanted" if worker.mode is Mode.ABSENT else "restart it")
+    gates = () if worker.mode is Mode.ABSENT else _STEP_GATES
+    return Step(worker.name, tuple(actions), gates)
+
+
+def what_is_lost(workers: Sequence[UpgradeWorker], target: Mode) -> tuple[str, ...]:
+    """What going back costs, in sentences; empty where no worker can be above `target`."""
+    possible = {mode for worker in workers for mode in POSSIBLE[worker.mode]}
+    losses: list[str] = []
+    if target is not Mode.ENABLED and Mode.ENABLED in possible:
+        losses += [
+            "Exactly-once ends with the first worker that is no longer enabled: from then on a crash, or a zombie, "
+            "can write records twice.",
+            "Workers that are not enabled read aborted records of the config and offsets topics: an aborted offset "
+            "skips source records, an aborted connector comes alive. Both must be repaired before the first restart.",
+            "Connectors with exactly.once.support=required can no longer be created or changed.",
+        ]
+    if target is Mode.DISABLED and possible & {Mode.PREPARING, Mode.ENABLED}:
+        losses += [
+            "The leader writes without transactions again: a leader that was replaced is no longer fenced out.",
+            "Task-count records stay; when exactly-once comes back they cause one more fencing, which is safe.",
+        ]
+    return tuple(losses)

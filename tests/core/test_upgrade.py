@@ -1,0 +1,259 @@
+"""The order of an upgrade for every mix of modes, and every gate with what makes it pass, fail and unknown."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosctl.core.config_topic import ConfigState, ConnectorState
+from eosctl.core.records import TopicDescription
+from eosctl.core.upgrade import POSSIBLE, TARGETS, Mode, UpgradeWorker, plan_passes, what_is_lost
+from eosctl.core.upgrade_gates import GATE_IDS, evaluate_gates
+from eosctl.core.upgrade_observation import (
+    Observation,
+    ObservedConnector,
+    OpenTransaction,
+    WorkerFile,
+    parse_version,
+)
+
+MIXES = [mix for size in (1, 2, 3) for mix in itertools.combinations_with_replacement(Mode, size)]
+PREPARED = {Mode.PREPARING, Mode.ENABLED}
+
+
+def group(modes: Sequence[Mode], leader: int = 0) -> list[UpgradeWorker]:
+    return [UpgradeWorker(f"http://w{at}:8083", mode, leader=at == leader) for at, mode in enumerate(modes)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_mix_ends_at_the_target_and_never_breaks_the_order(target: Mode) -> None:
+    for modes in MIXES:
+        workers = group(modes)
+        running = {worker.name: set(POSSIBLE[worker.mode]) for worker in workers if worker.mode is not Mode.ABSENT}
+        final = {worker.name: set(POSSIBLE[worker.mode]) for worker in workers}
+        for each in plan_passes(workers, target):
+            for step in each.steps:
+                others = [possible for name, possible in running.items() if name != step.worker]
+                if each.mode is Mode.ENABLED:
+                    assert all(possible <= PREPARED for possible in others), (modes, step)
+                if each.mode is Mode.DISABLED:
+                    assert not any(Mode.ENABLED in possible for possible in others), (modes, step)
+                final[step.worker] = {each.mode}
+                if step.worker in running:
+                    running[step.worker] = {each.mode}
+        assert all(possible == {target} for possible in final.values()), modes
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_worker_that_is_there_has_no_step_and_nobody_has_two_in_a_pass(target: Mode) -> None:
+    for modes in MIXES:
+        workers = group(modes)
+        passes = plan_passes(workers, target)
+        stepped = [step.worker for each in passes for step in each.steps]
+        assert not {worker.name for worker in workers if POSSIBLE[worker.mode] == {target}} & set(stepped)
+        assert all(len({step.worker for step in each.steps}) == len(each.steps) > 0 for each in passes)
+        assert len(passes) <= 2
+
+
+@pytest.mark.parametrize("leader", [0, 1, 2])
+def test_the_leader_goes_last_in_each_pass(leader: int) -> None:
+    for target in (Mode.ENABLED, Mode.PREPARING):
+        for each in plan_passes(group([Mode.DISABLED] * 3, leader), target):
+            assert each.steps[-1].worker == f"http://w{leader}:8083"
+
+
+@pytest.mark.parametrize(
+    ("modes", "target", "passes"),
+    [
+        ((Mode.DISABLED, Mode.DISABLED), Mode.ENABLED, [("preparing", 2), ("enabled", 2)]),
+        ((Mode.DISABLED, Mode.PREPARING), Mode.ENABLED, [("preparing", 1), ("enabled", 2)]),
+        ((Mode.PREPARING, Mode.PREPARING), Mode.ENABLED, [("enabled", 2)]),
+        ((Mode.ENABLED, Mode.DISABLED), Mode.ENABLED, [("preparing", 1), ("enabled", 1)]),
+        ((Mode.ENABLED, Mode.ENABLED), Mode.ENABLED, []),
+        ((Mode.NOT_ENABLED, Mode.NOT_ENABLED), Mode.ENABLED, [("preparing", 2), ("enabled", 2)]),
+        ((Mode.UNKNOWN, Mode.ENABLED), Mode.ENABLED, [("preparing", 1), ("enabled", 1)]),
+        ((Mode.OLD_VERSION,), Mode.ENABLED, [("preparing", 1), ("enabled", 1)]),
+        ((Mode.ENABLED, Mode.ENABLED), Mode.DISABLED, [("preparing", 2), ("disabled", 2)]),
+        ((Mode.PREPARING, Mode.PREPARING), Mode.DISABLED, [("disabled", 2)]),
+        ((Mode.OLD_VERSION, Mode.DISABLED), Mode.DISABLED, []),
+        ((Mode.ENABLED, Mode.DISABLED), Mode.PREPARING, [("preparing", 2)]),
+        ((), Mode.ENABLED, []),
+    ],
+)
+def test_passes(modes: tuple[Mode, ...], target: Mode, passes: list[tuple[str, int]]) -> None:
+    assert [(each.mode.value, len(each.steps)) for each in plan_passes(group(modes), target)] == passes
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (Mode.OLD_VERSION, "install Kafka Connect 3.3"),
+        (Mode.UNKNOWN, "find out which mode"),
+        (Mode.NOT_ENABLED, "no restart needed if its file says so already"),
+        (Mode.ABSENT, "start it"),
+        (Mode.DISABLED, "set exactly.once.source.support=preparing"),
+    ],
+)
+def test_steps_say_what_the_mode_asks_for(mode: Mode, words: str) -> None:
+    (first, *_rest) = plan_passes(group([mode], leader=9), Mode.ENABLED)
+    assert any(words in action for action in first.steps[0].actions)
+
+
+@pytest.mark.parametrize(
+    ("modes", "target", "sentences"),
+    [
+        ((Mode.DISABLED,), Mode.ENABLED, 0),
+        ((Mode.ENABLED,), Mode.ENABLED, 0),
+        ((Mode.DISABLED, Mode.PREPARING), Mode.PREPARING, 0),
+        ((Mode.ENABLED,), Mode.PREPARING, 3),
+        ((Mode.ENABLED,), Mode.DISABLED, 5),
+        ((Mode.UNKNOWN,), Mode.DISABLED, 5),
+        ((Mode.PREPARING,), Mode.DISABLED, 2),
+        ((Mode.DISABLED,), Mode.DISABLED, 0),
+    ],
+)
+def test_going_back_says_what_is_lost(modes: tuple[Mode, ...], target: Mode, sentences: int) -> None:
+    assert len(what_is_lost(group(modes), target)) == sentences
+
+
+@pytest.mark.parametrize(
+    ("version", "pair"), [("4.3.1", (4, 3)), ("7.9.0-ccs", (7, 9)), ("3.2", (3, 2)), (None, None), ("x.y", None)]
+)
+def test_versions(version: str | None, pair: tuple[int, int] | None) -> None:
+    assert parse_version(version) == pair
+
+
+def topic(name: str, partitions: int = 1, policy: str | None = "compact") -> TopicDescription:
+    return TopicDescription(name, "id", partitions, 3, {} if policy is None else {"cleanup.policy": policy})
+
+
+def worker(**changes: Any) -> UpgradeWorker:
+    values = {"leader": True, "version": "4.3.1", "health": "healthy", **changes}
+    return UpgradeWorker("http://w0:8083", values.pop("mode", Mode.DISABLED), **values)
+
+
+SOURCE = ObservedConnector("c", "source", {}, {"connector": "RUNNING", "task 0": "RUNNING"}, ())
+
+
+def good() -> Observation:
+    return Observation(
+        target=Mode.ENABLED,
+        group_state="Stable",
+        workers=(worker(),),
+        config_topic="configs",
+        offset_topic="offsets",
+        cluster_ids={"http://w0:8083": "k"},
+        kafka_cluster_id="k",
+        topics={
+            "configs": TopicDescription("configs", "id", 1, 3, {"cleanup.policy": "compact"}),
+            "offsets": TopicDescription("offsets", "id", 25, 1, {"cleanup.policy": "compact"}),
+        },
+        open_transactions=(),
+        config_state=ConfigState(-1, {}, ()),
+        differing_connectors=(),
+        connectors=(SOURCE,),
+    )
+
+
+def test_a_good_group_passes_every_gate() -> None:
+    gates = evaluate_gates(good())
+    assert [(gate.id, gate.status) for gate in gates] == [(gate_id, "pass") for gate_id in GATE_IDS]
+    assert all(gate.evidence for gate in gates)
+
+
+def broken_set() -> ConfigState:
+    return ConfigState(1, {"c": ConnectorState("c", config={}, task_count=2, inconsistent=True)}, ())
+
+
+def source(**changes: Any) -> tuple[ObservedConnector, ...]:
+    return (replace(SOURCE, **changes),)
+
+
+INTERVAL = {"transaction.boundary": "INTERVAL", "transaction.boundary.interval.ms": "30000"}
+
+
+@pytest.mark.parametrize(
+    ("gate_id", "changes", "status"),
+    [
+        ("members_known", {"workers": ()}, "fail"),
+        ("members_known", {"workers": (worker(mode=Mode.ABSENT),)}, "fail"),
+        ("members_known", {"workers": (worker(mode=Mode.UNREACHABLE),)}, "fail"),
+        ("group_stable", {"group_state": "PreparingRebalance"}, "fail"),
+        ("group_stable", {"workers": (worker(leader=False),)}, "unknown"),
+        ("same_kafka_cluster", {"cluster_ids": {"http://w0:8083": "other"}}, "fail"),
+        ("same_kafka_cluster", {"cluster_ids": {}}, "unknown"),
+        ("same_kafka_cluster", {"kafka_cluster_id": None}, "unknown"),
+        ("worker_versions", {"workers": (worker(version="3.2.3"),)}, "fail"),
+        ("worker_versions", {"workers": (worker(version=None),)}, "unknown"),
+        ("worker_health", {"workers": (worker(health="starting"),)}, "fail"),
+        ("worker_health", {"workers": (worker(health="unknown"),)}, "unknown"),
+        ("modes_proven", {"workers": (worker(mode=Mode.UNKNOWN),)}, "unknown"),
+        ("modes_proven", {"workers": (worker(mode=Mode.NOT_ENABLED),)}, "pass"),
+        ("modes_proven", {"workers": (worker(mode=Mode.NOT_ENABLED),), "target": Mode.PREPARING}, "unknown"),
+        ("no_mixed_modes", {"workers": (worker(), worker(mode=Mode.ENABLED))}, "fail"),
+        ("no_mixed_modes", {"workers": (worker(mode=Mode.NOT_ENABLED), worker(mode=Mode.ENABLED))}, "unknown"),
+        ("no_mixed_modes", {"workers": (worker(mode=Mode.PREPARING), worker(mode=Mode.ENABLED))}, "pass"),
+        ("config_topic", {"topics": None}, "unknown"),
+        ("config_topic", {"topics": {}}, "fail"),
+        ("config_topic", {"topics": {"configs": topic("configs", 2)}}, "fail"),
+        ("config_topic", {"topics": {"configs": topic("configs", policy="delete")}}, "fail"),
+        ("config_topic", {"topics": {"configs": topic("configs", policy=None)}}, "unknown"),
+        ("offset_topic", {"topics": None}, "unknown"),
+        ("offset_topic", {"topics": {}}, "fail"),
+        ("offset_topic", {"topics": {"offsets": topic("offsets", policy="compact,delete")}}, "fail"),
+        ("no_open_transactions", {"open_transactions": None}, "unknown"),
+        ("no_open_transactions", {"open_transactions": (OpenTransaction("offsets", 3, 17),)}, "fail"),
+        ("no_aborted_records", {"differing_connectors": None}, "unknown"),
+        ("no_aborted_records", {"differing_connectors": ("ghost",)}, "fail"),
+        ("task_sets_complete", {"config_state": None}, "unknown"),
+        ("task_sets_complete", {"config_state": broken_set()}, "fail"),
+        ("connectors_healthy", {"connectors": None}, "unknown"),
+        ("connectors_healthy", {"connectors": source(states={"task 0": "FAILED"})}, "fail"),
+        ("connectors_healthy", {"connectors": source(states={"connector": "STOPPED"})}, "pass"),
+        ("connector_support", {"connectors": None}, "unknown"),
+        ("connector_support", {"connectors": source(support_errors=None)}, "unknown"),
+        (
+            "connector_support",
+            {"connectors": source(support_errors=("This worker does not have exactly-once source support enabled.",))},
+            "pass",
+        ),
+        (
+            "connector_support",
+            {
+                "connectors": source(
+                    support_errors=("The connector does not implement the API required for preflight validation of …",)
+                )
+            },
+            "unknown",
+        ),
+        (
+            "connector_support",
+            {"connectors": source(support_errors=("The connector does not support exactly-once semantics …",))},
+            "fail",
+        ),
+        ("connector_support", {"connectors": source(type="sink", support_errors=None)}, "pass"),
+        ("transaction_timeouts", {"connectors": None}, "unknown"),
+        ("transaction_timeouts", {"connectors": source(config=INTERVAL)}, "pass"),
+        ("transaction_timeouts", {"connectors": source(config={"transaction.boundary": "interval"})}, "fail"),
+        (
+            "transaction_timeouts",
+            {"connectors": source(config={**INTERVAL, "producer.override.transaction.timeout.ms": "30000"})},
+            "fail",
+        ),
+        ("property_names", {"connectors": None}, "unknown"),
+        ("property_names", {"connectors": source(config={"offset.storage.topic": "x"})}, "fail"),
+        ("property_names", {"files": (WorkerFile("w.properties", {"exactly.once.source.enabled": "true"}),)}, "fail"),
+        ("worker_files", {"files": (WorkerFile("a", {"group.id": "g"}), WorkerFile("b", {"group.id": "h"}))}, "fail"),
+        ("worker_files", {"files": (WorkerFile("a", {"exactly.once.source.support": "yes"}),)}, "fail"),
+        ("worker_files", {"files": (WorkerFile("a", {"exactly.once.source.support": "ENABLED"}),)}, "pass"),
+    ],
+)
+def test_gates(gate_id: str, changes: dict[str, Any], status: str) -> None:
+    gate = {gate.id: gate for gate in evaluate_gates(replace(good(), **changes))}[gate_id]
+    assert gate.status == status
+    assert gate.evidence
+    assert bool(gate.fix) == (status != "pass")
