@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import IO
+
 import click
 
 from eosctl.errors import UsageError
@@ -70,10 +72,10 @@ def validate_command(app: App, strict: bool) -> Report:
 
 
 @task_counts.command("replay")
-@click.argument("file", required=False)
+@click.argument("file", required=False, type=click.File("rb"))
 @click.option("--topic", is_flag=True, help="Read the config topic itself.")
 @pass_app
-def replay_command(app: App, file: str | None, topic: bool) -> Report:
+def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
     """Fold config-topic records exactly as a worker does (Kafka 3.8 to 4.3).
 
     FILE holds one JSON object per record and line ({"topic", "partition", "offset", "key", "value"}); - is stdin.
@@ -85,4 +87,4 @@ def replay_command(app: App, file: str | None, topic: bool) -> Report:
 
     if (file is None) == (not topic):
         raise UsageError("name either a FILE or --topic", hint="See `eosctl task-counts replay --help`.")
-    return replay_topic(app) if file is None else replay_file(app, file)
+    return replay_topic(app) if file is None else replay_file(app, file, name=file.name)

@@ -5,16 +5,17 @@ Reads only. The config topic is always read as read_committed; `replay` alone co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.core.config_topic import ConfigState, fold_config_topic
 from eosctl.core.config_view import differing_connectors, state_document
+from eosctl.core.record_file import UNKNOWN, read_records
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.task_count_findings import Case
 from eosctl.core.task_counts import case_row, cases
 from eosctl.core.transactions import TransactionListing
-from eosctl.errors import EosctlError, ExitCode, NotFoundError
+from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report, Row
@@ -176,10 +177,24 @@ def _severities(rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
     return counts
 
 
-def replay_records(app: App, records: Sequence[Record]) -> Report:
-    """The state after `records` of one partition, given in any order; touches no cluster."""
-    state = fold_config_topic(sorted(records, key=lambda record: record.offset))
-    return _replay_report(state, target={"kafka_cluster_id": None, "group_id": app.target.group_id})
+def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
+    """The state after the records of a record file called `name`; touches no cluster.
+
+    Records without an offset follow the one before them; raises InputFileError.
+    """
+    records: list[Record] = []
+    for record in read_records(lines, name=name):
+        if records and (record.topic, record.partition) != (records[0].topic, records[0].partition):
+            raise InputFileError(
+                f"{name}: records of more than one topic or partition: {records[0].topic}-{records[0].partition} "
+                f"and {record.topic}-{record.partition}",
+                hint="A config topic has one partition; split the file.",
+            )
+        after = records[-1].offset + 1 if records else 0
+        records.append(replace(record, offset=after) if record.offset == UNKNOWN else record)
+    records.sort(key=lambda record: record.offset)
+    target = {"kafka_cluster_id": None, "group_id": app.target.group_id}
+    return _replay_report(fold_config_topic(records), target=target)
 
 
 def replay_topic(app: App) -> Report:

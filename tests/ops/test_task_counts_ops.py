@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from eosctl.core.record_file import record_line
 from eosctl.core.records import Record, TopicDescription
 from eosctl.core.transactions import TransactionState
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, NotFoundError, UnauthorizedError, UnreachableError, UsageError
+from eosctl.errors import (
+    EosctlError,
+    ExitCode,
+    InputFileError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UsageError,
+)
 from eosctl.ops.app import App
 from eosctl.ops.task_counts import (
     list_task_counts,
-    replay_records,
+    replay_file,
     replay_topic,
     show_task_counts,
     validate_task_counts,
@@ -132,12 +142,40 @@ def test_a_group_must_be_named_but_not_for_a_replay() -> None:
     assert replay_topic(app_of(healthy(), group_id=None)).exit_code == ExitCode.OK
 
 
-def test_replay_of_records_is_in_offset_order_whatever_their_order() -> None:
-    records = config_records(*created("a", 2, record=2))
-    report = replay_records(app_of(FakeCluster()), list(reversed(records)))
-    assert report.data["state"] == replay_records(app_of(FakeCluster()), records).data["state"]
+def lines(records: list[Record]) -> list[bytes]:
+    return [record_line(record).encode() for record in records]
+
+
+def test_replay_of_a_file_is_in_offset_order_whatever_the_order_of_its_lines() -> None:
+    app, records = app_of(FakeCluster(), group_id=None), config_records(*created("a", 2, record=2))
+    report = replay_file(app, lines(records), name="f")
+    assert report.data["state"] == replay_file(app, reversed(lines(records)), name="f").data["state"]
     assert report.summary == {"connectors": 1, "ignored": 0, "offset": 5}
     assert report.rows[0]["task_ids"] == [0, 1]
+
+
+def test_lines_without_an_offset_follow_each_other() -> None:
+    records = [replace(record, offset=-1) for record in config_records(*created("a", 2, record=2))]
+    report = replay_file(app_of(FakeCluster()), lines(records), name="f")
+    assert (report.summary["offset"], report.rows[0]["task_count_record"]) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([b"nonsense"], "f, line 1: not a record"),
+        (
+            [
+                b'{"topic":"t","partition":0,"key":"a","value":null}',
+                b'{"topic":"t","partition":1,"key":"a","value":null}',
+            ],
+            "more than one topic or partition: t-0 and t-1",
+        ),
+    ],
+)
+def test_a_file_that_is_no_config_topic_is_refused(content: list[bytes], words: str) -> None:
+    with pytest.raises(InputFileError, match=words):
+        replay_file(app_of(FakeCluster()), content, name="f")
 
 
 def test_replay_of_the_topic_names_connectors_that_only_aborted_records_make() -> None:

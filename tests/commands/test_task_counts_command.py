@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eosctl.core.record_file import record_line
 from eosctl.core.transactions import TransactionState
 from eosctl.errors import UnauthorizedError
 from tests.fakes.config_cluster import FakeCluster, config_records, created, listing
@@ -77,6 +79,21 @@ def test_an_unknown_connector_and_a_missing_topic_exit_1(invoke: Any) -> None:
     assert "there is no topic other" in missing.stderr
 
 
-def test_replay_wants_either_a_file_or_the_topic(invoke: Any) -> None:
+def test_replay_wants_either_a_file_or_the_topic(invoke: Any, tmp_path: Path) -> None:
+    file = tmp_path / "configs.ndjson"
+    file.touch()
     assert invoke("task-counts", "replay").exit_code == 2
-    assert invoke("task-counts", "replay", "x", "--topic").exit_code == 2
+    assert invoke("task-counts", "replay", str(file), "--topic").exit_code == 2
+    assert invoke("task-counts", "replay", str(tmp_path / "missing")).exit_code == 2
+
+
+def test_replay_of_a_file_and_of_stdin_needs_no_cluster(invoke: Any, tmp_path: Path) -> None:
+    text = "".join(record_line(record) + "\n" for record in cluster().records)
+    file = tmp_path / "configs.ndjson"
+    file.write_text(text, encoding="utf-8")
+    from_file = invoke("task-counts", "replay", str(file), "-o", "json")
+    from_stdin = invoke("task-counts", "replay", "-", "-o", "json", input=text)
+    from_topic = invoke("task-counts", "replay", "--topic", *WHERE, "-o", "json", doors=cluster().doors())
+    states = [outcome.json()["data"]["state"] for outcome in (from_file, from_stdin, from_topic)]
+    assert states[0] == states[1] == states[2]
+    assert from_file.exit_code == 0
