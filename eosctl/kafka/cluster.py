@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -47,9 +47,10 @@ class Cluster:
 
     # -- asking
 
-    def metadata(self, topics: tuple[str, ...] = ()) -> MetadataResponse:
-        """The brokers, and the named topics; topics are never created by asking."""
-        request = MetadataRequest(tuple(TopicQuery(name=topic) for topic in topics), allow_auto_topic_creation=False)
+    def metadata(self, topics: Iterable[str] | None = ()) -> MetadataResponse:
+        """The brokers, and the named topics, None for all topics; topics are never created by asking."""
+        queries = None if topics is None else tuple(TopicQuery(name=topic) for topic in topics)
+        request = MetadataRequest(queries, allow_auto_topic_creation=False)
         answer = self.use_any(lambda connection: connection.call(METADATA, request))
         with self._lock:
             self._brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}

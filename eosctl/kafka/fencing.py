@@ -137,7 +137,9 @@ class Fencing:
     def _look_up(self, keys: list[str]) -> dict[str, Coordinator | KafkaFault]:
         try:
             return find_coordinators(self._cluster, keys, KeyType.TRANSACTION)
-        except (UnreachableError, DeadlineError) as exc:
+        except DeadlineError as exc:
+            return dict.fromkeys(keys, fault_of(exc))
+        except UnreachableError as exc:
             if not self._lanes:
                 raise  # nothing was ever reached: one error says more than a fault per id
             return dict.fromkeys(keys, fault_of(exc))

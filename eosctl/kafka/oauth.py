@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.errors import InputFileError, ProtocolError, UnauthorizedError, UnreachableError, UsageError
+
+_LARGEST_ANSWER_BYTES = 1 << 20
 
 
 def fetch_token(settings: ClientSettings, deadline: Deadline) -> str:
@@ -32,29 +38,27 @@ def _read_token(path: str) -> str:
 
 def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> str:
     """The client credentials grant (RFC 6749, 4.4), as `HttpAccessTokenRetriever` of Kafka 4.3 sends it."""
-    import urllib3
-
     deadline.check(f"asking {url} for a token")
+    if not url.startswith(("https://", "http://")):
+        raise UsageError(f"the token endpoint {url!r} is not an http(s) URL")
     secret = settings.oauth_client_secret.reveal() if settings.oauth_client_secret else ""
     credentials = base64.b64encode(f"{settings.oauth_client_id}:{secret}".encode()).decode()
     fields = {"grant_type": "client_credentials"} | ({"scope": settings.oauth_scope} if settings.oauth_scope else {})
+    request = urllib.request.Request(  # noqa: S310 - the scheme was checked
+        url,
+        data=urllib.parse.urlencode(fields).encode(),
+        headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
+    )
+    context = ssl.create_default_context(cafile=settings.ssl_ca_location)
     try:
-        with urllib3.PoolManager(ca_certs=settings.ssl_ca_location) as http:
-            answer = http.request(
-                "POST",
-                url,
-                fields=fields,
-                encode_multipart=False,
-                headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
-                timeout=max(deadline.remaining_s(), 0.001),
-                retries=False,
-            )
-            status, body = answer.status, answer.data
-    except urllib3.exceptions.HTTPError as exc:
+        with urllib.request.urlopen(request, timeout=max(deadline.remaining_s(), 0.001), context=context) as answer:  # noqa: S310
+            return _token_of(answer.read(_LARGEST_ANSWER_BYTES), url)
+    except urllib.error.HTTPError as exc:
+        with exc:
+            reason = exc.read(200).decode(errors="replace")
+        raise UnauthorizedError(f"{url} refused a token: HTTP {exc.code} {reason}") from exc
+    except OSError as exc:
         raise UnreachableError(f"can't get a token from {url}: {exc}") from exc
-    if status != 200:
-        raise UnauthorizedError(f"{url} refused a token: HTTP {status} {body[:200].decode(errors='replace')}")
-    return _token_of(body, url)
 
 
 def _token_of(body: bytes, url: str) -> str:

@@ -6,11 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.core.transactions import ActiveProducer, KafkaFault
+from eosctl.errors import BrokerError, UnauthorizedError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import fault
 from eosctl.kafka.stream import Address
 from eosctl.wire.cluster_messages import TopicMetadata
-from eosctl.wire.error_codes import LEADER_NOT_AVAILABLE, NONE, UNKNOWN_TOPIC_OR_PARTITION
+from eosctl.wire.error_codes import (
+    LEADER_NOT_AVAILABLE,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error_name,
+)
 from eosctl.wire.transaction_messages import (
     DESCRIBE_PRODUCERS,
     WRITE_TXN_MARKERS,
@@ -24,10 +31,25 @@ from eosctl.wire.transaction_messages import (
 Partition = tuple[str, int]
 
 
+def count_partitions(cluster: Cluster, topics: Iterable[str] | None) -> dict[str, int]:
+    """Topic -> number of partitions; topics that don't exist are absent. Raises UnauthorizedError, BrokerError."""
+    counts = {}
+    for topic in cluster.metadata(topics).topics:
+        if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
+            raise UnauthorizedError(
+                f"not allowed to describe topic {topic.name}", hint="It needs DESCRIBE on the topic."
+            )
+        if topic.error_code in {NONE, LEADER_NOT_AVAILABLE}:
+            counts[topic.name or ""] = len(topic.partitions)
+        elif topic.error_code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise BrokerError(f"can't describe topic {topic.name}: {error_name(topic.error_code)}")
+    return counts
+
+
 def find_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Address | KafkaFault]:
     """Asks for metadata once: where each partition's leader is, or why that is not known."""
     wanted = list(partitions)
-    metadata = cluster.metadata(tuple(dict.fromkeys(topic for topic, _ in wanted)))
+    metadata = cluster.metadata(dict.fromkeys(topic for topic, _ in wanted))
     brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
     topics = {topic.name: topic for topic in metadata.topics}
     return {(name, index): _leader(topics.get(name), name, index, brokers) for name, index in wanted}

@@ -24,7 +24,13 @@ from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.coordinators import find_coordinators
 from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
 from eosctl.kafka.fencing import Fencing
-from eosctl.kafka.partition_leaders import Partition, describe_producers_at, find_leaders, write_abort_marker
+from eosctl.kafka.partition_leaders import (
+    Partition,
+    count_partitions,
+    describe_producers_at,
+    find_leaders,
+    write_abort_marker,
+)
 from eosctl.kafka.stream import Address
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import (
@@ -115,6 +121,10 @@ class NativeTransactionAdmin:
             deadline=self._deadline,
             on_event=self._on_event,
         ).answers()
+
+    def topic_partitions(self, topics: Collection[str] | None = None) -> Mapping[str, int]:
+        """Topic -> number of partitions; None means every topic, those that don't exist are absent."""
+        return count_partitions(self._cluster, topics)
 
     def describe_producers(
         self, partitions: Iterable[Partition]

@@ -1,0 +1,218 @@
+"""A fake Kafka cluster: real TCP on loopback, eosctl's own codecs on the other side, no log, no produce or fetch.
+
+    with FakeCluster(brokers=3) as cluster:
+        cluster.state.open_transaction("g-c-0", ("t", 0))
+        cluster.fail_next("InitProducerId", codes.NOT_COORDINATOR)
+        NativeTransactionAdmin(ClientSettings(cluster.bootstrap_servers), deadline=…)
+
+Kept honest by tests/contract, which runs on it and on a real broker.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
+
+from eosctl.wire import cluster_messages as cluster_api
+from eosctl.wire import error_codes as codes
+from eosctl.wire.api import Api, decode_request, decode_request_header, encode_response
+from eosctl.wire.frames import FrameBuffer
+from eosctl.wire.group_messages import DESCRIBE_GROUPS
+from eosctl.wire.transaction_messages import (
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    INIT_PRODUCER_ID,
+    LIST_TRANSACTIONS,
+    WRITE_TXN_MARKERS,
+)
+from tests.fakes.broker_answers import HANDLERS, Asked
+from tests.fakes.broker_state import BrokerState
+
+APIS: Mapping[int, Api[Any, Any]] = {
+    api.key: api
+    for api in (
+        cluster_api.API_VERSIONS,
+        cluster_api.METADATA,
+        cluster_api.FIND_COORDINATOR,
+        cluster_api.SASL_HANDSHAKE,
+        cluster_api.SASL_AUTHENTICATE,
+        INIT_PRODUCER_ID,
+        LIST_TRANSACTIONS,
+        DESCRIBE_TRANSACTIONS,
+        DESCRIBE_PRODUCERS,
+        WRITE_TXN_MARKERS,
+        DESCRIBE_GROUPS,
+    )
+}
+_BEFORE_LOGIN = {cluster_api.API_VERSIONS.key, cluster_api.SASL_HANDSHAKE.key, cluster_api.SASL_AUTHENTICATE.key}
+
+
+class Seen(NamedTuple):
+    """One request that arrived."""
+
+    node: int
+    api: str
+    version: int
+
+
+class _Broker:
+    """The listener of one node, its connections and their threads."""
+
+    def __init__(self, cluster: FakeCluster, node: int, tls: ssl.SSLContext | None) -> None:
+        self.cluster = cluster
+        self.node = node
+        self.tls = tls
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.listener.getsockname()[1]
+        self.sockets: set[socket.socket] = set()
+        self.threads = [threading.Thread(target=self._accept, daemon=True)]
+        self.threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                accepted, _ = self.listener.accept()
+            except OSError:
+                return
+            self.sockets.add(accepted)
+            thread = threading.Thread(target=self._serve, args=(accepted,), daemon=True)
+            self.threads.append(thread)
+            thread.start()
+
+    def _serve(self, accepted: socket.socket) -> None:
+        connection = accepted
+        with contextlib.suppress(OSError):
+            if self.tls is not None:
+                connection = self.tls.wrap_socket(accepted, server_side=True)
+                self.sockets.add(connection)
+            self._answer_all(connection)
+        connection.close()
+
+    def _answer_all(self, connection: socket.socket) -> None:
+        frames, logged_in = FrameBuffer(), not self.cluster.users
+        while True:
+            while (frame := frames.next_frame()) is None:
+                data = connection.recv(1 << 16)
+                if not data:
+                    return
+                frames.feed(data)
+            header = decode_request_header(frame, APIS)
+            if not logged_in and header.api_key not in _BEFORE_LOGIN:
+                return  # as a SASL listener does
+            time.sleep(self.cluster.latency_s)  # serial for a connection, as in a broker
+            answer = self.cluster.answer(self.node, frame)
+            if answer is None:
+                return
+            logged_in = logged_in or header.api_key == cluster_api.SASL_AUTHENTICATE.key
+            connection.sendall(answer)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
+        self.listener.close()
+        for connection in list(self.sockets):
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(5)
+        for connection in self.sockets:
+            connection.close()
+
+
+class FakeCluster:
+    """The knobs are attributes; change them before or between requests.
+
+    `versions` narrows what is offered: {"FindCoordinator": (0, 3)}. `users` (name -> password) turns SASL PLAIN on,
+    and OAUTHBEARER with the passwords as tokens.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        versions: Mapping[str, tuple[int, int]] | None = None,
+        users: Mapping[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.state = BrokerState()
+        self.cluster_id = "fake-cluster-id"
+        self.versions = dict(versions or {})
+        self.users = dict(users or {})
+        self.latency_s = 0.0
+        self.deny_describe: set[str] = set()
+        self.deny_write: set[str] = set()
+        self.seen: list[Seen] = []
+        self.tamper: Callable[[Seen, bytes], bytes] = lambda _seen, frame: frame
+        self._failures: dict[str, collections.deque[int]] = collections.defaultdict(collections.deque)
+        self._lose: collections.Counter[str] = collections.Counter()
+        self._lock = threading.RLock()
+        self._brokers = {node: _Broker(self, node, tls) for node in range(1, brokers + 1)}
+        self.state.nodes = list(self._brokers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for broker in self._brokers.values():
+            broker.close()
+
+    @property
+    def bootstrap_servers(self) -> tuple[str, ...]:
+        """All brokers that were ever started."""
+        return tuple(f"127.0.0.1:{broker.port}" for broker in self._brokers.values())
+
+    def fail_next(self, api: str, *error_codes: int) -> None:
+        """The next requests of this API get these error codes, one each (for every item of a batch)."""
+        with self._lock:
+            self._failures[api].extend(error_codes)
+
+    def lose_answers(self, api: str, count: int = 1) -> None:
+        """The next requests of this API take effect, but the connection ends before the answer."""
+        with self._lock:
+            self._lose[api] += count
+
+    def stop_broker(self, node: int) -> None:
+        """A broker dies; its coordinators and leaders move to the others."""
+        with self._lock:
+            self.state.nodes.remove(node)
+        self._brokers[node].close()
+
+    def count(self, api: str) -> int:
+        """How many requests of an API have arrived."""
+        return sum(seen.api == api for seen in self.seen)
+
+    def address(self, node: int) -> tuple[str, int]:
+        """Where a node listens."""
+        return "127.0.0.1", self._brokers[node].port
+
+    def offered(self, api: Api[Any, Any]) -> tuple[int, int]:
+        """The versions this cluster says it has."""
+        return self.versions.get(api.name, (api.oldest, api.newest))
+
+    def answer(self, node: int, frame: bytes) -> bytes | None:
+        """The response frame to a request frame; None ends the connection."""
+        header = decode_request_header(frame, APIS)
+        api = APIS[header.api_key]
+        with self._lock:
+            self.seen.append(Seen(node, api.name, header.version))
+            oldest, newest = self.offered(api)
+            refused = not oldest <= header.version <= newest
+            if refused and api is not cluster_api.API_VERSIONS:
+                return None
+            version = 0 if refused else header.version
+            request = cluster_api.ApiVersionsRequest() if refused else decode_request(api, frame, header)
+            error = codes.UNSUPPORTED_VERSION if refused else codes.NONE
+            if self._failures[api.name]:
+                error = self._failures[api.name].popleft()
+            response = HANDLERS[api.name](Asked(self, node, version, error), request)
+            if self._lose[api.name] > 0:
+                self._lose[api.name] -= 1
+                return None
+        answer = encode_response(api, response, version=version, correlation_id=header.correlation_id)
+        return self.tamper(self.seen[-1], answer)

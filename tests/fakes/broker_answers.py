@@ -1,0 +1,274 @@
+"""What a broker of the fake cluster answers, API by API."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from eosctl.wire import cluster_messages as cluster_api
+from eosctl.wire import error_codes as codes
+from eosctl.wire import group_messages as groups
+from eosctl.wire import transaction_messages as txn
+
+if TYPE_CHECKING:
+    from tests.fakes.broker import FakeCluster
+
+MECHANISMS = ("PLAIN", "OAUTHBEARER")
+
+
+class Asked(NamedTuple):
+    """Who was asked, in which version, and the error code to answer with (NONE: the truth)."""
+
+    cluster: FakeCluster
+    node: int
+    version: int
+    error: int
+
+
+def _api_versions(asked: Asked, _request: object) -> cluster_api.ApiVersionsResponse:
+    from tests.fakes.broker import APIS
+
+    return cluster_api.ApiVersionsResponse(
+        error_code=asked.error,
+        api_keys=tuple(cluster_api.ApiRange(api.key, *asked.cluster.offered(api)) for api in APIS.values()),
+    )
+
+
+def _sasl_handshake(asked: Asked, request: cluster_api.SaslHandshakeRequest) -> cluster_api.SaslHandshakeResponse:
+    if not asked.cluster.users:
+        return cluster_api.SaslHandshakeResponse(codes.ILLEGAL_SASL_STATE)
+    known = request.mechanism in MECHANISMS
+    return cluster_api.SaslHandshakeResponse(codes.NONE if known else codes.UNSUPPORTED_SASL_MECHANISM, MECHANISMS)
+
+
+def _sasl_authenticate(
+    asked: Asked, request: cluster_api.SaslAuthenticateRequest
+) -> cluster_api.SaslAuthenticateResponse:
+    users, message = asked.cluster.users, request.auth_bytes
+    if message == b"\x01":
+        return cluster_api.SaslAuthenticateResponse(codes.SASL_AUTHENTICATION_FAILED, '{"status":"invalid_token"}')
+    if message.startswith(b"n,,\x01auth=Bearer "):
+        token = message.split(b"\x01")[1].removeprefix(b"auth=Bearer ").decode()
+        good = token in users.values()
+        return cluster_api.SaslAuthenticateResponse(auth_bytes=b"" if good else b'{"status":"invalid_token"}')
+    _, name, password = message.split(b"\0")
+    if users.get(name.decode()) == password.decode():
+        return cluster_api.SaslAuthenticateResponse()
+    reason = "Authentication failed: Invalid username or password"
+    return cluster_api.SaslAuthenticateResponse(codes.SASL_AUTHENTICATION_FAILED, reason)
+
+
+def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api.MetadataResponse:
+    cluster, state = asked.cluster, asked.cluster.state
+    names = sorted(state.topics) if request.topics is None else [topic.name or "" for topic in request.topics]
+    return cluster_api.MetadataResponse(
+        brokers=tuple(cluster_api.Broker(node, *cluster.address(node)) for node in state.nodes),
+        cluster_id=cluster.cluster_id,
+        controller_id=state.nodes[0],
+        topics=tuple(
+            cluster_api.TopicMetadata(
+                error_code=codes.NONE if name in state.topics else codes.UNKNOWN_TOPIC_OR_PARTITION,
+                name=name,
+                partitions=tuple(
+                    cluster_api.PartitionMetadata(partition_index=index, leader_id=state.leader(index))
+                    for index in range(state.topics.get(name, 0))
+                ),
+            )
+            for name in names
+        ),
+    )
+
+
+def _find_coordinator(asked: Asked, request: cluster_api.FindCoordinatorRequest) -> cluster_api.FindCoordinatorResponse:
+    batched = asked.version >= cluster_api.FIND_COORDINATOR_BATCHED_FROM
+    found = [_found(asked, key) for key in (request.coordinator_keys if batched else (request.key,))]
+    if batched:
+        return cluster_api.FindCoordinatorResponse(coordinators=tuple(found))
+    _, node, host, port, error, message = found[0]
+    return cluster_api.FindCoordinatorResponse(0, error, message, node, host, port)
+
+
+def _found(asked: Asked, key: str) -> cluster_api.FoundCoordinator:
+    error = asked.error
+    if key in asked.cluster.deny_describe:
+        error = codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if error:
+        return cluster_api.FoundCoordinator(key, error_code=error, error_message="")
+    node = asked.cluster.state.coordinator(key)
+    return cluster_api.FoundCoordinator(key, node, *asked.cluster.address(node))
+
+
+def _refusal(asked: Asked, transactional_id: str, denied: set[str]) -> int:
+    """The error of an id at this broker, before its transaction is looked at."""
+    if asked.error:
+        return asked.error
+    if transactional_id in denied:
+        return codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    here = asked.cluster.state.coordinator(transactional_id) == asked.node
+    return codes.NONE if here else codes.NOT_COORDINATOR
+
+
+def _init_producer_id(asked: Asked, request: txn.InitProducerIdRequest) -> txn.InitProducerIdResponse:
+    transactional_id = request.transactional_id or ""
+    error = _refusal(asked, transactional_id, asked.cluster.deny_write)
+    if error:
+        return txn.InitProducerIdResponse(error_code=error, producer_epoch=-1)
+    return txn.InitProducerIdResponse(
+        0, *asked.cluster.state.init_producer_id(transactional_id, request.transaction_timeout_ms)
+    )
+
+
+def _describe_transactions(asked: Asked, request: txn.DescribeTransactionsRequest) -> txn.DescribeTransactionsResponse:
+    return txn.DescribeTransactionsResponse(
+        transaction_states=tuple(_described(asked, name) for name in request.transactional_ids)
+    )
+
+
+def _described(asked: Asked, transactional_id: str) -> txn.DescribedTransaction:
+    known = asked.cluster.state.transactions.get(transactional_id)
+    error = _refusal(asked, transactional_id, asked.cluster.deny_describe)
+    if not error and not transactional_id:
+        error = codes.INVALID_REQUEST
+    if error or known is None:
+        return txn.DescribedTransaction(error or codes.TRANSACTIONAL_ID_NOT_FOUND, transactional_id)
+    return txn.DescribedTransaction(
+        codes.NONE,
+        transactional_id,
+        known.state,
+        known.timeout_ms,
+        known.started_ms,
+        known.producer_id,
+        known.producer_epoch,
+        tuple(txn.TransactionPartitions(topic, indexes) for topic, indexes in _by_topic(known.partitions)),
+    )
+
+
+def _by_topic(partitions: Iterable[tuple[str, int]]) -> list[tuple[str, tuple[int, ...]]]:
+    grouped: collections.defaultdict[str, list[int]] = collections.defaultdict(list)
+    for topic, index in sorted(partitions):
+        grouped[topic].append(index)
+    return [(topic, tuple(indexes)) for topic, indexes in grouped.items()]
+
+
+def _list_transactions(asked: Asked, request: txn.ListTransactionsRequest) -> txn.ListTransactionsResponse:
+    import re
+    import time
+
+    state = asked.cluster.state
+    now_ms = time.time() * 1000
+    pattern = re.compile(request.transactional_id_pattern) if request.transactional_id_pattern else None
+    kept = [
+        txn.ListedTransaction(name, item.producer_id, item.state)
+        for name, item in state.transactions.items()
+        if state.coordinator(name) == asked.node
+        and name not in asked.cluster.deny_describe
+        and (not request.state_filters or item.state in request.state_filters)
+        and (not request.producer_id_filters or item.producer_id in request.producer_id_filters)
+        and (request.duration_filter < 0 or now_ms - item.started_ms > request.duration_filter)
+        and (pattern is None or pattern.fullmatch(name))
+    ]
+    return txn.ListTransactionsResponse(error_code=asked.error, transaction_states=() if asked.error else tuple(kept))
+
+
+def _describe_producers(asked: Asked, request: txn.DescribeProducersRequest) -> txn.DescribeProducersResponse:
+    return txn.DescribeProducersResponse(
+        topics=tuple(
+            txn.TopicProducers(
+                topic.name, tuple(_partition_producers(asked, topic.name, index) for index in topic.partition_indexes)
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _not_leader(asked: Asked, index: int) -> int:
+    leads = asked.cluster.state.leader(index) == asked.node
+    return asked.error or (codes.NONE if leads else codes.NOT_LEADER_OR_FOLLOWER)
+
+
+def _partition_producers(asked: Asked, topic: str, index: int) -> txn.PartitionProducers:
+    error = _not_leader(asked, index)
+    producers = asked.cluster.state.producers.get((topic, index), {})
+    return txn.PartitionProducers(
+        index,
+        error,
+        None,
+        ()
+        if error
+        else tuple(
+            txn.ProducerState(
+                producer_id,
+                item.producer_epoch,
+                0,
+                item.last_timestamp_ms,
+                item.coordinator_epoch,
+                item.start_offset,
+            )
+            for producer_id, item in producers.items()
+        ),
+    )
+
+
+def _write_txn_markers(asked: Asked, request: txn.WriteTxnMarkersRequest) -> txn.WriteTxnMarkersResponse:
+    return txn.WriteTxnMarkersResponse(
+        tuple(
+            txn.WrittenMarker(
+                marker.producer_id,
+                tuple(
+                    txn.MarkedTopic(
+                        topic.name,
+                        tuple(_marked(asked, marker, topic.name, index) for index in topic.partition_indexes),
+                    )
+                    for topic in marker.topics
+                ),
+            )
+            for marker in request.markers
+        )
+    )
+
+
+def _marked(asked: Asked, marker: txn.TxnMarker, topic: str, index: int) -> txn.MarkedPartition:
+    error = _not_leader(asked, index) or asked.cluster.state.write_abort_marker(
+        (topic, index), marker.producer_id, marker.producer_epoch, coordinator_epoch=marker.coordinator_epoch
+    )
+    return txn.MarkedPartition(index, error)
+
+
+def _describe_groups(asked: Asked, request: groups.DescribeGroupsRequest) -> groups.DescribeGroupsResponse:
+    return groups.DescribeGroupsResponse(groups=tuple(_described_group(asked, name) for name in request.groups))
+
+
+def _described_group(asked: Asked, name: str) -> groups.DescribedGroup:
+    known = asked.cluster.state.groups.get(name)
+    error = asked.error
+    if not error and asked.cluster.state.coordinator(name) != asked.node:
+        error = codes.NOT_COORDINATOR
+    if known is None or error:
+        missing = codes.GROUP_ID_NOT_FOUND if asked.version >= 6 else codes.NONE
+        return groups.DescribedGroup(error_code=error or missing, group_id=name, group_state="" if error else "Dead")
+    return groups.DescribedGroup(
+        group_id=name,
+        group_state=known.state,
+        protocol_type=known.protocol_type,
+        protocol_data=known.protocol,
+        members=tuple(
+            groups.GroupMember(member, None, client, host, metadata, assignment)
+            for member, client, host, metadata, assignment in known.members
+        ),
+    )
+
+
+HANDLERS: dict[str, Callable[[Asked, Any], Any]] = {
+    "ApiVersions": _api_versions,
+    "SaslHandshake": _sasl_handshake,
+    "SaslAuthenticate": _sasl_authenticate,
+    "Metadata": _metadata,
+    "FindCoordinator": _find_coordinator,
+    "InitProducerId": _init_producer_id,
+    "DescribeTransactions": _describe_transactions,
+    "ListTransactions": _list_transactions,
+    "DescribeProducers": _describe_producers,
+    "WriteTxnMarkers": _write_txn_markers,
+    "DescribeGroups": _describe_groups,
+}

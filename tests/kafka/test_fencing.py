@@ -1,0 +1,277 @@
+"""Fencing on the fake cluster: what goes wrong between the first request and the last answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.transactions import FenceAnswer
+from eosctl.deadline import Deadline
+from eosctl.errors import UnreachableError
+from eosctl.events import Event
+from eosctl.kafka.fencing import CONNECTIONS_PER_COORDINATOR
+from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.wire import error_codes as codes
+from tests.fakes.broker import FakeCluster, Seen
+
+IDS = [f"g-c-{number}" for number in range(100)]
+
+
+@contextmanager
+def admin_of(
+    cluster: FakeCluster, *, timeout_s: float = 20, request_timeout_ms: int = 30_000
+) -> Iterator[NativeTransactionAdmin]:
+    settings = ClientSettings(cluster.bootstrap_servers, request_timeout_ms=request_timeout_ms)
+    with NativeTransactionAdmin(settings, deadline=Deadline.after(timeout_s)) as admin:
+        yield admin
+
+
+def fence(admin: NativeTransactionAdmin, ids: list[str] = IDS) -> dict[str, FenceAnswer]:
+    answers = list(admin.fence(ids, transaction_timeout_ms=30_000))
+    by_id = {answer.transactional_id: answer for answer in answers}
+    assert len(by_id) == len(answers), "an id was answered twice"
+    return by_id
+
+
+def no_fence_threads() -> bool:
+    return not [thread for thread in threading.enumerate() if thread.name.startswith("fence ")]
+
+
+def test_every_id_is_fenced_once_over_several_brokers() -> None:
+    with FakeCluster(brokers=3) as cluster, admin_of(cluster) as admin:
+        answers = fence(admin, [*IDS, IDS[0]])
+        assert {name: answer.producer_epoch for name, answer in answers.items()} == dict.fromkeys(IDS, 0)
+        assert cluster.count("InitProducerId") == len(IDS)
+        assert cluster.count("FindCoordinator") == 1
+        assert all(answer.confirmed and answer.attempts == 1 for answer in answers.values())
+        assert {answer.coordinator.node_id for answer in answers.values() if answer.coordinator} == {1, 2, 3}
+    assert no_fence_threads()
+
+
+def test_no_ids_need_no_broker() -> None:
+    with NativeTransactionAdmin(ClientSettings(("127.0.0.1:1",)), deadline=Deadline.after(5)) as admin:
+        assert list(admin.fence([], transaction_timeout_ms=30_000)) == []
+
+
+def test_many_ids_get_eight_connections_and_few_get_one() -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        cluster.latency_s = 0.001
+        fence(admin, IDS[:3])
+        few = cluster.count("ApiVersions")
+        cluster.seen.clear()
+        threads: set[str] = set()
+        for _ in admin.fence([f"many-{number}" for number in range(1000)], transaction_timeout_ms=30_000):
+            threads |= {thread.name + str(thread.ident) for thread in threading.enumerate() if "fence " in thread.name}
+        assert few == 1
+        assert len(threads) == CONNECTIONS_PER_COORDINATOR
+
+
+@pytest.mark.parametrize("state_error", [codes.COORDINATOR_LOAD_IN_PROGRESS, codes.CONCURRENT_TRANSACTIONS])
+def test_a_busy_coordinator_is_asked_again_without_a_lookup(state_error: int) -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        cluster.fail_next("InitProducerId", state_error, state_error)
+        answer = fence(admin, ["one"])["one"]
+        assert (answer.producer_epoch, answer.attempts, answer.fault) == (0, 3, None)
+        assert cluster.count("FindCoordinator") == 1
+
+
+@pytest.mark.parametrize("moved_error", [codes.NOT_COORDINATOR, codes.COORDINATOR_NOT_AVAILABLE])
+def test_a_lost_coordinator_is_looked_up_again(moved_error: int) -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        cluster.fail_next("InitProducerId", moved_error)
+        assert fence(admin, ["one"])["one"].attempts == 2
+        assert cluster.count("FindCoordinator") == 2
+
+
+def test_a_coordinator_that_moves_between_lookup_and_request_is_followed() -> None:
+    with FakeCluster(brokers=2) as cluster, admin_of(cluster) as admin:
+
+        def move_after_lookup(seen: Seen, frame: bytes) -> bytes:
+            if seen.api == "FindCoordinator" and not cluster.state.moved:
+                here = cluster.state.coordinator("one")
+                cluster.state.moved["one"] = 3 - here
+            return frame
+
+        cluster.tamper = move_after_lookup
+        answer = fence(admin, ["one"])["one"]
+        assert (answer.producer_epoch, answer.attempts) == (0, 2)
+        assert answer.coordinator is not None
+        assert answer.coordinator.node_id == cluster.state.moved["one"]
+
+
+@pytest.mark.parametrize("lookup_error", [codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_lookup_that_can_not_be_answered_yet_is_repeated(lookup_error: int) -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        cluster.fail_next("FindCoordinator", lookup_error, lookup_error)
+        assert fence(admin, ["one"])["one"].producer_epoch == 0
+
+
+def test_denied_ids_do_not_hide_the_others() -> None:
+    with FakeCluster(brokers=2) as cluster, admin_of(cluster) as admin:
+        cluster.deny_describe = {IDS[3]}
+        cluster.deny_write = {IDS[4]}
+        answers = fence(admin)
+        failed = {
+            name: (answer.fault, answer.attempts, answer.confirmed) for name, answer in answers.items() if answer.fault
+        }
+        assert set(failed) == {IDS[3], IDS[4]}
+        assert all(fault.code == codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for fault, _, _ in failed.values())
+        assert [failed[name][1:] for name in (IDS[3], IDS[4])] == [(0, True), (1, True)]
+
+
+@pytest.mark.parametrize("bad", ["\udcff", "x" * 40_000])
+def test_an_id_that_can_not_be_sent_is_its_own_fault(bad: str) -> None:
+    """A string over 32,767 bytes makes a broker drop the connection: every id of the batch used to retry for ever."""
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        answers = fence(admin, ["good", bad, ""])
+        assert answers["good"].producer_epoch == 0
+        assert [answers[name].fault and answers[name].fault.code for name in (bad, "")] == [codes.INVALID_REQUEST] * 2  # type: ignore[union-attr]
+
+
+def test_one_lookup_per_key_where_brokers_know_no_batches() -> None:
+    with FakeCluster(versions={"FindCoordinator": (0, 3)}) as cluster, admin_of(cluster) as admin:
+        cluster.deny_describe = {IDS[0]}
+        answers = fence(admin, IDS[:10])
+        assert cluster.count("FindCoordinator") == 10
+        assert [name for name, answer in answers.items() if answer.fault] == [IDS[0]]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+def test_every_version_of_init_producer_id_fences(version: int) -> None:
+    with FakeCluster(versions={"InitProducerId": (0, version)}) as cluster, admin_of(cluster) as admin:
+        assert fence(admin, ["one"])["one"].producer_epoch == 0
+        assert {seen.version for seen in cluster.seen if seen.api == "InitProducerId"} == {version}
+
+
+def test_a_connection_that_breaks_is_replaced_and_open_ids_are_sent_again() -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        cluster.lose_answers("InitProducerId", 5)
+        answers = fence(admin)
+        assert all(answer.confirmed and answer.producer_epoch is not None for answer in answers.values())
+        epochs = sorted(answer.producer_epoch or 0 for answer in answers.values())
+        assert epochs == [0] * 95 + [1] * 5, "a lost answer means that the epoch was bumped twice, no more"
+
+
+def test_a_broker_that_dies_in_the_middle_hands_its_ids_to_the_others() -> None:
+    with FakeCluster(brokers=3) as cluster, admin_of(cluster) as admin:
+        cluster.latency_s = 0.002
+        answers = admin.fence([f"id-{number}" for number in range(600)], transaction_timeout_ms=30_000)
+        first = [next(answers) for _ in range(50)]
+        cluster.stop_broker(2)
+        cluster.latency_s = 0
+        rest = list(answers)
+        assert len({answer.transactional_id for answer in first + rest}) == 600
+        assert all(answer.confirmed and answer.fault is None for answer in rest)
+        assert {answer.coordinator.node_id for answer in rest[-50:] if answer.coordinator} <= {1, 3}
+
+
+def test_the_first_bootstrap_server_may_be_down() -> None:
+    with FakeCluster(brokers=2) as cluster:
+        settings = ClientSettings(("127.0.0.1:1", *cluster.bootstrap_servers))
+        with NativeTransactionAdmin(settings, deadline=Deadline.after(10)) as admin:
+            assert fence(admin, ["one"])["one"].producer_epoch == 0
+
+
+def test_no_broker_at_all_lists_every_failure() -> None:
+    settings = ClientSettings(("127.0.0.1:1", "127.0.0.1:2"))
+    with NativeTransactionAdmin(settings, deadline=Deadline.after(10)) as admin:
+        with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1: connection refused.*127\.0\.0\.1:2") as caught:
+            fence(admin, ["one"])
+        assert caught.value.hint == "Check --bootstrap-server."
+
+
+def test_at_the_deadline_open_ids_are_unconfirmed_with_their_last_fault() -> None:
+    with FakeCluster() as cluster, admin_of(cluster, timeout_s=0.5) as admin:
+        cluster.state.open_transaction("stuck", ("t", 0))
+        cluster.state.abort_rounds = 1_000_000
+        answers = fence(admin, ["stuck", "quick"])
+        assert answers["quick"].confirmed
+        assert not answers["stuck"].confirmed
+        assert answers["stuck"].fault is not None
+        assert answers["stuck"].fault.name == "CONCURRENT_TRANSACTIONS"
+        assert answers["stuck"].attempts > 3
+    assert no_fence_threads()
+
+
+def test_a_broker_that_never_answers_is_left_at_the_deadline() -> None:
+    with FakeCluster() as cluster, admin_of(cluster, timeout_s=1) as admin:
+        assert fence(admin, ["first"])["first"].confirmed
+        cluster.latency_s = 2
+        started_s = time.monotonic()
+        answers = fence(admin, ["slow"])
+        assert time.monotonic() - started_s < 2
+        assert (answers["slow"].confirmed, answers["slow"].fault is not None) == (False, True)
+    assert no_fence_threads()
+
+
+def test_garbage_in_place_of_an_answer_is_a_fault_and_not_a_success() -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        cluster.tamper = lambda seen, frame: (
+            frame[:4] + b"\xff" * 8 + frame[12:] if seen.api == "InitProducerId" else frame
+        )
+        answer = fence(admin, ["one"])["one"]
+        assert not answer.confirmed
+        assert answer.fault is not None
+        assert "answers request" in answer.fault.message
+
+
+def test_closing_the_iterator_stops_the_threads_and_keeps_the_admin_usable() -> None:
+    with FakeCluster(brokers=2) as cluster, admin_of(cluster) as admin:
+        cluster.latency_s = 0.05
+        answers = admin.fence(IDS, transaction_timeout_ms=30_000)
+        first = next(answers)
+        started_s = time.monotonic()
+        answers.close()  # type: ignore[attr-defined]
+        assert time.monotonic() - started_s < 1
+        assert no_fence_threads()
+        cluster.latency_s = 0
+        assert admin.describe_transactions([first.transactional_id])
+
+
+def test_ctrl_c_in_the_consumer_leaves_no_thread() -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        cluster.latency_s = 0.02
+
+        def consume() -> None:
+            for number, _ in enumerate(admin.fence(IDS, transaction_timeout_ms=30_000)):
+                if number == 3:
+                    raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            consume()
+        deadline_s = time.monotonic() + 2
+        while not no_fence_threads() and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert no_fence_threads()
+
+
+def test_what_is_retried_is_told_once() -> None:
+    told: list[Event] = []
+    with FakeCluster() as cluster:
+        cluster.fail_next("InitProducerId", *[codes.COORDINATOR_LOAD_IN_PROGRESS] * 4)
+        settings = ClientSettings(cluster.bootstrap_servers)
+        with NativeTransactionAdmin(settings, deadline=Deadline.after(10), on_event=told.append) as admin:
+            fence(admin, ["one"])
+    assert [event.message for event in told] == ["COORDINATOR_LOAD_IN_PROGRESS; trying again"]
+
+
+def test_memory_holds_a_small_object_per_open_id_and_nothing_of_settled_ones() -> None:
+    with FakeCluster() as cluster, admin_of(cluster, timeout_s=60) as admin:
+        ids = [f"id-{number}" for number in range(4000)]
+        fence(admin, ids)  # warm: the fake keeps its transactions
+        cluster.seen.clear()
+        tracemalloc.start()
+        try:
+            for answer in admin.fence(ids, transaction_timeout_ms=30_000):
+                assert answer.confirmed
+                cluster.seen.clear()
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak_bytes < 1000 * len(ids)
