@@ -27,7 +27,7 @@ def cluster() -> FakeCluster:
             *created("gone", 1, record=1),
             ("connector-gone", None),
             ("target-state-gone", None),
-            *created("sink", 1, **{"connector.class": "FileStreamSinkConnector", "db.password": "hunter2"}),
+            *created("sink", 1, config={"connector.class": "FileStreamSinkConnector", "db.password": "hunter2"}),
             ("task-count-orders", {"tasks": 2}),
         ),
         listings=[
