@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pairs import compare
+from benchmarks.pairs import compare
 
 BARE = """
 import click

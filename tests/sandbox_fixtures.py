@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.settings import SecureListener, StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP = "connect-eos"
@@ -141,3 +141,59 @@ def file_source(stack: Stack, tmp_path: Path, unique: str) -> Iterator[FileSourc
     yield source
     if source.name in rest(f"{source.url}/connectors"):
         rest(f"{source.url}/connectors/{source.name}", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class SecureStack:
+    """A broker with a SASL_SSL listener and an authorizer; `ca` is the PEM file that signed its certificate."""
+
+    stack: Stack
+    ca: Path
+    passwords: dict[str, str]
+
+    def client_properties(self, path: Path, user: str, *, mechanism: str = "SCRAM-SHA-512", password: str = "") -> Path:
+        """Writes a Java client.properties for `user` to `path`."""
+        module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+        path.write_text(
+            "security.protocol=SASL_SSL\n"
+            f"sasl.mechanism={mechanism}\n"
+            f"sasl.jaas.config=org.apache.kafka.common.security.{module} required \\\n"
+            f'    username="{user}" password="{password or self.passwords[user]}";\n'
+            f"ssl.truststore.type=PEM\nssl.truststore.location={self.ca}\n"
+        )
+        path.chmod(0o600)
+        return path
+
+
+@pytest.fixture(scope="session")
+def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureStack]:
+    """One broker, no workers; users `admin`, `fencer` and `nobody` have no ACL until a test grants one (plaintext)."""
+    import trustme
+    from cryptography.hazmat.primitives import serialization as pem
+
+    directory = tmp_path_factory.mktemp("secure")
+    authority = trustme.CA()
+    ca, chain = directory / "ca.pem", directory / "broker.pem"
+    authority.cert_pem.write_to_path(ca)
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    key = pem.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    pkcs8 = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())  # all that Kafka reads
+    chain.write_bytes(pkcs8 + b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    passwords = {"admin": "admin-pässword", "fencer": "fencer-pass", "nobody": "nobody-pass"}
+    spec = StackSpec(groups=(), secure=SecureListener(chain, ca, passwords))
+    stack = Stack.up(spec, directory / "stack", name="secure", environ=os.environ)
+    try:
+        yield SecureStack(stack, ca, passwords)
+    finally:
+        stack.down()
+
+
+@pytest.fixture(scope="session")
+def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Three brokers, internal topics replicated to all, no workers."""
+    directory = tmp_path_factory.mktemp("three") / "stack"
+    stack = Stack.up(StackSpec(brokers=3, groups=()), directory, name="three", environ=os.environ)
+    try:
+        yield stack
+    finally:
+        stack.down()

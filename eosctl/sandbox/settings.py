@@ -33,38 +33,87 @@ class GroupSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class SecureListener:
+    """A second listener, SASL_SSL, and an authorizer that allows nothing to its users but what ACLs grant.
+
+    `key_and_chain` is a PEM file with the brokers' key and certificates, `ca` the PEM file that clients are checked
+    against; `passwords` are of SCRAM (both hashes) and PLAIN users. The plaintext listener's user is a super user.
+    """
+
+    key_and_chain: Path
+    ca: Path
+    passwords: Mapping[str, str]
+
+    def properties(self) -> dict[str, str]:
+        """The broker properties of the listener and the authorizer."""
+        plain = "".join(f' user_{user}="{password}"' for user, password in self.passwords.items())
+        module = "org.apache.kafka.common.security"
+        listener = "listener.name.sasl_ssl"
+        unsecured = f"{module}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+        return {
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            f"{listener}.plain.sasl.jaas.config": f"{module}.plain.PlainLoginModule required{plain};",
+            f"{listener}.scram-sha-256.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",
+            f"{listener}.scram-sha-512.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",
+            f"{listener}.oauthbearer.sasl.jaas.config": f"{module}.oauthbearer.OAuthBearerLoginModule required;",
+            f"{listener}.oauthbearer.sasl.server.callback.handler.class": unsecured,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.key_and_chain),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.ca),
+            "ssl.client.auth": "requested",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+
+    def format_arguments(self) -> list[str]:
+        """What StorageTool needs to know the SCRAM users from the first start."""
+        return [
+            word
+            for user, password in self.passwords.items()
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+            for word in ("--add-scram", f"{mechanism}=[name={user},password={password}]")
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class StackSpec:
-    """What to start: Kafka version, number of brokers, Connect groups, and extra broker properties."""
+    """What to start: Kafka version, number of brokers, Connect groups, a secure listener, extra broker properties."""
 
     kafka_version: str = "4.3.1"
     brokers: int = 1
     groups: tuple[GroupSpec, ...] = (GroupSpec(),)
+    secure: SecureListener | None = None
     broker_config: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerPorts:
-    """The two loopback ports of a combined node."""
+    """The loopback ports of a combined node; `secure` is used only with a secure listener."""
 
     client: int
     controller: int
+    secure: int
 
 
-def broker_properties(node: int, ports: Sequence[BrokerPorts], data: Path, extra: Mapping[str, str]) -> dict[str, str]:
+def broker_properties(node: int, ports: Sequence[BrokerPorts], data: Path, spec: StackSpec) -> dict[str, str]:
     """server.properties of node `node` (1-based) of `len(ports)` combined nodes."""
     mine, count = ports[node - 1], len(ports)
     voters = ",".join(f"{index}@127.0.0.1:{port.controller}" for index, port in enumerate(ports, 1))
     replication = str(min(3, count))
     in_sync = str(2 if count >= 3 else 1)
+    clients = [f"PLAINTEXT://127.0.0.1:{mine.client}"]
+    if spec.secure:
+        clients.append(f"SASL_SSL://127.0.0.1:{mine.secure}")
     properties = {
         "process.roles": "broker,controller",
         "node.id": str(node),
         "controller.quorum.voters": voters,
-        "listeners": f"PLAINTEXT://127.0.0.1:{mine.client},CONTROLLER://127.0.0.1:{mine.controller}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{mine.client}",
+        "listeners": ",".join([*clients, f"CONTROLLER://127.0.0.1:{mine.controller}"]),
+        "advertised.listeners": ",".join(clients),
         "inter.broker.listener.name": "PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
         "log.dirs": str(data),
         "num.partitions": "1",
         "default.replication.factor": replication,
@@ -77,7 +126,7 @@ def broker_properties(node: int, ports: Sequence[BrokerPorts], data: Path, extra
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": "0",
     }
-    return {**properties, **extra}
+    return {**properties, **(spec.secure.properties() if spec.secure else {}), **spec.broker_config}
 
 
 def worker_properties(

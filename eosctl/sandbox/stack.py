@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import socket
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -88,6 +90,11 @@ class Stack:
     def bootstrap_servers(self) -> str:
         """`host:port` of all brokers, comma separated."""
         return self.state.bootstrap_servers
+
+    @property
+    def secure_bootstrap_servers(self) -> str:
+        """The SASL_SSL listeners of all brokers; empty without a secure listener."""
+        return ",".join(node.secure_address for node in self.state.of_kind("broker") if node.secure_address)
 
     @property
     def directory(self) -> Path:
@@ -182,18 +189,19 @@ class _Launcher:
 
     def prepare_brokers(self, spec: StackSpec) -> list[Node]:
         """Writes and formats each broker's storage; nothing is started yet."""
-        free = free_ports(2 * spec.brokers)
-        ports = [BrokerPorts(*free[index : index + 2]) for index in range(0, len(free), 2)]
+        free = free_ports(3 * spec.brokers)
+        ports = [BrokerPorts(*free[index : index + 3]) for index in range(0, len(free), 3)]
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode("ascii").replace("-", "a")
         nodes = []
         for number in range(1, spec.brokers + 1):
             name = f"broker-{number}"
             data = self._directory / name / "data"
             data.mkdir(parents=True)
-            properties = broker_properties(number, ports, data, spec.broker_config)
+            properties = broker_properties(number, ports, data, spec)
             node = self._node(name, "broker", f"127.0.0.1:{ports[number - 1].client}", properties)
-            self._format(node, cluster_id)
-            nodes.append(node)
+            self._format(node, cluster_id, spec.secure.format_arguments() if spec.secure else [])
+            secure = f"127.0.0.1:{ports[number - 1].secure}" if spec.secure else None
+            nodes.append(replace(node, secure_address=secure))
         return nodes
 
     def prepare_workers(self, group: GroupSpec, bootstrap_servers: str, *, replication: int) -> list[Node]:
@@ -224,11 +232,9 @@ class _Launcher:
         config.write_text(properties_text(properties), encoding="utf-8")
         return Node(name, kind, address, pid=0, start_ticks=0, config=str(config), log=str(home / "log.txt"))
 
-    def _format(self, node: Node, cluster_id: str) -> None:
-        import subprocess
-
+    def _format(self, node: Node, cluster_id: str, more: Sequence[str]) -> None:
         command = [str(self._java.executable), *_JVM, self._logging, "-cp", self._class_path, "kafka.tools.StorageTool"]
-        command += ["format", "-t", cluster_id, "-c", node.config]
+        command += ["format", "-t", cluster_id, "-c", node.config, *more]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if done.returncode:
             raise EosctlError(f"formatting the storage of {node.name} failed: {(done.stderr or done.stdout)[-500:]}")
@@ -276,12 +282,12 @@ def _worker_answers(address: str) -> bool:
 
 
 def _not_up(node: Node) -> EosctlError:
-    """The error of a node that did not come up: the last lines of its log that are not stack frames."""
-    lines = log_tail(Path(node.log), 400)
-    telling = [line for line in lines if line.strip() and not line.startswith("\tat ")][-6:]
-    missing = [line for line in lines if "NoClassDefFoundError" in line and line not in telling][:1]
+    """The error of a node that did not come up: what its log complains of, else its last lines."""
+    lines = [line for line in log_tail(Path(node.log), 2000) if line.strip() and not line.startswith("\tat ")]
+    complaints = [line for line in lines if re.search(r" (ERROR|FATAL) |^Caused by|Exception|NoClassDefFound", line)]
     why = "ended" if not node.process.alive() else f"did not answer within {_START_S:g} s"
-    return EosctlError("\n".join([f"{node.name} {why}:", *telling, *missing]), hint=f"Its log is {node.log}.")
+    telling = "\n".join(complaints[:8] or lines[-8:])
+    return EosctlError(f"{node.name} {why}:\n{telling}", hint=f"Its log is {node.log}.")
 
 
 def log_tail(path: Path, count: int) -> list[str]:

@@ -25,6 +25,7 @@ class Node:
     log: str
     group_id: str | None = None
     mode: str | None = None
+    secure_address: str | None = None
 
     @property
     def process(self) -> ProcessId:

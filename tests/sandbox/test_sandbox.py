@@ -15,7 +15,7 @@ from eosctl.errors import EosctlError
 from eosctl.sandbox import process, state
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec, properties_text, worker_properties
 from eosctl.sandbox.stack import Stack, free_ports
-from tests.sandbox_fixtures import rest, wait_until
+from tests.sandbox_fixtures import SecureStack, rest, wait_until
 
 
 def _runs(pid: int) -> bool:
@@ -148,3 +148,32 @@ def test_the_second_kafka_version(tmp_path: Path) -> None:
         assert "support=disabled" in Path(stack.node("connect-eos-worker-0").config).read_text()
     finally:
         stack.down()
+
+
+@pytest.mark.live
+def test_three_brokers_replicate_their_internal_topics(three_brokers: Stack) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": three_brokers.bootstrap_servers, "enable.metrics.push": False})
+    assert len(admin.list_topics(timeout=10).brokers) == 3
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"])
+def test_the_secure_listener_lets_in_who_has_the_password(secure_stack: SecureStack, mechanism: str) -> None:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": secure_stack.stack.secure_bootstrap_servers,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.username": "fencer",
+        "sasl.password": secure_stack.passwords["fencer"],
+        "ssl.ca.location": str(secure_stack.ca),
+        "enable.metrics.push": False,
+        "log_level": 0,
+    }
+    assert len(AdminClient(settings).list_topics(timeout=10).brokers) == 1
+    with pytest.raises(KafkaException):
+        AdminClient({**settings, "sasl.password": "wrong"}).list_topics(timeout=3)
