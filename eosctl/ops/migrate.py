@@ -39,6 +39,7 @@ from eosctl.ops.migrate_topics import (
     planned_topic,
     refuse_open_transactions,
     some,
+    wait_until_visible,
 )
 from eosctl.ops.ports import TopicStore
 
@@ -181,6 +182,8 @@ class Migration:
                 f"{plan.tally.to_write()} records were to be sent, {sent.records()} were confirmed",
                 hint=f"Compare with: eosctl offsets verify {folder / 'plan.json'}",
             )
+        with fresh(self.app).topics() as topics:
+            wait_until_visible(fresh(self.app), topics, sent.last_offsets)
         return Applied(sent, self.compare(plan, "target"), created, backup, tuple(allowances.names()))
 
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:

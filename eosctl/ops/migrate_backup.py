@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
-from eosctl.report import json_bytes
 
 
 def keep_backup(path: Path, records: Iterable[Record]) -> None:
@@ -16,7 +15,7 @@ def keep_backup(path: Path, records: Iterable[Record]) -> None:
     draft = path.with_suffix(".new")
     with draft.open("w", encoding="utf-8") as file:
         for record in records:
-            file.write(_line(record))
+            file.write(record_line(record) + "\n")
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
@@ -25,11 +24,3 @@ def keep_backup(path: Path, records: Iterable[Record]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _line(record: Record) -> str:
-    line: dict[str, object] = {"topic": record.topic, "partition": record.partition}
-    if record.offset >= 0:
-        line |= {"offset": record.offset, "timestamp_ms": record.timestamp_ms}
-    line |= {"key": json_bytes(record.key), "value": json_bytes(record.value)}
-    return json.dumps(line, ensure_ascii=False) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.migration import MigrationPlan, PlannedTopic
@@ -98,6 +98,23 @@ def create_missing(topics: TopicStore, plan: MigrationPlan) -> tuple[str, ...]:
             config={"cleanup.policy": "compact"},
         )
     return tuple(topic.name for topic in missing)
+
+
+def wait_until_visible(app: App, topics: TopicStore, last_offsets: Mapping[tuple[str, int], int]) -> None:
+    """Waits until a committed reader sees these offsets.
+
+    A commit is answered when it is decided; the coordinator writes the markers into the partitions after that
+    (KIP-98, `TransactionMarkerChannelManager`, Kafka 4.3). Raises DeadlineError.
+    """
+    waiting = dict(last_offsets)
+    while waiting:
+        for topic in sorted({topic for topic, _partition in waiting}):
+            for bound in topics.bounds(topic):
+                if bound.lso > waiting.get((topic, bound.partition), bound.lso):
+                    del waiting[topic, bound.partition]
+        if waiting:
+            app.deadline.check("waiting for the commit to reach all partitions; the offsets are written")
+            app.deadline.sleep(0.1)
 
 
 def expected_records(planned: Sequence[PlannedTopic]) -> int:

@@ -69,9 +69,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class SentCounts:
-    """What delivery reports confirmed, per topic: (records, tombstones among them); and how many transactions."""
+    """What delivery reports confirmed: per topic (records, tombstones among them), per partition the last offset."""
 
     topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    last_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
     transactions: int = 0
 
     def records(self) -> int:
@@ -173,10 +174,13 @@ class MigrationJob:
             name = f"eosctl-migrate-{plan.name()}"
             written = write_records(rows, self.client, transactional_id=name, tasks=tasks).collect()
         topics: dict[str, tuple[int, int]] = {}
-        for row in written:
+        last_offsets: dict[tuple[str, int], int] = {}
+        for row in sorted(written, key=lambda row: (row.topic, row.partition)):
             records, tombstones = topics.get(row.topic, (0, 0))
             topics[row.topic] = records + row.written, tombstones + row.tombstones
-        return SentCounts(dict(sorted(topics.items())), len({row.task for row in written}))
+            where = row.topic, row.partition
+            last_offsets[where] = max(last_offsets.get(where, -1), row.last_offset)
+        return SentCounts(topics, last_offsets, len({row.task for row in written}))
 
     def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Comparison:
         """Reads `topics` again (into `folder`/verify-`side`) and compares them with the decisions."""

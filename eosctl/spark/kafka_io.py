@@ -26,8 +26,11 @@ RECORDS = (
 """Rows of `read_newest`. `versions` counts the records that a row stands for: its own, and older ones of its key that
 the task dropped; `connector`, `name_start`, `name_end` are `key_owner`'s, null for a key that is nobody's."""
 
-WRITTEN = "task int, topic string, written long, tombstones long"
-"""Rows of `write_records`: what one task's transaction committed to one topic."""
+PLACED = "topic string, partition int, key binary, value binary"
+"""Rows of `placed`: records to write, each with its partition."""
+
+WRITTEN = "task int, topic string, partition int, written long, tombstones long, last_offset long"
+"""Rows of `write_records`: what one task's transaction committed to one partition."""
 
 _ARROW_RECORDS = pa.schema(
     [
@@ -44,8 +47,18 @@ _ARROW_RECORDS = pa.schema(
     ]
 )
 _ARROW_WRITTEN = pa.schema(
-    [("task", pa.int32()), ("topic", pa.string()), ("written", pa.int64()), ("tombstones", pa.int64())]
+    [
+        ("task", pa.int32()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("written", pa.int64()),
+        ("tombstones", pa.int64()),
+        ("last_offset", pa.int64()),
+    ]
 )
+Counts = dict[tuple[str, int], tuple[int, int, int]]
+"""(topic, partition) -> (records written, tombstones among them, offset of the last)."""
+
 _BATCH_ROWS = 10_000
 _CONSUMER = {
     "group.id": "eosctl-unused",  # librdkafka wants one; nothing is ever committed
@@ -214,11 +227,11 @@ def _arrow(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch
 
 
 def write_records(rows: DataFrame, client: Mapping[str, Any], *, transactional_id: str, tasks: int) -> DataFrame:
-    """Writes `rows` (topic, partition, partitions, key, value) and yields WRITTEN per task and topic.
+    """Writes `rows` (topic, partition, partitions, key, value) and yields WRITTEN per task and partition.
 
-    A null `partition` means: where Connect's own producer puts the key among the topic's `partitions`. Each key goes
-    to exactly one task, and each task commits one transaction under `<transactional_id>-<task>`: a retried task fences
-    its predecessor. Every action on the result writes again: collect it once.
+    Each Kafka partition, and so each key, belongs to exactly one task, and each task commits one transaction under
+    `<transactional_id>-<task>`: a retried task fences its predecessor. Tasks that shared partitions would cost the
+    broker a marker each, several times the time. Every action on the result writes again: collect it once.
     """
     settings = dict(client)
 
@@ -229,27 +242,45 @@ def write_records(rows: DataFrame, client: Mapping[str, Any], *, transactional_i
         assert context is not None  # noqa: S101 - mapInArrow runs inside tasks only
         task = context.partitionId()
         counts = write_transaction(settings, f"{transactional_id}-{task}", _rows_of(batches))
-        lines = [(task, topic, *numbers) for topic, numbers in sorted(counts.items())]
+        lines = [(task, *where, *numbers) for where, numbers in sorted(counts.items())]
         if lines:
             yield _arrow(lines, _ARROW_WRITTEN)
 
-    wanted = rows.select("topic", "partition", "partitions", "key", "value")
-    return wanted.repartition(tasks, "topic", "key").mapInArrow(write_batches, WRITTEN)
+    return placed(rows).repartition(tasks, "topic", "partition").mapInArrow(write_batches, WRITTEN)
+
+
+def placed(rows: DataFrame) -> DataFrame:
+    """`rows` (topic, partition, partitions, key, value) as PLACED: where `partition` was null, Connect's producer's."""
+
+    def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from confluent_kafka import murmur2
+
+        for batch in batches:
+            given, sizes, keys = (batch.column(name).to_pylist() for name in ("partition", "partitions", "key"))
+            partitions = [
+                murmur2(key, size) if partition is None else partition
+                for partition, size, key in zip(given, sizes, keys, strict=True)
+            ]
+            columns = [
+                batch.column("topic"),
+                pa.array(partitions, pa.int32()),
+                batch.column("key"),
+                batch.column("value"),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=["topic", "partition", "key", "value"])
+
+    return rows.select("topic", "partition", "partitions", "key", "value").mapInArrow(place, PLACED)
 
 
 def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, bytes, bytes | None]]:
-    from confluent_kafka import murmur2
-
     for batch in batches:
-        columns = (column.to_pylist() for column in batch.columns)
-        for topic, partition, partitions, key, value in zip(*columns, strict=True):
-            yield topic, murmur2(key, partitions) if partition is None else partition, key, value
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def write_transaction(
     client: Mapping[str, Any], transactional_id: str, rows: Iterable[tuple[str, int, bytes, bytes | None]]
-) -> dict[str, tuple[int, int]]:
-    """Writes `rows` (topic, partition, key, value) in one transaction: topic -> (records, tombstones among them).
+) -> Counts:
+    """Writes `rows` (topic, partition, key, value) in one transaction and returns what was confirmed.
 
     Nothing is opened for no rows. Raises KafkaException or RuntimeError after aborting, so that none was written.
     """
@@ -274,17 +305,18 @@ def write_transaction(
 
 def _produce(
     producer: Any, first: tuple[str, int, bytes, bytes | None], rest: Iterable[tuple[str, int, bytes, bytes | None]]
-) -> dict[str, tuple[int, int]]:
+) -> Counts:
     """Produces and flushes; returns what delivery reports confirmed. Raises RuntimeError for an undelivered record."""
     sent, failures = 0, list[str]()
-    confirmed: dict[str, tuple[int, int]] = {}
+    confirmed: Counts = {}
 
     def on_delivery(error: Any, message: Any) -> None:
         if error is not None:
             failures.append(f"{message.topic()}-{message.partition()}: {error.str()}")
             return
-        written, tombstones = confirmed.get(message.topic(), (0, 0))
-        confirmed[message.topic()] = (written + 1, tombstones + (message.value() is None))
+        where = message.topic(), message.partition()
+        written, tombstones, last = confirmed.get(where, (0, 0, -1))
+        confirmed[where] = written + 1, tombstones + (message.value() is None), max(last, message.offset())
 
     for topic, partition, key, value in _chain(first, rest):
         _with_room(producer, partial(producer.produce, topic, value, key, partition, on_delivery))
@@ -292,7 +324,7 @@ def _produce(
         if sent % 1000 == 0:
             producer.poll(0)
     left = producer.flush(60)
-    if failures or left or sum(written for written, _ in confirmed.values()) != sent:
+    if failures or left or sum(written for written, _, _ in confirmed.values()) != sent:
         raise RuntimeError(f"{left + len(failures)} of {sent} records were not delivered: {failures[:3]}")
     return confirmed
 
