@@ -107,7 +107,14 @@ def _install(venv: Path, extras: set[str]) -> None:
         _make_venv(venv)
     _say(f"installing eosctl[{','.join(sorted(extras))}] into {venv} (once; about a minute)")
     log = venv / "install.log"
-    command = [venv / "bin" / "python", "-m", "pip", "install", "--editable", f"{CHECKOUT}[{','.join(sorted(extras))}]"]
+    command = [
+        str(venv / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--editable",
+        f"{CHECKOUT}[{','.join(sorted(extras))}]",
+    ]
     with log.open("wb") as output:
         failed = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).returncode
     if failed:

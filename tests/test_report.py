@@ -10,7 +10,7 @@ import pytest
 from eosctl.errors import ExitCode, RefusedError
 from eosctl.render import plain_table, render_problems, render_report
 from eosctl.render.views import Column, View, format_cell, printable
-from eosctl.report import Problem, Report, error_report, json_bytes, rfc3339
+from eosctl.report import Problem, Report, Row, error_report, json_bytes, rfc3339
 
 
 def test_envelope_keys() -> None:
@@ -70,7 +70,7 @@ def test_times_are_rfc3339_utc(ms: int | None, text: str | None) -> None:
 
 def test_plain_table_cuts_nothing_and_pads_no_last_column() -> None:
     view = View((Column("NAME", "name"), Column("EPOCH", "before.epoch")))
-    rows = [{"name": "x" * 300, "before": {"epoch": 2}}, {"name": "y", "before": None}]
+    rows: list[Row] = [{"name": "x" * 300, "before": {"epoch": 2}}, {"name": "y", "before": None}]
     assert plain_table(view, rows) == [
         "NAME" + " " * 296 + "  EPOCH",
         "x" * 300 + "  2",
