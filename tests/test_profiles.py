@@ -1,0 +1,164 @@
+"""Who wins: flag, environment, profile, worker config, default; and what is refused on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from eosctl.errors import EosctlError, InputFileError, UsageError
+from eosctl.profiles import Target, resolve_target
+
+CONFIG = "/home/me/.config/eosctl/config.yaml"
+PROFILES = """\
+current: dev
+profiles:
+  dev:
+    bootstrap_server: dev:9092
+    group_id: dev-connect
+    connect_url: [http://w1:8083, http://w2:8083]
+    expect: {kafka_cluster_id: abc}
+  prod:
+    bootstrap_server: prod:9092
+    client:
+      security.protocol: SASL_SSL
+      sasl.mechanism: PLAIN
+      sasl.username: eosctl
+      sasl.password_env: PROD_PASSWORD
+"""
+WORKER = "bootstrap.servers=worker:9092\ngroup.id=from-worker\noffset.storage.topic=worker-offsets\n"
+
+
+def _resolve(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, **files: str) -> Target:
+    """The Target with `files` as the only files there are; `profiles` is the config file at its usual place."""
+    texts = {CONFIG if name == "profiles" else name: text for name, text in files.items()}
+
+    def read_file(path: str) -> str:
+        if path not in texts:
+            raise InputFileError(f"cannot read {path}: no such file")
+        return texts[path]
+
+    return resolve_target(flags or {}, {"XDG_CONFIG_HOME": "/home/me/.config", **(environ or {})}, read_file=read_file)
+
+
+def test_nothing_said_is_defaults_and_no_cluster() -> None:
+    target = _resolve()
+    assert target.client is None
+    assert (target.config_topic, target.offset_topic) == ("connect-configs", "connect-offsets")
+    assert target.origins["config_topic"] == "default"
+    with pytest.raises(UsageError, match="no Kafka cluster was named"):
+        target.require_client()
+    with pytest.raises(UsageError, match="no Connect group was named"):
+        target.require_group_id()
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "server", "origin"),
+    [
+        ({"bootstrap_server": "f:1"}, {"EOSCTL_BOOTSTRAP_SERVER": "e:1"}, "f:1", "flag"),
+        ({}, {"EOSCTL_BOOTSTRAP_SERVER": "e:1"}, "e:1", "env EOSCTL_BOOTSTRAP_SERVER"),
+        ({}, {}, "dev:9092", "profile dev"),
+        ({"profile": "prod"}, {"PROD_PASSWORD": "x"}, "prod:9092", "profile prod"),
+        ({}, {"EOSCTL_PROFILE": "prod", "PROD_PASSWORD": "x"}, "prod:9092", "profile prod"),
+        ({"command_config": "c"}, {}, "client:9092", "flag"),
+        ({"command_config": "c", "bootstrap_server": "f:1"}, {}, "f:1", "flag"),
+    ],
+)
+def test_who_names_the_cluster(flags: dict[str, Any], environ: dict[str, str], server: str, origin: str) -> None:
+    target = _resolve(
+        {"worker_config": ("w",), **flags}, environ, profiles=PROFILES, w=WORKER, c="bootstrap.servers=client:9092"
+    )
+    assert target.require_client().bootstrap_servers == (server,)
+    assert target.origins["bootstrap_server"] == origin
+
+
+def test_a_worker_config_is_asked_last() -> None:
+    target = _resolve({"worker_config": ("w",)}, w=WORKER)
+    assert target.require_client().bootstrap_servers == ("worker:9092",)
+    assert (target.group_id, target.offset_topic) == ("from-worker", "worker-offsets")
+    assert target.origins["group_id"] == target.origins["offset_topic"] == target.origins["bootstrap_server"] == "w"
+    assert [worker.exactly_once for worker in target.worker_configs] == ["disabled"]
+
+
+def test_workers_of_two_groups_are_refused() -> None:
+    with pytest.raises(UsageError, match="disagree on group_id: from-worker in w, other in v"):
+        _resolve({"worker_config": ("w", "v")}, w=WORKER, v=WORKER.replace("from-worker", "other"))
+
+
+def test_urls_and_expectations_come_from_the_profile() -> None:
+    target = _resolve(profiles=PROFILES)
+    assert target.connect_urls == ("http://w1:8083", "http://w2:8083")
+    assert target.expect == {"kafka_cluster_id": "abc"}
+
+
+def test_urls_from_the_environment_are_separated_by_commas() -> None:
+    target = _resolve({}, {"EOSCTL_CONNECT_URL": "http://a:1, http://b:2"})
+    assert target.connect_urls == ("http://a:1", "http://b:2")
+
+
+@pytest.mark.parametrize(
+    ("line", "environ"),
+    [
+        ("sasl.password_env: PROD_PASSWORD", {"PROD_PASSWORD": "s3cret"}),
+        ("sasl.password_file: pw", {}),
+        ("sasl.password_command: printf 's3cret\\n'", {}),
+    ],
+)
+def test_secrets_are_fetched(line: str, environ: dict[str, str]) -> None:
+    profiles = PROFILES.replace("sasl.password_env: PROD_PASSWORD", line)
+    client = _resolve({"profile": "prod"}, environ, profiles=profiles, pw="s3cret\n").require_client()
+    assert client.sasl_password is not None
+    assert client.sasl_password.reveal() == "s3cret"
+    assert "s3cret" not in repr(client)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sasl.password_env: PROD_PASSWORD", "sasl.password: s3cret", "sasl.password may not stand in a profile"),
+        ("sasl.password_env: PROD_PASSWORD", "sasl.password_command: exit 3", "sasl.password_command: the command"),
+        ("sasl.password_env: PROD_PASSWORD", "sasl.password_env: NOPE", "the environment has no NOPE"),
+        ("  prod:", "  other:", "has no profile prod"),
+        ("bootstrap_server: prod:9092", "bootstrap_sever: prod:9092", "unknown key bootstrap_sever"),
+        ("current: dev", "current: [", "config.yaml:"),
+        ("profiles:", "profiles: 3\nx:", "profiles: a mapping is needed"),
+    ],
+)
+def test_a_bad_profile_is_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(InputFileError) as caught:
+        _resolve({"profile": "prod"}, {"PROD_PASSWORD": "x"}, profiles=PROFILES.replace(old, new))
+    assert message in caught.value.message
+    assert "s3cret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "flags", [{"command_config": "nope"}, {"worker_config": ("nope",)}, {"config": "nope"}, {"profile": "prod"}]
+)
+def test_a_file_that_was_named_must_be_there(flags: dict[str, Any]) -> None:
+    with pytest.raises(InputFileError, match="cannot read"):
+        _resolve(flags)
+
+
+@pytest.mark.parametrize(
+    "server", ["host", "host:", "host:x", "a b:1", "host:0", "host:70000", ",", "a:1,b", "::1:9092"]
+)
+def test_a_bad_bootstrap_server_is_refused(server: str) -> None:
+    with pytest.raises(UsageError, match="bootstrap server"):
+        _resolve({"bootstrap_server": server})
+
+
+@pytest.mark.parametrize("server", ["host:1", "[::1]:9092", "10.0.0.1:9092,b.example:65535"])
+def test_a_good_bootstrap_server_is_taken(server: str) -> None:
+    assert ",".join(_resolve({"bootstrap_server": server}).require_client().bootstrap_servers) == server
+
+
+def test_warnings_of_the_client_file_reach_the_target() -> None:
+    target = _resolve({"command_config": "c", "bootstrap_server": "h:1"}, c="foo=1")
+    assert target.warnings == ("c:1: foo has no effect here",)
+
+
+def test_every_refusal_exits_with_2() -> None:
+    with pytest.raises(EosctlError) as caught:
+        _resolve({"command_config": "nope"})
+    assert int(caught.value.exit_code) == 2
