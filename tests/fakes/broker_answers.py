@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import re
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from tests.fakes.broker import FakeCluster
 
 MECHANISMS = ("PLAIN", "OAUTHBEARER")
+STATES = {"Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence"}
 
 
 class Asked(NamedTuple):
@@ -152,9 +155,6 @@ def _by_topic(partitions: Iterable[tuple[str, int]]) -> list[tuple[str, tuple[in
 
 
 def _list_transactions(asked: Asked, request: txn.ListTransactionsRequest) -> txn.ListTransactionsResponse:
-    import re
-    import time
-
     state = asked.cluster.state
     now_ms = time.time() * 1000
     pattern = re.compile(request.transactional_id_pattern) if request.transactional_id_pattern else None
@@ -168,7 +168,11 @@ def _list_transactions(asked: Asked, request: txn.ListTransactionsRequest) -> tx
         and (request.duration_filter < 0 or now_ms - item.started_ms > request.duration_filter)
         and (pattern is None or pattern.fullmatch(name))
     ]
-    return txn.ListTransactionsResponse(error_code=asked.error, transaction_states=() if asked.error else tuple(kept))
+    return txn.ListTransactionsResponse(
+        error_code=asked.error,
+        unknown_state_filters=tuple(name for name in request.state_filters if name not in STATES),
+        transaction_states=() if asked.error else tuple(kept),
+    )
 
 
 def _describe_producers(asked: Asked, request: txn.DescribeProducersRequest) -> txn.DescribeProducersResponse:
