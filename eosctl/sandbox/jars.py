@@ -6,11 +6,13 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
@@ -26,22 +28,46 @@ def cache_dir(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eosctl"
 
 
+def proxy_options(environ: Mapping[str, str]) -> list[str]:
+    """$http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead."""
+    options = []
+    for scheme in ("http", "https"):
+        proxy = environ.get(f"{scheme}_proxy") or environ.get(f"{scheme.upper()}_PROXY")
+        if proxy:
+            address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            options += [f"-D{scheme}.proxyHost={address.hostname}", f"-D{scheme}.proxyPort={address.port or 80}"]
+    direct = environ.get("no_proxy") or environ.get("NO_PROXY")
+    if options and direct:
+        hosts = [host.strip() for host in direct.split(",") if host.strip()]
+        options.append("-Dhttp.nonProxyHosts=" + "|".join(f"*{h}" if h.startswith(".") else h for h in hosts))
+    return options
+
+
 def ensure_jars(
-    jars: Sequence[Jar], *, cache: Path, java: Java, maven_url: str | None, on_event: OnEvent
+    jars: Sequence[Jar],
+    *,
+    cache: Path,
+    java: Java,
+    maven_url: str | None,
+    on_event: OnEvent,
+    java_options: Sequence[str] = (),
 ) -> list[Path]:
     """The paths of all `jars` in the cache, fetching those that are missing or have the wrong size.
 
-    `maven_url` (http, https or file) replaces Ivy's own idea of where Maven Central is. Raises UnreachableError when
-    a jar can't be had, EosctlError when one has another sha256 than the lock; then nothing was installed.
+    `maven_url` (http, https or file) replaces Ivy's own idea of where Maven Central is; `java_options` are for the
+    JVM that fetches (see `proxy_options`). Raises UnreachableError when a jar can't be had, EosctlError when one has
+    another sha256 than the lock; then nothing was installed.
     """
     store = cache / "jars"
     store.mkdir(parents=True, exist_ok=True)
     with _locked(store / ".lock"):
         missing = [jar for jar in jars if not _is_there(_path(store, jar), jar)]
         if missing:
+            for abandoned in store.glob("fetch-*"):  # of a run that was killed: whoever holds the lock is alone here
+                shutil.rmtree(abandoned, ignore_errors=True)
             on_event(Event(f"fetching {len(missing)} jars of Kafka ({sum(jar.size for jar in missing) / 1e6:.0f} MB)"))
             with tempfile.TemporaryDirectory(prefix="fetch-", dir=store) as directory:
-                _retrieve(missing, Path(directory), java=java, maven_url=maven_url)
+                _retrieve(missing, Path(directory), java=java, maven_url=maven_url, java_options=java_options)
                 _install(missing, Path(directory), store)
     return [_path(store, jar) for jar in jars]
 
@@ -64,22 +90,16 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _retrieve(jars: Sequence[Jar], directory: Path, *, java: Java, maven_url: str | None) -> None:
+def _retrieve(
+    jars: Sequence[Jar], directory: Path, *, java: Java, maven_url: str | None, java_options: Sequence[str]
+) -> None:
     """Runs Ivy on a flat list of jars: no poms, so nothing but these is looked up."""
     ivy_file, settings = directory / "ivy.xml", directory / "ivysettings.xml"
     ivy_file.write_text(_ivy_xml(jars), encoding="utf-8")
     settings.write_text(_settings_xml(maven_url), encoding="utf-8")
-    command = [
-        str(java.executable),
-        "-jar",
-        str(_ivy_jar()),
-        "-warn",
-        "-settings",
-        str(settings),
-        "-ivy",
-        str(ivy_file),
-    ]
-    command += ["-cache", str(directory / "cache"), "-confs", "default", "-types", "jar"]
+    command = [str(java.executable), *java_options, "-jar", str(_ivy_jar()), "-warn"]
+    command += ["-settings", str(settings), "-ivy", str(ivy_file), "-cache", str(directory / "cache")]
+    command += ["-confs", "default", "-types", "jar"]
     command += ["-retrieve", f"{directory}/out/[artifact]-[revision](-[classifier]).[ext]"]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     absent = [jar for jar in jars if not (directory / "out" / jar.file_name).exists()]

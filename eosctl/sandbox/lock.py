@@ -1,8 +1,6 @@
 """Lock files: the exact jars of each supported Kafka version, `group:artifact:version[:classifier] sha256 size`.
 
-A lock names no host. It is made once per version by a developer: resolve ROOTS and a logging backend (4.x:
-log4j-slf4j-impl and log4j-core; 3.9: slf4j-reload4j) with Maven's `dependency:copy-dependencies`, scope runtime, and
-write coordinates, sha256 and size of what came, sorted.
+A lock names no host. It is made once per version by a developer, with `python -m eosctl.sandbox.relock VERSION`.
 """
 
 from __future__ import annotations
@@ -14,16 +12,6 @@ from importlib.resources import files
 from eosctl.errors import UsageError
 
 DEFAULT_VERSION = "4.3.1"
-ROOTS = (
-    "kafka_2.13",
-    "connect-runtime",
-    "connect-api",
-    "connect-json",
-    "connect-file",
-    "connect-mirror",
-    "connect-transforms",
-    "kafka-tools",
-)
 _LINE = re.compile(r"([\w.\-]+):([\w.\-]+):([\w.\-]+)(?::([\w.\-]+))? ([0-9a-f]{64}) (\d+)")
 
 

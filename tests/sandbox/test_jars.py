@@ -11,8 +11,9 @@ import pytest
 from eosctl.errors import EosctlError, UnreachableError, UsageError
 from eosctl.events import Event, ignore_events
 from eosctl.java import require_java
-from eosctl.sandbox.jars import cache_dir, ensure_jars
+from eosctl.sandbox.jars import cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.lock import DEFAULT_VERSION, Jar, parse_lock, read_lock, supported_versions
+from eosctl.sandbox.relock import lock_text, root_coordinates
 
 
 def test_every_supported_version_has_a_complete_lock() -> None:
@@ -40,6 +41,41 @@ def test_cache_directory() -> None:
     assert cache_dir({}) == Path.home() / ".cache" / "eosctl"
 
 
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, []),
+        ({"no_proxy": "a"}, []),
+        ({"http_proxy": "http://p:3128"}, ["-Dhttp.proxyHost=p", "-Dhttp.proxyPort=3128"]),
+        ({"HTTPS_PROXY": "p:8"}, ["-Dhttps.proxyHost=p", "-Dhttps.proxyPort=8"]),
+        (
+            {"https_proxy": "http://u:w@p", "NO_PROXY": "localhost, .corp"},
+            ["-Dhttps.proxyHost=p", "-Dhttps.proxyPort=80", "-Dhttp.nonProxyHosts=localhost|*.corp"],
+        ),
+    ],
+)
+def test_java_is_told_about_the_proxy(environ: dict[str, str], expected: list[str]) -> None:
+    """Java does not read $https_proxy: fetching hung where pip had worked."""
+    assert proxy_options(environ) == expected
+
+
+def test_a_new_lock_reads_back(tmp_path: Path) -> None:
+    for name in ("org/example/thing/1.0/thing-1.0.jar", "io/e/native/2/native-2-linux-x86_64.jar"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(name.encode())
+    first, second = parse_lock(lock_text(tmp_path))
+    assert (first.group, first.file_name) == ("io.e", "native-2-linux-x86_64.jar")
+    assert (second.group, second.file_name, second.size) == ("org.example", "thing-1.0.jar", 35)
+    assert second.sha256 == hashlib.sha256(b"org/example/thing/1.0/thing-1.0.jar").hexdigest()
+
+
+@pytest.mark.parametrize("version", supported_versions())
+def test_the_lock_holds_what_relock_would_ask_for(version: str) -> None:
+    held = {f"{jar.group}:{jar.artifact}:{jar.version}" for jar in read_lock(version)}
+    assert set(root_coordinates(version)) <= held
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> tuple[str, Jar]:
     """A Maven repository on disk with one jar."""
@@ -56,10 +92,13 @@ def test_fetch_once_then_from_the_cache(tmp_path: Path, repository: tuple[str, J
     url, jar = repository
     events: list[Event] = []
     java = require_java(os.environ)
+    killed = tmp_path / "cache" / "jars" / "fetch-killed"
+    killed.mkdir(parents=True)
     for _ in range(2):
         (path,) = ensure_jars([jar], cache=tmp_path / "cache", java=java, maven_url=url, on_event=events.append)
         assert path.read_bytes() == b"not really a jar"
     assert len(events) == 1
+    assert not killed.exists()
     path.write_bytes(b"cut")
     ensure_jars([jar], cache=tmp_path / "cache", java=java, maven_url=url, on_event=events.append)
     assert path.read_bytes() == b"not really a jar"
