@@ -87,4 +87,4 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
 
     if (file is None) == (not topic):
         raise UsageError("name either a FILE or --topic", hint="See `eosctl task-counts replay --help`.")
-    return replay_topic(app) if file is None else replay_file(app, file, name=file.name)
+    return replay_topic(app) if file is None else replay_file(app, file, name=getattr(file, "name", "stdin"))

@@ -18,6 +18,7 @@ from eosctl.core.transactions import TransactionListing
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TopicStore
+from eosctl.ops.workers import discover_urls
 from eosctl.report import Problem, Report, Row
 
 
@@ -118,16 +119,27 @@ def _list_transactions(app: App, problems: list[Problem]) -> Sequence[Transactio
 
 
 def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mapping[str, str] | None:
-    """Connector name -> type from the first worker that answers; None where no worker was named or none answers."""
-    for url in app.target.connect_urls:
+    """Connector name -> type from the first worker that answers; None, with warnings, where none does."""
+    try:
+        urls = discover_urls(app)
+    except EosctlError as exc:
+        problems.append(_not_asked(exc.message, exc.hint))
+        return None
+    if not urls:
+        problems.append(_not_asked(f"the group {app.target.group_id} has no worker to compare the topic with"))
+    for url in urls:
         try:
             connectors = app.worker(url).connectors()
         except EosctlError as exc:
-            problems.append(Problem("connect_not_asked", exc.message, hint=exc.hint, severity="warning"))
+            problems.append(_not_asked(exc.message, exc.hint))
             continue
         problems += _foreign_topic_problems(topic, url, set(connectors))
         return {name: _type_of(answer) for name, answer in connectors.items()}
     return None
+
+
+def _not_asked(message: str, hint: str | None = None) -> Problem:
+    return Problem("connect_not_asked", message, hint=hint, severity="warning")
 
 
 def _type_of(answer: Mapping[str, object]) -> str:
@@ -138,7 +150,7 @@ def _type_of(answer: Mapping[str, object]) -> str:
 def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) -> list[Problem]:
     """A warning where the workers know other connectors than the topic: it may belong to another group."""
     in_topic = {name for name, connector in topic.state.connectors.items() if connector.config is not None}
-    if in_topic == at_connect:
+    if in_topic == at_connect or topic.read.blocked():  # what an open transaction hides is no difference
         return []
     only_topic, only_connect = sorted(in_topic - at_connect), sorted(at_connect - in_topic)
     return [

@@ -14,7 +14,7 @@ from eosctl.core.transactions import TransactionState
 from eosctl.errors import UnauthorizedError
 from tests.fakes.config_cluster import FakeCluster, config_records, created, listing
 
-WHERE = ("-b", "localhost:1", "-g", "g")
+WHERE = ("-b", "localhost:1", "-g", "g", "-u", "http://w1:8083")
 
 
 def cluster() -> FakeCluster:
@@ -34,6 +34,7 @@ def cluster() -> FakeCluster:
             *(listing(f"g-{connector}-{task}") for connector in ("orders", "payments") for task in range(2)),
             listing("g-payments-2", TransactionState.ONGOING),
         ],
+        connectors={"orders": "source", "payments": "source", "sink": "sink"},
     )
 
 
@@ -58,7 +59,7 @@ def test_output(
 
 
 def test_a_healthy_group_validates(invoke: Any) -> None:
-    healthy = FakeCluster(records=config_records(*created("a", 1, record=1)))
+    healthy = FakeCluster(records=config_records(*created("a", 1, record=1)), connectors={"a": "source"})
     assert invoke("task-counts", "validate", *WHERE, doors=healthy.doors()).exit_code == 0
 
 
@@ -94,6 +95,7 @@ def test_replay_of_a_file_and_of_stdin_needs_no_cluster(invoke: Any, tmp_path: P
     from_file = invoke("task-counts", "replay", str(file), "-o", "json")
     from_stdin = invoke("task-counts", "replay", "-", "-o", "json", input=text)
     from_topic = invoke("task-counts", "replay", "--topic", *WHERE, "-o", "json", doors=cluster().doors())
+    assert [each.stderr for each in (from_file, from_stdin, from_topic)] == ["", "", ""]
     states = [outcome.json()["data"]["state"] for outcome in (from_file, from_stdin, from_topic)]
     assert states[0] == states[1] == states[2]
     assert from_file.exit_code == 0

@@ -118,8 +118,11 @@ class FakeTransactions:
         self.cluster.check("list_transactions")
         return self.cluster.listings
 
+    def cluster_id(self) -> str:
+        return "cluster-1"
+
     def describe_group(self, group_id: str) -> RawGroup:
-        return RawGroup(group_id, "Stable", "connect", "sessioned", ())
+        return RawGroup(group_id, "Empty", "connect", "", ())
 
 
 @dataclass

@@ -35,7 +35,7 @@ from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records
 URL = "http://w1:8083"
 
 
-def app_of(cluster: FakeCluster, *, group_id: str | None = "g", urls: tuple[str, ...] = ()) -> App:
+def app_of(cluster: FakeCluster, *, group_id: str | None = "g", urls: tuple[str, ...] = (URL,)) -> App:
     target = Target(group_id=group_id, connect_urls=urls)
     return App(target=target, deadline=Deadline.after(10), state_dir=Path("unused"), **cluster.doors())
 
@@ -49,7 +49,7 @@ def healthy() -> FakeCluster:
 
 
 def test_list_has_one_row_per_connector_with_its_alive_ids() -> None:
-    report = list_task_counts(app_of(healthy(), urls=(URL,)))
+    report = list_task_counts(app_of(healthy()))
     assert [(row["connector"], row["recorded"], row["alive_ids"]) for row in report.rows] == [
         ("a", 2, ["g-a-0", "g-a-1"]),
         ("b", 1, ["g-b-0"]),
@@ -78,10 +78,16 @@ def test_the_next_worker_is_asked_when_one_does_not_answer() -> None:
     assert report.summary["checked_against_connect"] is True
 
 
+def test_a_group_without_workers_cannot_be_compared_and_that_is_said() -> None:
+    report = list_task_counts(app_of(healthy(), urls=()))
+    assert [(problem.code, problem.severity) for problem in report.problems] == [("connect_not_asked", "warning")]
+    assert report.summary["checked_against_connect"] is False
+
+
 def test_a_config_topic_of_another_group_shows_by_its_connectors() -> None:
     cluster = healthy()
     cluster.connectors = {"a": "source", "z": "sink"}
-    report = list_task_counts(app_of(cluster, urls=(URL,)))
+    report = list_task_counts(app_of(cluster))
     assert [problem.code for problem in report.problems] == ["other_connectors"]
     assert "['b']" in report.problems[0].message
     assert "['z']" in report.problems[0].message
@@ -89,7 +95,7 @@ def test_a_config_topic_of_another_group_shows_by_its_connectors() -> None:
 
 def test_connect_decides_what_is_a_sink() -> None:
     cluster = FakeCluster(records=config_records(*created("a", 1)), connectors={"a": "sink"})
-    (row,) = list_task_counts(app_of(cluster, urls=(URL,))).rows
+    (row,) = list_task_counts(app_of(cluster)).rows
     assert (row["type"], row["findings"]) == ("sink", [])
 
 
