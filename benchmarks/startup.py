@@ -25,7 +25,8 @@ def main() -> None:
         bare.write_text(BARE)
         runs = int(sys.argv[1]) if len(sys.argv) > 1 else 15
         eosctl = [sys.executable, "-m", "eosctl", "--help"]
-        compare("eosctl --help", eosctl, "bare click group --help", [sys.executable, str(bare), "--help"], runs=runs)
+        plain = [sys.executable, str(bare), "--help"]
+        compare("eosctl --help", lambda: eosctl, "bare click group --help", lambda: plain, runs=runs)
 
 
 if __name__ == "__main__":

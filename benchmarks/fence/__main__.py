@@ -1,0 +1,118 @@
+"""`eosctl fence` beside `Admin.fenceProducers`, whole processes in turn on one real broker.
+
+Java runs with its default settings (about one id per second and broker: few ids only) and tuned (both
+`retry.backoff*` 0). The program is compiled once, outside the timing. Goals, as medians of paired ratios: 20 ids at
+most 0.02 of Java with defaults; 1, 1,000 and 10,000 seen ids at most 0.12 of tuned Java; 10,000 never-seen ids at most
+0.15. `--brokers 3` measures 5,000 ids on three brokers with replication 3 (goal 0.22).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+from benchmarks.pairs import compare
+from eosctl.events import ignore_events
+from eosctl.java import Java, require_java
+from eosctl.sandbox.jars import cache_dir, ensure_jars
+from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
+from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.stack import Stack
+
+_HERE = Path(__file__).parent
+_JVM = ("-Xshare:auto",)
+
+
+def main() -> None:
+    """Starts the brokers, runs every comparison, prints ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
+    parser.add_argument("--runs", type=int, default=5)
+    arguments = parser.parse_args()
+    java = require_java(os.environ)
+    jars = ensure_jars(
+        read_lock(DEFAULT_VERSION), cache=cache_dir(os.environ), java=java, maven_url=None, on_event=ignore_events
+    )
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        class_path = os.pathsep.join([str(directory), *map(str, jars)])
+        _compile(java, class_path, directory)
+        spec = StackSpec(brokers=arguments.brokers, groups=())
+        stack = Stack.up(spec, directory / "stack", name="benchmark", environ=os.environ)
+        try:
+            bench = _Bench(stack.bootstrap_servers, java, class_path, directory, arguments.runs)
+            bench.three_brokers() if arguments.brokers == 3 else bench.one_broker()
+        finally:
+            stack.down()
+
+
+def _compile(java: Java, class_path: str, directory: Path) -> None:
+    compiler = java.home / "bin" / "javac"
+    if not compiler.exists():
+        sys.exit(f"this benchmark compiles a Java program, and {java.home} has no javac; set JAVA_HOME to a JDK")
+    source = _HERE / "FenceProducers.java"
+    subprocess.run([compiler, "-cp", class_path, "-d", str(directory), str(source)], check=True)
+
+
+class _Bench:
+    """The contestants on one stack; every run of a pair gets the same ids, or fresh ones where none may be known."""
+
+    def __init__(self, bootstrap: str, java: Java, class_path: str, directory: Path, runs: int) -> None:
+        self._bootstrap, self._java, self._class_path = bootstrap, java, class_path
+        self._directory, self._runs = directory, runs
+
+    def one_broker(self) -> None:
+        """Warms the broker up, then compares."""
+        self._warm_up(3_000)
+        self._seen(20, "defaults", runs=2)
+        for count in (1, 1_000, 10_000):
+            self._seen(count, "tuned", runs=self._runs)
+        self._never_seen(10_000)
+
+    def three_brokers(self) -> None:
+        """5,000 seen ids, replication 3."""
+        self._warm_up(3_000)
+        self._seen(5_000, "tuned", runs=self._runs)
+
+    def _warm_up(self, count: int) -> None:
+        for _ in range(2):
+            subprocess.run(self._eosctl(self._ids(count)), check=True, stdout=subprocess.DEVNULL)
+
+    def _seen(self, count: int, how: str, *, runs: int) -> None:
+        ids = self._ids(count)
+        subprocess.run(self._eosctl(ids), check=True, stdout=subprocess.DEVNULL)
+        print(f"\n{count} seen ids, Java {how}")
+        compare("eosctl fence", lambda: self._eosctl(ids), f"Java, {how}", lambda: self._fence(ids, how), runs=runs)
+
+    def _never_seen(self, count: int) -> None:
+        print(f"\n{count} never-seen ids, Java tuned")
+        compare(
+            "eosctl fence --create-unknown", lambda: self._eosctl(self._ids(count)),
+            "Java, tuned", lambda: self._fence(self._ids(count), "tuned"), runs=self._runs,
+        )  # fmt: skip
+
+    def _ids(self, count: int) -> Path:
+        run = uuid.uuid4().hex[:8]
+        path = self._directory / f"ids-{run}"
+        path.write_text("".join(f"bench-{run}-{number}\n" for number in range(count)))
+        return path
+
+    def _eosctl(self, ids: Path) -> list[str]:
+        script = shutil.which("eosctl", path=str(Path(sys.executable).parent))
+        start = [script] if script else [sys.executable, "-m", "eosctl"]
+        target = ["-b", self._bootstrap, "--timeout", "10m"]
+        return [*start, "fence", "--from-file", str(ids), "--create-unknown", "--yes", "-o", "json", *target]
+
+    def _fence(self, ids: Path, how: str) -> list[str]:
+        java = str(self._java.executable)
+        return [java, *_JVM, "-cp", self._class_path, "FenceProducers", self._bootstrap, str(ids), how]
+
+
+if __name__ == "__main__":
+    main()
