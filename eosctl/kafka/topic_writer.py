@@ -211,7 +211,7 @@ class TopicWriter:
                 hint="See who uses it: eosctl txn describe " + (self._id or ""),
             )
         if topic is not None:
-            access = Access("WRITE", "TOPIC", topic)
+            access = Access("WRITE", "Topic", topic)
         else:
-            access = Access("WRITE", "TRANSACTIONAL_ID", self._id or "")
+            access = Access("WRITE", "TransactionalId", self._id or "")
         return translate(error, doing, access=access, because=self._errors.reason())

@@ -55,7 +55,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     "text", ["", "Module", "Module required", "M required a=b", "M required a b;", 'M required a="b;', "M required =b;"]
 )
 def test_malformed_jaas_never_shows_a_value(text: str) -> None:
-    with pytest.raises(ValueError, match="must|quote") as caught:
+    with pytest.raises(ValueError, match=r"must|quote") as caught:
         parse_jaas(text.replace("b", "s3cret"))
     assert "s3cret" not in str(caught.value)
 
@@ -211,7 +211,7 @@ def test_worker_clients_lie_over_the_worker() -> None:
 
 
 def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(InputFileError, match="w:1: exactly.once.source.support: on is none of"):
+    with pytest.raises(InputFileError, match=r"^w:1: exactly\.once\.source\.support: on is none of"):
         parse_worker_config("exactly.once.source.support=on", source="w")
 
 

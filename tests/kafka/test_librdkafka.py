@@ -1,0 +1,125 @@
+"""ClientSettings as librdkafka properties (taken by a real client), and its errors as ours."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
+
+from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.errors import BrokerError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.kafka.access import Access
+from eosctl.kafka.librdkafka import ErrorLog, client_properties, quiet_logger, translate
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (ClientSettings(("a:1", "b:2")), {"bootstrap.servers": "a:1,b:2", "socket.timeout.ms": 30_000}),
+        (
+            ClientSettings(
+                ("a:1",),
+                security_protocol="SASL_SSL",
+                sasl_mechanism="SCRAM-SHA-512",
+                sasl_username="u",
+                sasl_password=Secret("p"),
+                ssl_check_hostname=False,
+            ),
+            {
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.username": "u",
+                "sasl.password": "p",
+                "ssl.endpoint.identification.algorithm": "none",
+            },
+        ),
+        (
+            ClientSettings(
+                ("a:1",),
+                security_protocol="SASL_PLAINTEXT",
+                sasl_mechanism="OAUTHBEARER",
+                oauth_token_endpoint_url="https://idp/token",
+                oauth_client_id="c",
+                oauth_client_secret=Secret("s"),
+                oauth_extensions={"x": "1", "y": "2"},
+            ),
+            {
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.client.id": "c",
+                "sasl.oauthbearer.client.secret": "s",
+                "sasl.oauthbearer.extensions": "x=1,y=2",
+            },
+        ),
+    ],
+)
+def test_properties_that_a_real_client_takes(settings: ClientSettings, expected: dict[str, object]) -> None:
+    properties = client_properties(settings)
+    assert properties | expected == properties
+    AdminClient(properties, logger=quiet_logger())  # raises for a property that librdkafka does not know
+
+
+def test_security_settings_stay_out_of_plaintext() -> None:
+    settings = ClientSettings(("a:1",), sasl_password=Secret("p"), ssl_ca_location="/ca.pem")
+    assert not [name for name in client_properties(settings) if name.startswith(("sasl.", "ssl."))]
+
+
+def test_a_token_file_is_read_at_every_call(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    properties = client_properties(
+        ClientSettings(("a:1",), security_protocol="SASL_SSL", sasl_mechanism="OAUTHBEARER", oauth_token_file=str(file))
+    )
+    payload = base64.urlsafe_b64encode(json.dumps({"exp": 1_900_000_000}).encode()).rstrip(b"=").decode()
+    for token in (f"h.{payload}.s", f"h.{payload}.other"):
+        file.write_text(token + "\n")
+        assert properties["oauth_cb"]("") == (token, 1_900_000_000.0)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, UnauthorizedError),
+        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UnauthorizedError),
+        (KafkaError._AUTHENTICATION, UnauthorizedError),
+        (KafkaError._SSL, UnauthorizedError),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, NotFoundError),
+        (KafkaError._TRANSPORT, UnreachableError),
+        (KafkaError._TIMED_OUT, UnreachableError),
+        (KafkaError.POLICY_VIOLATION, BrokerError),
+    ],
+)
+def test_errors_become_ours(code: int, kind: type[EosctlError]) -> None:
+    error = translate(KafkaError(code), "reading topic t", access=Access("READ", "Topic", "t"))
+    assert type(error) is kind
+    assert "reading topic t" in error.message
+
+
+def test_a_missing_permission_is_named_with_the_line_that_grants_it() -> None:
+    denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    error = translate(denied, "reading topic t", access=Access("READ", "Topic", "t"))
+    assert "READ on Topic t" in error.message
+    assert "--operation Read --topic t" in (error.hint or "")
+
+
+def test_brokers_that_come_back_in_time_are_no_error() -> None:
+    now_s = [0.0]
+    log = ErrorLog(lambda: now_s[0], patience_s=3.0)
+    log(KafkaError(KafkaError._TRANSPORT, "Connection refused"))
+    log(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    now_s[0] = 2.9
+    log.check("asking")
+    log.clear()
+    now_s[0] = 9.0
+    log.check("asking")
+
+
+def test_brokers_that_stay_away_are_unreachable_for_the_reason_heard() -> None:
+    now_s = [0.0]
+    log = ErrorLog(lambda: now_s[0], patience_s=3.0)
+    log(KafkaError(KafkaError._TRANSPORT, "Connection refused"))
+    log(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    now_s[0] = 3.0
+    with pytest.raises(UnreachableError, match="asking: no broker can be reached: Connection refused"):
+        log.check("asking")

@@ -1,0 +1,101 @@
+"""A cluster that does not answer: soon said, with the reason that librdkafka only tells its error callback."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, InputFileError, UnauthorizedError, UnreachableError, UsageError
+from eosctl.kafka.topic_store import KafkaTopicStore
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def babbling_port() -> Iterator[int]:
+    """A server that answers everything with something that is not TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        stopping = threading.Event()
+
+        def serve() -> None:
+            server.settimeout(0.1)
+            while not stopping.is_set():
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                with connection:
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        stopping.set()
+        thread.join()
+
+
+def _failure(settings: ClientSettings, timeout_s: float = 20.0) -> tuple[EosctlError, float]:
+    """The error of a first question, and the seconds it took."""
+    started_s = time.monotonic()
+    with (
+        KafkaTopicStore(settings, deadline=Deadline.after(timeout_s)) as store,
+        pytest.raises(EosctlError) as caught,
+    ):
+        store.read("t")
+    return caught.value, time.monotonic() - started_s
+
+
+def test_a_closed_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    error, took_s = _failure(ClientSettings((f"127.0.0.1:{port}",)))
+    assert isinstance(error, UnreachableError)
+    assert f"127.0.0.1:{port}" in error.message
+    assert "Connection refused" in error.message
+    assert took_s < 6
+
+
+def test_the_deadline_comes_before_patience(silent_port: int) -> None:
+    error, took_s = _failure(ClientSettings((f"127.0.0.1:{silent_port}",)), timeout_s=0.5)
+    assert isinstance(error, DeadlineError | UnreachableError)
+    assert took_s < 3
+
+
+def test_tls_to_a_port_that_does_not_speak_it(babbling_port: int) -> None:
+    error, took_s = _failure(ClientSettings((f"127.0.0.1:{babbling_port}",), security_protocol="SSL"))
+    assert isinstance(error, UnauthorizedError)
+    assert "SSL" in error.message
+    assert took_s < 6
+
+
+def test_settings_that_librdkafka_refuses() -> None:
+    error, _ = _failure(ClientSettings(("h:1",), extra={"no.such.property": "1"}))
+    assert isinstance(error, InputFileError)
+    assert "no.such.property" in error.message
+
+
+def test_a_secret_is_in_no_message() -> None:
+    settings = ClientSettings(
+        ("127.0.0.1:1",), security_protocol="SSL", ssl_key_pem=Secret("s3cret-key"), ssl_certificate_pem="nonsense"
+    )
+    error, _ = _failure(settings)
+    assert "s3cret" not in f"{error.message} {error.hint}"
+
+
+def test_an_unknown_isolation() -> None:
+    with (
+        KafkaTopicStore(ClientSettings(("127.0.0.1:1",)), deadline=Deadline.after(1)) as store,
+        pytest.raises(UsageError, match="unknown isolation"),
+    ):
+        store.read("t", isolation="serializable")
