@@ -1,0 +1,242 @@
+"""100,000 records through plan, apply and verify on a real broker, against a computation in plain Python."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.migration import Selection
+from eosctl.core.migration_rules import Policy
+from eosctl.core.murmur2 import partition_for
+from eosctl.core.record_file import read_records
+from eosctl.deadline import Deadline
+from eosctl.errors import ExitCode
+from eosctl.ops.app import App
+from eosctl.ops.migrate import Allowances, MigrationRequest
+from eosctl.ops.migrate_run import Engine, prepared_migration, verify_plan
+from eosctl.profiles import Target
+from eosctl.spark.job import MigrationJob
+from eosctl.spark.kafka_io import OffsetRange, read_ranges
+
+pytestmark = [pytest.mark.live, pytest.mark.spark]
+
+RECORDS = 100_000
+CONNECTORS = 10
+PARTITIONS = 25
+DOWN = Allowances(force_running=True)
+Line = tuple[bytes, bytes | None]
+
+
+@dataclass
+class Cluster:
+    """A broker and a name of our own on it."""
+
+    servers: str
+    name: str
+
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.servers})
+
+    def create(self, *topics: str) -> None:
+        config = {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
+        made = self.admin().create_topics([NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics])
+        for future in made.values():
+            future.result(30)
+
+    def write(self, topic: str, lines: Iterable[Line], **settings: Any) -> None:
+        """As Connect's own producer would, timestamps rising with every call."""
+        producer = Producer(
+            {"bootstrap.servers": self.servers, "partitioner": "murmur2", "enable.idempotence": True, **settings}
+        )
+        for number, (key, value) in enumerate(lines):
+            producer.produce(topic, value, key)
+            if number % 1000 == 0:
+                producer.poll(0)
+        assert producer.flush(60) == 0
+
+    def committed(self, topic: str) -> dict[bytes, tuple[int, bytes | None]]:
+        """key -> (partition, value) of the newest committed record, read by plain librdkafka to the end."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "test",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+            }
+        )
+        found: dict[bytes, tuple[int, bytes | None]] = {}
+        try:
+            consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+            ended: set[int | None] = set()
+            while len(ended) < PARTITIONS:
+                for message in consumer.consume(10_000, 0.2):
+                    if message.error() is not None:
+                        ended.add(message.partition())
+                        continue
+                    key, partition = message.key(), message.partition()
+                    assert isinstance(key, bytes)
+                    assert partition is not None
+                    if key in found:
+                        assert found[key][0] == partition, "one key on two partitions"
+                    found[key] = (partition, message.value())
+        finally:
+            consumer.close()
+        return found
+
+
+@pytest.fixture
+def cluster(stack: Any) -> Cluster:
+    return Cluster(stack.bootstrap_servers, f"m{uuid.uuid4().hex[:8]}")
+
+
+@pytest.fixture
+def engine(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
+    """The real stages on the session of this folder's tests: a process has one Spark at a time."""
+
+    @contextmanager
+    def opened(_records: int) -> Iterator[Any]:
+        yield MigrationJob(spark, {"bootstrap.servers": cluster.servers})
+
+    return Engine(tmp_path / "migrations", open_stages=opened)
+
+
+def app(cluster: Cluster, folder: Path) -> App:
+    settings = ClientSettings(tuple(cluster.servers.split(",")))
+    return App(Target(client=settings, offset_topic=cluster.name), Deadline.after(120), folder)
+
+
+def source_lines() -> Iterator[Line]:
+    """Superseded keys, tombstones, odd spellings, bytes that are no key, and a connector that nobody selects."""
+    spellings = (b'["c%d",{"file":"f%d"}]', b'["c%d", {"file": "f%d"}]', b'["c%d",{"f\xc3\xbc":%d}]')
+    for number in range(RECORDS - 3):
+        key = spellings[number % 3] % (number % CONNECTORS, number % 29_989)
+        yield key, None if number % 11 == 0 else b'{"position":%d}' % number
+    yield b"not a key", b"{}"
+    yield b'["other",{"file":"x"}]', b"{}"
+    yield b"\xff\xfe", None
+
+
+def connector_of(key: bytes) -> str:
+    return key.split(b'"')[1].decode()
+
+
+def request(**changes: Any) -> MigrationRequest:
+    wanted: dict[str, Any] = {
+        "selection": Selection(pattern="c*"),
+        "renames": {"c3": "moved"},
+        "policy": Policy.NEWEST,
+        **changes,
+    }
+    return MigrationRequest(**wanted)
+
+
+def test_a_hundred_thousand_records(cluster: Cluster, engine: Engine, tmp_path: Path) -> None:
+    cluster.create(cluster.name, f"{cluster.name}-c0")
+    expected_old = {b'["c0",{"file":"stays"}]': b'{"position":1}', b'["c0",{"file":"f0"}]': b'{"position":-1}'}
+    cluster.write(f"{cluster.name}-c0", expected_old.items())
+    cluster.write(cluster.name, source_lines())
+    wanted = request(dedicated_topic=f"{cluster.name}-{{connector}}")
+
+    with prepared_migration(app(cluster, tmp_path), wanted, engine, allowances=DOWN) as prepared:
+        assert prepared.apply is not None
+        result = prepared.apply()
+    assert (result.exit_code, result.problems) == (ExitCode.OK, ())
+
+    newest = {key: value for key, value in dict(source_lines()).items() if key.startswith(b'["c')}
+    expected = {key.replace(b'"c3"', b'"moved"', 1): value for key, value in newest.items()}
+    by_topic: dict[str, dict[bytes, bytes | None]] = {}
+    for key, value in expected.items():
+        topic = f"{cluster.name}-{connector_of(key)}"
+        by_topic.setdefault(topic, {})[key] = value
+    assert len(by_topic) == CONNECTORS
+
+    sent = {"write": 0, "delete": 0}
+    for topic, keys in by_topic.items():
+        old = expected_old if topic == f"{cluster.name}-c0" else {}
+        live = {key: value for key, value in keys.items() if value is not None or key in old}
+        found = cluster.committed(topic)
+        assert {key: value for key, (_partition, value) in found.items()} == {**old, **live}
+        assert all(partition == partition_for(key, PARTITIONS) for key, (partition, _value) in found.items())
+        sent["write"] += sum(value is not None for value in live.values())
+        sent["delete"] += sum(value is None for value in live.values())
+
+    summary = result.summary
+    assert sent["delete"] == 1, "the tombstone of a key that the target had"
+    assert summary["counts"] == {**sent, "keep": len(expected) - sum(sent.values()), "conflict": 0}
+    assert summary["records"] == RECORDS
+    assert summary["nobodys"] == 2
+    assert summary["not_selected"] == 1
+    assert summary["older"] == RECORDS - len(newest) - 3
+    assert summary["keys"] == summary["verified"] == len(expected)
+    assert summary["sent"] == sum(sent.values())
+
+    backup = Path(str(result.data["backup"]))
+    with backup.open("rb") as lines:
+        kept = list(read_records(lines, name="backup"))
+    assert len(kept) == sum(sent.values())
+    assert [(r.key, r.value) for r in kept if r.offset >= 0] == [(b'["c0",{"file":"f0"}]', b'{"position":-1}')]
+    assert all(r.partition == partition_for(r.key or b"", PARTITIONS) for r in kept)
+
+    _verify_and_tamper(cluster, engine, tmp_path, wanted, next(iter(expected)))
+
+
+def _verify_and_tamper(cluster: Cluster, engine: Engine, tmp_path: Path, wanted: MigrationRequest, key: bytes) -> None:
+    """A second run finds nothing to do; its plan verifies until one record is changed."""
+    from eosctl.core.migration import read_plan
+
+    with prepared_migration(app(cluster, tmp_path), wanted, engine, allowances=DOWN) as again:
+        assert again.apply is None
+    counts: Any = again.report.summary["counts"]
+    assert counts == {"write": 0, "delete": 0, "keep": again.report.summary["keys"], "conflict": 0}
+    path = Path(str(again.report.data["plan_file"]))
+    plan = read_plan(path.read_text(encoding="utf-8"), path=str(path))
+    verified = verify_plan(app(cluster, tmp_path), plan, engine)
+    assert (verified.exit_code, verified.rows) == (ExitCode.OK, [])
+
+    topic = f"{cluster.name}-{connector_of(key)}"
+    cluster.write(topic, [(key, b'{"position":"tampered"}')])
+    verified = verify_plan(app(cluster, tmp_path), plan, engine)
+    assert verified.exit_code is ExitCode.FINDINGS
+    rows = [(row["side"], row["key"], row["actual"]) for row in verified.rows]
+    assert rows == [("target", key.decode(), {"position": "tampered"})]
+
+
+def test_reading_stops_at_the_end_that_was_fixed(cluster: Cluster) -> None:
+    """Markers, aborted records and what came later: none of it is read, none of it is waited for."""
+    cluster.create(cluster.name)
+    settings = {"bootstrap.servers": cluster.servers, "transactional.id": cluster.name}
+    producer = Producer(settings)
+    producer.init_transactions(30)
+    steps: list[tuple[bytes, Callable[[], None]]] = [
+        (b"committed", lambda: producer.commit_transaction(30)),
+        (b"aborted", lambda: producer.abort_transaction(30)),
+    ]
+    for value, end in steps:
+        producer.begin_transaction()
+        producer.produce(cluster.name, value, b"k", partition=0)
+        producer.flush(30)
+        end()
+    cluster.write(cluster.name, [(b"k", b"later")], partitioner="consistent")
+    client = {"bootstrap.servers": cluster.servers}
+    batches = read_ranges(client, [OffsetRange(cluster.name, 0, 0, 4)], stall_timeout_s=20)
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert [(row["value"], row["versions"]) for row in rows] == [(b"committed", 1)]
+
+
+def test_an_end_beyond_the_log_is_an_error_and_no_endless_wait(cluster: Cluster) -> None:
+    cluster.create(cluster.name)
+    ranges = [OffsetRange(cluster.name, 0, 0, 5)]
+    with pytest.raises(RuntimeError, match=f"{cluster.name}-0 up to offset 5"):
+        list(read_ranges({"bootstrap.servers": cluster.servers}, ranges, stall_timeout_s=2))
