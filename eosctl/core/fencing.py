@@ -18,7 +18,9 @@ from eosctl.core.transactions import (
     TransactionDescription,
     TransactionState,
 )
+from eosctl.errors import InputFileError
 
+MAX_ID_BYTES = 32_767  # Kafka strings have a 16-bit length
 # A task's own initTransactions() leaves 60000 behind (or its override), Connect's fencing round 90000: see DESIGN.md.
 FENCE_TRANSACTION_TIMEOUT_MS = 30_000
 TRANSACTIONAL_ID_NOT_FOUND = 105
@@ -71,6 +73,27 @@ class FenceItem:
             and self.before.state is TransactionState.EMPTY
             and self.before.transaction_timeout_ms == FENCE_TRANSACTION_TIMEOUT_MS
         )
+
+
+def parse_id_lines(data: bytes, *, source: str) -> list[str]:
+    """Ids, one a line, exactly as written: any text may be an id, so only blank lines are left out.
+
+    Raises InputFileError naming `source` and the line.
+    """
+    ids = []
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        line = line.removesuffix(b"\r")
+        if not line.strip():
+            continue
+        try:
+            ids.append(line.decode("utf-8"))
+        except UnicodeDecodeError as exc:
+            raise InputFileError(f"{source}, line {number}: not UTF-8", hint="Write one id a line, in UTF-8.") from exc
+        if len(line) > MAX_ID_BYTES:
+            raise InputFileError(
+                f"{source}, line {number}: {len(line)} bytes are more than a transactional id can have"
+            )
+    return ids
 
 
 def unique_ids(ids: Iterable[str]) -> list[str]:
@@ -159,7 +182,8 @@ def settled(item: FenceItem, answer: FenceAnswer) -> FenceItem:
     if answer.fault is None and answer.producer_id is not None and answer.producer_epoch is not None:
         after = (answer.producer_id, answer.producer_epoch)
         return _with(base, Outcome.FENCED, after=after, confirmed_by="answer")
-    return _with(base, Outcome.FAILED if answer.confirmed else Outcome.UNCONFIRMED, fault=answer.fault)
+    certain = answer.confirmed or answer.attempts == 0  # what was never sent did not happen
+    return _with(base, Outcome.FAILED if certain else Outcome.UNCONFIRMED, fault=answer.fault)
 
 
 def unanswered(item: FenceItem, fault: KafkaFault) -> FenceItem:

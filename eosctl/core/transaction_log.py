@@ -1,7 +1,7 @@
 """Decodes the records of `__transaction_state`, the coordinators' own log, and says where an id's records lie.
 
 For reading only: nothing here encodes, because nobody but a coordinator may write there. Layouts:
-TransactionLogKey v0, TransactionLogValue v0 and v1 (Kafka 0.11 to 4.3); v1 is flexible, of transaction.version 1 and up.
+TransactionLogKey v0, TransactionLogValue v0 and v1 (Kafka 0.11 to 4.3); v1 is flexible, from transaction.version 1 on.
 """
 
 from __future__ import annotations

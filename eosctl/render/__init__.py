@@ -21,12 +21,15 @@ def render_report(report: Report, *, output: str, stream: IO[str], color: bool) 
         stream.write("\n")
         return
     view = view_of(report)
-    if report.rows and color:
-        _write_rich_table(view, report, stream)
-    elif report.rows:
-        stream.write("".join(line + "\n" for line in plain_table(view, report.rows)))
+    rows = report.rows[: view.most_rows]
+    if rows and color:
+        _write_rich_table(view, rows, stream)
+    elif rows:
+        stream.write("".join(line + "\n" for line in plain_table(view, rows)))
     elif view.empty:
         stream.write(view.empty + "\n")
+    if len(rows) < len(report.rows):
+        stream.write(f"... and {len(report.rows) - len(rows):,} more rows; -o json has them all\n")
     for line in view.footer(report):
         stream.write(line + "\n")
 
@@ -48,7 +51,7 @@ def plain_table(view: View, rows: Sequence[Row]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
 
 
-def _write_rich_table(view: View, report: Report, stream: IO[str]) -> None:
+def _write_rich_table(view: View, rows: Sequence[Row], stream: IO[str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -56,6 +59,6 @@ def _write_rich_table(view: View, report: Report, stream: IO[str]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in view.columns:
         table.add_column(Text(column.header), overflow="fold")
-    for row in report.rows:
+    for row in rows:
         table.add_row(*(Text(column.cell(row), style=column.style(row)) for column in view.columns))
     Console(file=stream, markup=False, highlight=False).print(table)

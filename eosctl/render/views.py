@@ -71,11 +71,15 @@ def summary_lines(report: Report) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How one kind of report looks as text; `empty` stands in for a table without rows."""
+    """How one kind of report looks as text; `empty` stands in for a table without rows.
+
+    Of more than `most_rows` rows text shows the first ones only, and says so; JSON always has them all.
+    """
 
     columns: tuple[Column, ...]
     footer: Callable[[Report], Iterable[str]] = summary_lines
     empty: str = ""
+    most_rows: int | None = None
 
 
 def _sandbox_lines(report: Report) -> Iterable[str]:
@@ -198,3 +202,142 @@ def _ignored_lines(report: Report) -> Iterable[str]:
     ignored = dig(report.data, "state.ignored")
     for record in ignored if isinstance(ignored, list) else []:
         yield f"ignored {format_cell(record['key'])} at offset {record['offset']}: {printable(record['reason'])}"
+
+
+def _owner(row: Row) -> object:
+    kind, connector, task = (dig(row, f"owner.{name}") for name in ("kind", "connector", "task"))
+    return f"{connector}/{task}" if kind == "task" else kind
+
+
+def _outcome(row: Row) -> object:
+    return f"{row['outcome']} (fenced before)" if row.get("already_fenced") else row["outcome"]
+
+
+def _age(path: str) -> Callable[[Row], object]:
+    def age(row: Row) -> object:
+        age_ms = dig(row, path)
+        return f"{age_ms / 1000:.0f}s" if isinstance(age_ms, int) else None
+
+    return age
+
+
+def _partitions(row: Row) -> object:
+    partitions = row.get("partitions")
+    if not isinstance(partitions, list):
+        return None
+    return [f"{partition['topic']}-{partition['partition']}" for partition in partitions]
+
+
+_FENCE_COLUMNS = (
+    Column("TRANSACTIONAL-ID", "transactional_id"),
+    Column("OWNER", _owner),
+    Column("COORDINATOR", "coordinator"),
+    Column("STATE", "before.state"),
+    Column("PRODUCER-ID", "before.producer_id"),
+    Column("EPOCH", "before.producer_epoch"),
+    Column("TIMEOUT-MS", "before.transaction_timeout_ms"),
+    Column("OPEN-FOR", _age("before.age_ms")),
+)
+_TXN_COLUMNS = (
+    Column("TRANSACTIONAL-ID", "transactional_id"),
+    Column("OWNER", _owner),
+    Column("STATE", "state"),
+    Column("PRODUCER-ID", "producer_id"),
+    Column("EPOCH", "producer_epoch"),
+    Column("COORDINATOR", "coordinator"),
+    Column("TIMEOUT-MS", "transaction_timeout_ms"),
+    Column("OPEN-FOR", _age("age_ms")),
+    Column("PARTITIONS", _partitions),
+)
+_PRODUCER_COLUMNS = (
+    Column("TOPIC", "topic"),
+    Column("PARTITION", "partition"),
+    Column("PRODUCER-ID", "producer_id"),
+    Column("EPOCH", "producer_epoch"),
+    Column("COORDINATOR-EPOCH", "coordinator_epoch"),
+    Column("START-OFFSET", "start_offset"),
+    Column("LAST-WRITE", "last_timestamp"),
+)
+_ABORT_COLUMNS = (*_PRODUCER_COLUMNS, Column("REASON", "reason"), Column("LSO", "lso_before"))
+VIEWS |= {
+    "fence-plan": View(
+        (*_FENCE_COLUMNS, Column("OUTCOME", _outcome)), empty="There is nothing to fence.", most_rows=20
+    ),
+    "fence-result": View(
+        (
+            *_FENCE_COLUMNS,
+            Column("NEW-PRODUCER-ID", "after.producer_id"),
+            Column("NEW-EPOCH", "after.producer_epoch"),
+            Column("OUTCOME", "outcome"),
+            Column("ERROR", "error.message"),
+        ),
+        empty="There was nothing to fence.",
+        most_rows=20,
+    ),
+    "txn-list": View(_TXN_COLUMNS[:4] + _TXN_COLUMNS[5:6], empty="No transactional id matches."),
+    "txn-describe": View(_TXN_COLUMNS),
+    "txn-producers": View(
+        (*_PRODUCER_COLUMNS, Column("TRANSACTIONAL-ID", "transactional_id"), Column("OWNER", _owner)),
+        empty="No producer is active there.",
+    ),
+    "txn-hanging": View(
+        (*_PRODUCER_COLUMNS, Column("OPEN-FOR", _age("age_ms")), Column("REASON", "reason")),
+        empty="No transaction is hanging.",
+    ),
+    "txn-abort-plan": View(_ABORT_COLUMNS),
+    "txn-abort-result": View((*_ABORT_COLUMNS, Column("LSO-AFTER", "lso_after"), Column("OUTCOME", "outcome"))),
+    "txn-coordinator": View(
+        (
+            Column("TRANSACTIONAL-ID", "transactional_id"),
+            Column("HASH", "hash"),
+            Column("PARTITION", "partition"),
+            Column("COORDINATOR", "coordinator"),
+            Column("HOST", "host"),
+            Column("PORT", "port"),
+        )
+    ),
+    "txn-log": View(
+        (
+            Column("PARTITION", "partition"),
+            Column("OFFSET", "offset"),
+            Column("TIME", "timestamp"),
+            *_TXN_COLUMNS[:5],
+            Column("TIMEOUT-MS", "transaction_timeout_ms"),
+            Column("PARTITIONS", _partitions),
+        ),
+        empty="No record matches.",
+    ),
+}
+
+
+def _plan_lines(report: Report) -> Iterable[str]:
+    """Passes with their steps, then gates that do not pass, then what is lost."""
+    passes, gates = report.data.get("passes"), report.data.get("gates")
+    for number, each in enumerate(passes if isinstance(passes, list) else [], start=1):
+        yield f"\npass {number}: {each['mode']} (first: {each['barrier']})"
+        for step in each["steps"]:
+            yield f"  {printable(step['worker'])}: {'; '.join(step['actions'])}"
+    if not passes:
+        yield "\nno worker has to change"
+    yield "\ngates"
+    for gate in gates if isinstance(gates, list) else []:
+        yield f"  {gate['status']:<7}  {gate['id']}: {printable(gate['evidence'])}"
+        if gate["status"] != "pass":
+            yield f"           fix: {printable(gate['fix'])}"
+    losses = report.data.get("losses")
+    for loss in losses if isinstance(losses, list) else []:
+        yield f"lost: {loss}"
+    yield from ("", *summary_lines(report))
+
+
+VIEWS["upgrade-plan"] = View(
+    (
+        Column("WORKER", "worker"),
+        Column("LEADER", "leader"),
+        Column("VERSION", "version"),
+        Column("HEALTH", "health"),
+        Column("MODE", "mode"),
+    ),
+    footer=_plan_lines,
+    empty="The group has no workers.",
+)

@@ -1,0 +1,85 @@
+"""`eosctl fence`: parses, plans, asks, applies, returns the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from eosctl.errors import InputFileError
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .confirm import settle
+from .options import EosctlCommand, pass_app, write_options
+
+
+@click.command("fence", cls=EosctlCommand)
+@click.argument("transactional_ids", metavar="[TXN_ID]...", nargs=-1)
+@click.option("--from-file", metavar="FILE", help="Ids from a file, one a line; - is stdin.")
+@click.option("--prefix", help="Every known id that starts with this.")
+@click.option("--match", metavar="REGEX", help="Every known id that matches as a whole (Python's re).")
+@click.option("--connector", metavar="NAME", help="The ids that Connect itself would fence: tasks 0 to R-1.")
+@click.option("--tasks", type=click.IntRange(min=0), help="R, in place of the newest task-count record.")
+@click.option("--live", is_flag=True, help="Also ids of tasks that run now: they will fail.")
+@click.option("--allow-leader", is_flag=True, help="Also what may be the id of a Connect leader.")
+@click.option("--create-unknown", is_flag=True, help="Also ids that no coordinator knows: fencing creates them.")
+@write_options
+@pass_app
+def fence(
+    app: App,
+    transactional_ids: tuple[str, ...],
+    from_file: str | None,
+    prefix: str | None,
+    match: str | None,
+    connector: str | None,
+    tasks: int | None,
+    live: bool,
+    allow_leader: bool,
+    create_unknown: bool,
+    yes: bool,
+    dry_run: bool,
+) -> Report:
+    """Fence producers by transactional id.
+
+    A zombie is an old task that still runs somewhere and still writes. Fencing its transactional id raises the
+    producer epoch at the coordinator: the zombie's open transaction is aborted, and its next write or commit fails.
+    It is what Connect does before it starts the tasks of an exactly-once source, one InitProducerId per id.
+
+    Ids that no coordinator knows are skipped; ids of running tasks, and of a Connect leader, are refused unless you
+    say --live or --allow-leader. A fenced task goes FAILED and Connect does not restart it.
+
+    Needs Kafka 3.0 or newer. ACLs: DESCRIBE and WRITE on each TransactionalId.
+
+    Example: eosctl fence -b kafka:9092 -g connect-cluster --connector orders-source --dry-run
+    """
+    from eosctl.ops.fence import apply_fence, plan_fence
+    from eosctl.ops.fence_gather import FenceRequest
+
+    given = (*transactional_ids, *_ids_of_file(from_file))
+    request = FenceRequest(given, prefix, match, connector, tasks, live, allow_leader, create_unknown)
+    plan = plan_fence(app, request)
+    count = len(plan.wanted())
+
+    def apply() -> Report:
+        return apply_fence(app, plan)
+
+    question = f"Fence {count:,} transactional id{'s' if count > 1 else ''}?"
+    return settle(plan.report(app), apply if count else None, question=question, yes=yes, dry_run=dry_run)
+
+
+def _ids_of_file(name: str | None) -> list[str]:
+    """The ids in a file, or on stdin for `-`; raises InputFileError."""
+    from eosctl.core.fencing import parse_id_lines
+
+    if name is None:
+        return []
+    if name == "-":
+        return parse_id_lines(click.get_binary_stream("stdin").read(), source="stdin")
+    try:
+        data = Path(name).read_bytes()
+    except OSError as exc:
+        raise InputFileError(
+            f"cannot read {name}: {exc.strerror or exc}", hint="Check the path and its rights."
+        ) from exc
+    return parse_id_lines(data, source=name)

@@ -1,0 +1,176 @@
+"""What `fence` plans from: which ids were meant, whose they are, and which tasks run now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eosctl.core.fencing import LiveTask, live_ids, unique_ids
+from eosctl.core.ids import Owner, owner_of, task_transactional_ids
+from eosctl.errors import EosctlError, NotFoundError, RefusedError, UsageError
+from eosctl.ops.app import App
+from eosctl.report import Problem
+
+# states of a task that has no producer; a PAUSED task keeps its own, and so its id
+_NOT_HOLDING = frozenset({"FAILED", "UNASSIGNED", "DESTROYED", "STOPPED"})
+
+
+@dataclass(frozen=True, slots=True)
+class FenceRequest:
+    """Ids as asked for; `tasks` overrides the task-count record of `connector`, and needs it."""
+
+    transactional_ids: tuple[str, ...] = ()
+    prefix: str | None = None
+    pattern: str | None = None
+    connector: str | None = None
+    tasks: int | None = None
+    live: bool = False
+    allow_leader: bool = False
+    create_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The ids in a stable order; `task_count_record` is set where the ids were derived from it."""
+
+    ids: Sequence[str]
+    task_count_record: int | None = None
+    connector_of: Mapping[str, Owner] = field(default_factory=dict)
+    connectors: Sequence[str] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def owner_of(self, app: App, transactional_id: str) -> Owner:
+        """Whose id this is: what `--connector` said, else what the id itself looks like."""
+        given = self.connector_of.get(transactional_id)
+        return given or owner_of(transactional_id, app.target.group_id, self.connectors)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCount:
+    """The newest task-count record of a connector, and the names of all connectors of the topic."""
+
+    count: int | None
+    connectors: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """Which ids running tasks hold; when it is not known, `by_id` is empty and a problem says why."""
+
+    by_id: Mapping[str, LiveTask]
+    problems: tuple[Problem, ...] = ()
+
+
+def gather_ids(app: App, request: FenceRequest) -> Gathered:
+    """All ids that the request names, each once: given ones first, then found ones by name, then the connector's.
+
+    Raises UsageError for an empty or contradictory request, NotFoundError for a connector without a record.
+    """
+    _check(request)
+    ids = list(request.transactional_ids)
+    if request.prefix is not None or request.pattern is not None:
+        ids += _matching_ids(app, _matcher(request))
+    if request.connector is None:
+        return Gathered(unique_ids(ids))
+    return _with_connector(app, request, request.connector, ids)
+
+
+def _check(request: FenceRequest) -> None:
+    if request.tasks is not None and request.connector is None:
+        raise UsageError("--tasks belongs to --connector", hint="Name the connector whose tasks 0 to N-1 are meant.")
+    named = (request.prefix, request.pattern, request.connector)
+    if not request.transactional_ids and all(name is None for name in named):
+        raise UsageError(
+            "no transactional id was named",
+            hint="Give ids, --from-file, --prefix, --match or --connector; `eosctl txn list` shows what there is.",
+        )
+    if "" in request.transactional_ids or request.prefix == "" or request.connector == "":
+        raise UsageError("an empty transactional id, prefix or connector name matches nothing, or too much")
+
+
+def _matcher(request: FenceRequest) -> Callable[[str], bool]:
+    """Both conditions where both are given; the pattern must match the whole id."""
+    try:
+        pattern = re.compile(request.pattern if request.pattern is not None else ".*", re.DOTALL)
+    except re.error as exc:
+        raise UsageError(f"--match {request.pattern!r} is not a regular expression: {exc}") from exc
+    prefix = request.prefix or ""
+    return lambda transactional_id: transactional_id.startswith(prefix) and bool(pattern.fullmatch(transactional_id))
+
+
+def _matching_ids(app: App, matches: Callable[[str], bool]) -> list[str]:
+    """Every id that the coordinators know and this principal may see, filtered here: brokers before 4.1 can't."""
+    with app.transactions() as admin:
+        return sorted(
+            listing.transactional_id for listing in admin.list_transactions() if matches(listing.transactional_id)
+        )
+
+
+def _with_connector(app: App, request: FenceRequest, connector: str, ids: list[str]) -> Gathered:
+    group_id = app.target.require_group_id()
+    problems: list[Problem] = []
+    recorded = None
+    connectors: Sequence[str] = ()
+    if request.tasks is None:
+        found = newest_task_count(app, connector)
+        recorded, connectors = found.count, found.connectors
+        count = _require_count(app, connector, recorded)
+    else:
+        count = request.tasks
+        message = f"fencing tasks 0 to {count - 1} of {connector} as told by --tasks, not by the task-count record"
+        problems.append(Problem("task_count_overridden", message, severity="warning"))
+    derived = task_transactional_ids(group_id, connector, count)
+    owners = {transactional_id: Owner("task", connector, task) for task, transactional_id in enumerate(derived)}
+    return Gathered(unique_ids([*ids, *derived]), recorded, owners, connectors, tuple(problems))
+
+
+def _require_count(app: App, connector: str, count: int | None) -> int:
+    if count is None:
+        raise NotFoundError(
+            f"connector {connector} has no task-count record in topic {app.target.config_topic}: "
+            "Connect itself would fence none of its ids",
+            hint=f"Give --tasks N to fence the ids of tasks 0 to N-1, or see "
+            f"`eosctl txn list --match '{app.target.group_id}-{connector}-.*'`.",
+        )
+    return count
+
+
+def newest_task_count(app: App, connector: str) -> TaskCount:
+    """What the config topic says of the connector; raises NotFoundError when there is no such topic."""
+    from eosctl.ops.task_counts import read_config_topic
+
+    with app.topics() as store:
+        state = read_config_topic(app, store).state
+    known = state.connectors.get(connector)
+    return TaskCount(None if known is None else known.task_count_record, sorted(state.connectors))
+
+
+def find_liveness(app: App) -> Liveness:
+    """The ids of tasks that the group's workers run now; an unknown is said, never taken for a no.
+
+    Raises RefusedError when a worker that was named belongs to another Kafka cluster.
+    """
+    from eosctl.ops.workers import running_tasks
+
+    group_id = app.target.group_id
+    if group_id is None:
+        return _unknown("no Connect group was named", "Give -g GROUP_ID to have running tasks protected.")
+    try:
+        tasks = running_tasks(app)
+    except RefusedError:
+        raise
+    except EosctlError as error:
+        return _unknown(error.message, error.hint)
+    holding = (
+        LiveTask(connector, status.task, status.worker_id)
+        for connector, statuses in tasks.items()
+        for status in statuses
+        if status.state not in _NOT_HOLDING
+    )
+    return Liveness(live_ids(group_id, holding))
+
+
+def _unknown(reason: str, hint: str | None) -> Liveness:
+    message = f"whether running tasks hold these ids is unknown: {reason}"
+    return Liveness({}, (Problem("liveness_unknown", message, hint, severity="warning"),))

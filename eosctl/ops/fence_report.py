@@ -1,0 +1,147 @@
+"""Rows, counts, problems and the exit code of `fence`, for its plan and for its result alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import overload
+
+from eosctl.core.acl_lines import grant_hint
+from eosctl.core.fencing import FenceItem, Outcome, count_outcomes
+from eosctl.core.transactions import KafkaFault, TransactionDescription
+from eosctl.errors import ExitCode
+from eosctl.ops.app import App
+from eosctl.report import Problem, Report, Row
+
+# TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED
+AUTHORIZATION_CODES = frozenset({29, 30, 31, 53, 58})
+# no answer: timed out, connection lost, coordinator loading, unknown or moving, transaction still ending
+UNREACHABLE_CODES = frozenset({7, 13, 14, 15, 16, 51})
+_BAD = (Outcome.FAILED, Outcome.UNCONFIRMED)
+
+
+class FenceRows(Sequence[Row]):
+    """The rows of many items, each made when it is looked at, so that 100,000 ids stay small."""
+
+    def __init__(self, items: Sequence[FenceItem], *, now_ms: int) -> None:
+        self._items, self._now_ms = items, now_ms
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        if isinstance(index, slice):
+            return FenceRows(self._items[index], now_ms=self._now_ms)
+        return fence_row(self._items[index], now_ms=self._now_ms)
+
+
+def fence_row(item: FenceItem, *, now_ms: int) -> Row:
+    """One id as `fence-plan` and `fence-result` show it."""
+    return {
+        "transactional_id": item.transactional_id,
+        "coordinator": None if item.coordinator is None else item.coordinator.node_id,
+        "owner": item.owner.as_row(),
+        "before": None if item.before is None else _before(item.before, now_ms),
+        "after": None if item.after is None else {"producer_id": item.after[0], "producer_epoch": item.after[1]},
+        "outcome": item.outcome.value,
+        "confirmed_by": item.confirmed_by,
+        "already_fenced": item.already_fenced,
+        "live": None if item.live is None else {"worker": item.live.worker},
+        "error": None if item.fault is None else error_cell(item.fault),
+    }
+
+
+def error_cell(fault: KafkaFault) -> Row:
+    """The `error` member of a row."""
+    return {"code": fault.name, "kafka_code": fault.code, "message": fault.message or fault.name}
+
+
+def _before(state: TransactionDescription, now_ms: int) -> Row:
+    return {
+        "state": state.state.value,
+        "producer_id": state.producer_id,
+        "producer_epoch": state.producer_epoch,
+        "transaction_timeout_ms": state.transaction_timeout_ms,
+        "age_ms": None if state.started_ms is None else max(0, now_ms - state.started_ms),
+    }
+
+
+def fence_report(
+    app: App, kind: str, items: Sequence[FenceItem], *, cluster_id: str, problems: Iterable[Problem]
+) -> Report:
+    """The report of a plan or a result; its exit code follows from the outcomes."""
+    failures = [item for item in items if item.outcome in _BAD and item.fault is not None]
+    return Report(
+        kind=kind,
+        rows=FenceRows(items, now_ms=app.clock.now_ms()),
+        summary={
+            "ids": len(items),
+            "counts": count_outcomes(items),
+            "already_fenced": sum(item.already_fenced for item in items),
+            "live": sum(item.live is not None for item in items),
+        },
+        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
+        problems=(*problems, *_failure_problems(app, kind, failures)),
+        exit_code=_exit_code(items),
+    )
+
+
+def _exit_code(items: Sequence[FenceItem]) -> ExitCode:
+    bad = [item for item in items if item.outcome in _BAD]
+    if not bad:
+        return ExitCode.OK
+    if any(item.outcome in (Outcome.FENCED, Outcome.WOULD_FENCE) for item in items):
+        return ExitCode.PARTIAL
+    return exit_code_of_faults(item.fault for item in bad)
+
+
+def exit_code_of_faults(faults: Iterable[KafkaFault | None]) -> ExitCode:
+    """The exit code when everything failed: not authorised, unreachable, or unclassified when causes differ."""
+    codes = {fault.code if fault is not None else 0 for fault in faults}
+    if codes <= AUTHORIZATION_CODES:
+        return ExitCode.UNAUTHORIZED
+    return ExitCode.UNREACHABLE if codes <= UNREACHABLE_CODES else ExitCode.FAILED
+
+
+def _failure_problems(app: App, kind: str, failures: Sequence[FenceItem]) -> list[Problem]:
+    """One problem per kind of failure, however many ids it hit."""
+    by_kind: dict[tuple[str, Outcome], list[FenceItem]] = defaultdict(list)
+    for item in failures:
+        if item.fault is not None:
+            by_kind[item.fault.name, item.outcome].append(item)
+    return [_failure_problem(app, kind, items) for items in by_kind.values()]
+
+
+def _failure_problem(app: App, kind: str, items: Sequence[FenceItem]) -> Problem:
+    first, ids = items[0], [item.transactional_id for item in items]
+    fault = first.fault
+    assert fault is not None  # noqa: S101 - only items with a fault come here
+    subject = ids[0] if len(ids) == 1 else f"{len(ids)} ids ({ids[0]}, ...)"
+    doing = "describe" if kind == "fence-plan" or (first.before is None and first.coordinator is None) else "fence"
+    verb = "unconfirmed" if first.outcome is Outcome.UNCONFIRMED else f"could not {doing}"
+    detail = fault.name if fault.message in ("", fault.name) else f"{fault.name}: {fault.message}"
+    return Problem(
+        code="not_authorized" if fault.code in AUTHORIZATION_CODES else first.outcome.value,
+        message=f"{verb} {subject}: {detail}",
+        hint=_HINTS.get(fault.code, _no_hint)(app, doing, ids),
+    )
+
+
+def _no_hint(_app: App, _doing: str, _ids: Sequence[str]) -> str | None:
+    return None
+
+
+def _grant(app: App, doing: str, ids: Sequence[str]) -> str | None:
+    operation = "DESCRIBE" if doing == "describe" else "WRITE"
+    return grant_hint(operation, "TransactionalId", ids, settings=app.target.client)
+
+
+def _timeout_too_long(_app: App, _doing: str, _ids: Sequence[str]) -> str | None:
+    return "The broker's transaction.max.timeout.ms is below 30000: raise it; Connect's own fencing sends 90000."
+
+
+_HINTS: Mapping[int, Callable[[App, str, Sequence[str]], str | None]] = {53: _grant, 50: _timeout_too_long}

@@ -1,0 +1,212 @@
+"""What to fence, what to leave alone, and what an answer means."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosctl.core.fencing import (
+    FenceItem,
+    LiveTask,
+    Outcome,
+    blocked_leaders,
+    blocked_live,
+    count_outcomes,
+    live_ids,
+    newly_live,
+    parse_id_lines,
+    plan_items,
+    read_back,
+    settled,
+    unanswered,
+    unique_ids,
+)
+from eosctl.core.ids import Owner, owner_of
+from eosctl.core.transactions import (
+    Coordinator,
+    FenceAnswer,
+    KafkaFault,
+    TransactionDescription,
+    TransactionState,
+)
+from eosctl.errors import InputFileError
+
+BROKER = Coordinator(1, "b1", 9092)
+NOT_FOUND = KafkaFault(105, "TRANSACTIONAL_ID_NOT_FOUND")
+DENIED = KafkaFault(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
+TIMED_OUT = KafkaFault(7, "REQUEST_TIMED_OUT", "no answer within 60 s")
+
+
+def state_of(
+    transactional_id: str,
+    state: TransactionState = TransactionState.EMPTY,
+    *,
+    epoch: int = 3,
+    timeout_ms: int = 60_000,
+    producer_id: int = 7,
+) -> TransactionDescription:
+    return TransactionDescription(transactional_id, BROKER, state, producer_id, epoch, timeout_ms, None, ())
+
+
+def plan(
+    described: dict[str, TransactionDescription | KafkaFault],
+    *,
+    group: str | None = "g",
+    live: dict[str, LiveTask] | None = None,
+    create_unknown: bool = False,
+) -> list[FenceItem]:
+    return plan_items(
+        list(described),
+        described,
+        owner_of_id=lambda name: owner_of(name, group),
+        live=live or {},
+        create_unknown=create_unknown,
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "create_unknown", "outcome"),
+    [
+        (state_of("x"), False, Outcome.WOULD_FENCE),
+        (NOT_FOUND, False, Outcome.SKIPPED_UNKNOWN),
+        (NOT_FOUND, True, Outcome.WOULD_FENCE),
+        (DENIED, False, Outcome.FAILED),
+        (DENIED, True, Outcome.FAILED),
+        (TIMED_OUT, True, Outcome.FAILED),
+    ],
+)
+def test_what_becomes_of_an_id(
+    state: TransactionDescription | KafkaFault, create_unknown: bool, outcome: Outcome
+) -> None:
+    (item,) = plan({"x": state}, create_unknown=create_unknown)
+    assert item.outcome is outcome
+    assert item.before == (state if isinstance(state, TransactionDescription) else None)
+
+
+def test_an_id_left_out_of_the_answer_is_failed_and_order_is_kept() -> None:
+    items = plan_items(
+        ["b", "a"], {"a": state_of("a")}, owner_of_id=lambda _n: Owner("other"), live={}, create_unknown=True
+    )
+    assert [(item.transactional_id, item.outcome) for item in items] == [
+        ("b", Outcome.FAILED),
+        ("a", Outcome.WOULD_FENCE),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "group", "blocked"),
+    [
+        ("connect-cluster-g", "g", True),
+        ("connect-cluster-other", "g", True),
+        ("connect-cluster-g", None, True),
+        ("connect-cluster-x-0", "connect", True),  # task 0 of cluster-x, or the leader of group x-0
+        ("g-c-0", "g", False),
+        ("connect-c-0", "connect", False),
+        ("anything", None, False),
+    ],
+)
+def test_what_may_be_a_leader_is_blocked(transactional_id: str, group: str | None, blocked: bool) -> None:
+    items = plan({transactional_id: state_of(transactional_id)}, group=group)
+    assert bool(blocked_leaders(items)) is blocked
+
+
+def test_a_leader_id_that_is_skipped_anyway_blocks_nothing() -> None:
+    assert blocked_leaders(plan({"connect-cluster-g": NOT_FOUND})) == []
+
+
+def test_live_tasks_block_their_ids_only() -> None:
+    live = live_ids("g", [LiveTask("c", 0, "w1:8083"), LiveTask("c", 2, "w2:8083")])
+    items = plan({"g-c-0": state_of("g-c-0"), "g-c-1": state_of("g-c-1"), "g-c-2": NOT_FOUND}, live=live)
+    assert [item.live for item in blocked_live(items)] == [LiveTask("c", 0, "w1:8083")]
+
+
+def test_a_task_that_starts_after_the_plan_makes_it_stale_but_one_known_before_does_not() -> None:
+    before = live_ids("g", [LiveTask("c", 0, "w1")])
+    items = plan({"g-c-0": state_of("g-c-0"), "g-c-1": state_of("g-c-1")}, live=before)
+    now = live_ids("g", [LiveTask("c", 0, "w1"), LiveTask("c", 1, "w1"), LiveTask("c", 9, "w1")])
+    assert newly_live(items, now) == [LiveTask("c", 1, "w1")]
+
+
+@pytest.mark.parametrize(
+    ("state", "timeout_ms", "fenced"),
+    [
+        (TransactionState.EMPTY, 30_000, True),
+        (TransactionState.EMPTY, 60_000, False),  # a task's own mark
+        (TransactionState.EMPTY, 90_000, False),  # Connect's
+        (TransactionState.COMPLETE_COMMIT, 30_000, False),
+        (TransactionState.ONGOING, 30_000, False),
+    ],
+)
+def test_an_id_fenced_before_is_recognised_and_still_planned(
+    state: TransactionState, timeout_ms: int, fenced: bool
+) -> None:
+    (item,) = plan({"x": state_of("x", state, timeout_ms=timeout_ms)})
+    assert item.already_fenced is fenced
+    assert item.outcome is Outcome.WOULD_FENCE
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (FenceAnswer("x", BROKER, 7, 4), Outcome.FENCED),
+        (FenceAnswer("x", BROKER, fault=DENIED), Outcome.FAILED),
+        (FenceAnswer("x", BROKER, fault=TIMED_OUT, confirmed=False), Outcome.UNCONFIRMED),
+        (FenceAnswer("x", None, fault=TIMED_OUT, confirmed=False, attempts=0), Outcome.FAILED),
+    ],
+    ids=["fenced", "refused", "lost", "never sent"],
+)
+def test_what_an_answer_means(answer: FenceAnswer, outcome: Outcome) -> None:
+    (item,) = plan({"x": state_of("x")})
+    after = settled(item, answer)
+    assert after.outcome is outcome
+    assert after.after == ((7, 4) if outcome is Outcome.FENCED else None)
+    assert after.fault == answer.fault
+    assert after.before == item.before
+
+
+@pytest.mark.parametrize(
+    ("now", "outcome"),
+    [
+        (state_of("x", epoch=4, timeout_ms=30_000), Outcome.FENCED),
+        (state_of("x", epoch=0, producer_id=8, timeout_ms=30_000), Outcome.FENCED),
+        (state_of("x", epoch=4), Outcome.UNCONFIRMED),  # somebody else's timeout
+        (state_of("x", epoch=3, timeout_ms=30_000), Outcome.UNCONFIRMED),  # nothing moved
+        (state_of("x", TransactionState.PREPARE_ABORT, epoch=4, timeout_ms=30_000), Outcome.UNCONFIRMED),
+        (TIMED_OUT, Outcome.UNCONFIRMED),
+        (None, Outcome.UNCONFIRMED),
+    ],
+)
+def test_a_lost_answer_is_claimed_only_when_the_coordinator_shows_our_mark(
+    now: TransactionDescription | KafkaFault | None, outcome: Outcome
+) -> None:
+    (planned,) = plan({"x": state_of("x")})
+    item = read_back(unanswered(planned, TIMED_OUT), now)
+    assert item.outcome is outcome
+    assert item.confirmed_by == ("read_back" if outcome is Outcome.FENCED else None)
+    if outcome is Outcome.UNCONFIRMED:
+        assert item.fault is not None
+        assert item.fault.name == "REQUEST_TIMED_OUT"
+
+
+def test_ids_of_a_file() -> None:
+    data = "a\n\n b \r\n# no comment\n   \nü-0".encode()
+    assert parse_id_lines(data, source="f") == ["a", " b ", "# no comment", "ü-0"]
+    assert parse_id_lines(b"", source="f") == []
+
+
+@pytest.mark.parametrize(
+    ("data", "line"), [(b"ok\n\xff\n", "f, line 2"), (b"x" * 32_768, "f, line 1")], ids=["not utf-8", "too long"]
+)
+def test_a_bad_line_is_named(data: bytes, line: str) -> None:
+    with pytest.raises(InputFileError, match=line):
+        parse_id_lines(data, source="f")
+
+
+def test_duplicates_go_and_order_stays() -> None:
+    assert unique_ids(["b", "a", "b", "c", "a"]) == ["b", "a", "c"]
+
+
+def test_counts_leave_out_what_did_not_happen() -> None:
+    assert count_outcomes(plan({"a": state_of("a"), "b": NOT_FOUND, "c": NOT_FOUND})) == {
+        "would_fence": 1,
+        "skipped_unknown": 2,
+    }
