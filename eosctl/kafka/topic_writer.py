@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -79,8 +80,9 @@ class TopicWriter:
             else:
                 self._send_in_transaction(producer, records)
         finally:
-            producer.purge()
-            producer.flush(1.0)
+            with suppress(KafkaException):  # a fenced producer raises its fatal error from every call
+                producer.purge()
+                producer.flush(1.0)
         return [written for written in self._written if written is not None]
 
     def _send_in_transaction(self, producer: Producer, records: Iterable[OutRecord]) -> None:
@@ -94,10 +96,13 @@ class TopicWriter:
         self._commit(producer)
 
     def _send_all(self, producer: Producer, records: Iterable[OutRecord]) -> None:
-        for record in records:
-            self._send(producer, record)
-        while producer.flush(_POLL_S):
-            self._check(producer)
+        try:
+            for record in records:
+                self._send(producer, record)
+            while producer.flush(_POLL_S):
+                self._check(producer)
+        except KafkaException as exc:  # poll and flush raise a fatal error too, such as being fenced
+            raise self._translated(error_of(exc), f"writing records ({self._tally()})", None) from exc
         self._check(producer)
 
     def _send(self, producer: Producer, record: OutRecord) -> None:
