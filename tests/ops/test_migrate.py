@@ -125,7 +125,7 @@ class Worker:
 def connector(state: str, tasks: int = 0, config: Mapping[str, str] | None = None) -> dict[str, object]:
     return {
         "status": {"connector": {"state": state}, "tasks": [{"id": n} for n in range(tasks)]},
-        "info": {"config": config},
+        "info": {"config": config or {}},
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 
 from eosctl.core.client_settings import ClientSettings
@@ -44,12 +44,10 @@ class Cluster:
     servers: str
     name: str
 
-    def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.servers})
-
     def create(self, *topics: str) -> None:
         config = {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
-        made = self.admin().create_topics([NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics])
+        admin = AdminClient({"bootstrap.servers": self.servers})  # must outlive its futures
+        made = admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics])
         for future in made.values():
             future.result(30)
 
