@@ -7,7 +7,7 @@ A store is an offsets topic: `global` is the worker's, `dedicated` the connector
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
@@ -55,21 +55,28 @@ class Ignored:
 class Store:
     """An offsets topic folded to the newest record per key.
 
-    `partitions` is the topic's partition count; `several` are keys found on more than one of them; `blocked` are the
-    partitions where an open transaction may hide newer records.
+    `partitions` is the topic's partition count; `connectors` has the keys of each; `several` has, for keys on more than
+    one partition, the newest record of each; `blocked` are the partitions where an open transaction may hide more.
     """
 
     topic: str
     partitions: int
     records: Mapping[bytes, Record] = field(default_factory=dict)
-    keys: Mapping[bytes, OffsetKey] = field(default_factory=dict)
+    connectors: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict)
     ignored: Sequence[Ignored] = ()
-    several: frozenset[bytes] = frozenset()
+    several: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
     blocked: frozenset[int] = frozenset()
 
     def home(self, key: bytes) -> int:
         """The partition where Connect's own producer puts `key`."""
         return partition_for(key, self.partitions)
+
+    def at(self, key: bytes, partition: int) -> Record | None:
+        """The newest record of `key` on one partition."""
+        if key in self.several:
+            return self.several[key].get(partition)
+        record = self.records.get(key)
+        return record if record is not None and record.partition == partition else None
 
     def may_hide(self, key: bytes) -> bool:
         """Whether a newer record of `key` may lie behind an open transaction."""
@@ -83,20 +90,21 @@ def fold_store(read: TopicRead) -> Store:
     Within a partition the offset decides. Across partitions Kafka keeps no order and a worker takes what it happens
     to read last, so the timestamp decides here, then the offset; such keys are in `several`.
     """
-    keys: dict[bytes, OffsetKey] = {}
+    connectors: dict[str, list[OffsetKey]] = defaultdict(list)
     ignored: list[Ignored] = []
     places: dict[bytes, dict[int, Record]] = {}
     for record in read.records:
-        key = keys.get(record.key or b"") or decode_key(record.key)
-        if isinstance(key, IgnoredKey):
-            ignored.append(Ignored(record, key.fault))
-            continue
-        keys[key.raw] = key
-        places.setdefault(key.raw, {})[record.partition] = record
+        if record.key is None or record.key not in places:
+            key = decode_key(record.key)
+            if isinstance(key, IgnoredKey):
+                ignored.append(Ignored(record, key.fault))
+                continue
+            connectors[key.connector].append(key)
+        places.setdefault(record.key or b"", {})[record.partition] = record
     newest = {raw: max(found.values(), key=_age) for raw, found in places.items()}
-    several = frozenset(raw for raw, found in places.items() if len(found) > 1)
+    several = {raw: found for raw, found in places.items() if len(found) > 1}
     blocked = frozenset(bound.partition for bound in read.blocked())
-    return Store(read.topic, len(read.bounds), newest, keys, tuple(ignored), several, blocked)
+    return Store(read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several, blocked)
 
 
 def _age(record: Record) -> tuple[int, int, int]:
@@ -119,17 +127,17 @@ class OffsetView:
     flags: tuple[Flag, ...]
 
 
-def offset_views(
-    stores: Mapping[str, Store], connector: str | None = None, *, dedicated_in_use: bool
-) -> list[OffsetView]:
-    """One view per key, of one connector or of all, ordered by connector and key bytes."""
-    keys = {raw: key for store in stores.values() for raw, key in store.keys.items()}
-    chosen = [key for key in keys.values() if connector is None or key.connector == connector]
-    doubled = _duplicate_spellings(chosen)
-    return [
-        _view(key, stores, dedicated_in_use=dedicated_in_use, doubled=key.identity in doubled)
-        for key in sorted(chosen, key=lambda key: (key.connector, key.raw))
-    ]
+def offset_views(stores: Mapping[str, Store], connector: str, *, dedicated_in_use: bool) -> list[OffsetView]:
+    """One view per key of `connector`, ordered by key bytes; `stores` has `global`, and `dedicated` if there is one."""
+    keys = connector_keys(stores.values(), connector)
+    doubled = _duplicate_spellings(keys)
+    return [_view(key, stores, dedicated_in_use=dedicated_in_use, doubled=key.identity in doubled) for key in keys]
+
+
+def connector_keys(stores: Iterable[Store], connector: str) -> list[OffsetKey]:
+    """The keys of `connector` in any of `stores`, ordered by their bytes."""
+    keys = {key.raw: key for store in stores for key in store.connectors.get(connector, ())}
+    return [key for _raw, key in sorted(keys.items())]
 
 
 def _duplicate_spellings(keys: Iterable[OffsetKey]) -> set[str]:
@@ -197,9 +205,11 @@ class Prefer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """What a plan does to one key of `topic`; `before` is the record that is there, None where there is none.
+    """What a plan does to one key of `topic`.
 
-    `after` is the value that the key has when the plan is done; None is a tombstone, or still nothing.
+    `before` is the newest record of the key there, `replaces` the one on the `partition` that is written to: they
+    differ where an older writer chose another partition. `after` is the value that the key has when the plan is done;
+    None is a tombstone, or still nothing.
     """
 
     action: Action
@@ -209,6 +219,7 @@ class PlannedWrite:
     partition: int
     before: Record | None
     after: bytes | None
+    replaces: Record | None = None
     conflict: bool = False
 
     def sends(self) -> bool:
@@ -217,16 +228,14 @@ class PlannedWrite:
 
 
 def plan_merge(
-    source: Store, target: Store, *, connectors: Collection[str], into: str, prefer: Prefer = Prefer.DEDICATED
+    source: Store, target: Store, connector: str, *, into: str, prefer: Prefer = Prefer.DEDICATED
 ) -> list[PlannedWrite]:
     """What `target` (the `into` store) must be given to have, per key, what the preferred view of both has.
 
-    Every key of `connectors` in either store ends in exactly one action, ordered by connector and key bytes.
+    Every key of `connector` in either store ends in exactly one action; ordered by key bytes.
     """
     policy = _policy(into, prefer)
-    keys = {raw: key for store in (source, target) for raw, key in store.keys.items() if key.connector in connectors}
-    ordered = sorted(keys.values(), key=lambda key: (key.connector, key.raw))
-    return [_planned(key, source, target, policy) for key in ordered]
+    return [_planned(key, source, target, policy) for key in connector_keys((source, target), connector)]
 
 
 def _policy(into: str, prefer: Prefer) -> Policy:
@@ -241,8 +250,17 @@ def _planned(key: OffsetKey, source: Store, target: Store, policy: Policy) -> Pl
     value = there.value if there else None
     if decision.action in (Action.WRITE, Action.DELETE):
         value = offered.value if offered and decision.action is Action.WRITE else None
+    partition = target.home(key.raw)
     return PlannedWrite(
-        decision.action, decision.reason, key, target.topic, target.home(key.raw), there, value, decision.conflict
+        decision.action,
+        decision.reason,
+        key,
+        target.topic,
+        partition,
+        before=there,
+        after=value,
+        replaces=target.at(key.raw, partition),
+        conflict=decision.conflict,
     )
 
 

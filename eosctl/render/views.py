@@ -341,3 +341,86 @@ VIEWS["upgrade-plan"] = View(
     footer=_plan_lines,
     empty="The group has no workers.",
 )
+
+
+def _stored(path: str) -> Callable[[Row], object]:
+    """What a store (its cell is at `path`) has for a key: its value, `deleted` for a tombstone, `-` for no record."""
+
+    def value(row: Row) -> object:
+        cell = dig(row, path)
+        if not isinstance(cell, Mapping):
+            return None
+        return "deleted" if cell.get("value") is None else cell["value"]
+
+    return value
+
+
+def _ignored_key_lines(report: Report) -> Iterable[str]:
+    """The records that no connector ever finds, then the summary."""
+    ignored = report.data.get("ignored")
+    for each in ignored if isinstance(ignored, list) else []:
+        place = f"{each['topic']}-{each['partition']} offset {each['offset']}"
+        yield f"ignored by Connect ({each['reason']}): {format_cell(each['key'])} at {place}"
+    yield from summary_lines(report)
+
+
+_OFFSET_COLUMNS = (
+    Column("CONNECTOR", "connector"),
+    Column("SOURCE-PARTITION", "source_partition"),
+    Column("GLOBAL", _stored("stores.global")),
+    Column("DEDICATED", _stored("stores.dedicated")),
+)
+_OFFSET_LIST = View(
+    (
+        *_OFFSET_COLUMNS,
+        Column("DOCUMENTED", "effective.documented"),
+        Column("RUNTIME", "effective.runtime"),
+        Column("FLAGS", "flags"),
+    ),
+    footer=_ignored_key_lines,
+    empty="No connector has offsets here.",
+)
+_OFFSET_WRITES = (
+    Column("CONNECTOR", "connector"),
+    Column("SOURCE-PARTITION", "source_partition"),
+    Column("ACTION", "action"),
+    Column("REASON", "reason"),
+    Column("BEFORE", "before"),
+    Column("AFTER", "after"),
+    Column("TOPIC", "target.topic"),
+    Column("PARTITION", "target.partition"),
+)
+
+
+def _created_topic_lines(report: Report) -> Iterable[str]:
+    """The topics that a plan makes, then the summary."""
+    creates = report.data.get("creates")
+    for each in creates if isinstance(creates, list) else []:
+        size = f"{each['partitions']} partitions, replication factor {each['replication_factor']}"
+        yield f"creates topic {format_cell(each['topic'])}: compacted, {size}"
+    yield from summary_lines(report)
+
+
+def _write_view(*more: Column) -> View:
+    return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.")
+
+
+VIEWS |= {
+    "offsets-list": _OFFSET_LIST,
+    "offsets-get": _OFFSET_LIST,
+    "offsets-diff": View(
+        (
+            Column("CONNECTOR", "connector"),
+            Column("SOURCE-PARTITION", "source_partition"),
+            Column("LEFT", _stored("left")),
+            Column("RIGHT", _stored("right")),
+            Column("STATUS", "status"),
+        ),
+        empty="No connector has offsets here.",
+    ),
+    "offsets-export": View(()),
+    "offsets-merge-plan": _write_view(),
+    "offsets-restore-plan": _write_view(),
+    "offsets-merge-result": _write_view(Column("OUTCOME", "outcome")),
+    "offsets-restore-result": _write_view(Column("OUTCOME", "outcome")),
+}

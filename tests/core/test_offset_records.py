@@ -19,7 +19,7 @@ from eosctl.core.offset_records import (
     shown_value,
 )
 
-PRIMITIVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+PRIMITIVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 PARTITIONS = st.none() | st.dictionaries(st.text(), PRIMITIVES)
 ODD_JSON = st.recursive(
     PRIMITIVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)

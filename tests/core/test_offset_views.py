@@ -53,7 +53,7 @@ def test_the_example_of_kip_618() -> None:
         CATS: (b'{"timestamp":"2169"}', b'{"timestamp":"2169"}'),
         CHEESE: (b'{"timestamp":"489"}', b'{"timestamp":"489"}'),
     }
-    planned = plan_merge(GLOBAL_STORE, DEDICATED_STORE, connectors={"reddit"}, into="dedicated")
+    planned = plan_merge(GLOBAL_STORE, DEDICATED_STORE, "reddit", into="dedicated")
     assert [(p.key.raw, p.action, p.reason, p.after) for p in planned] == [
         (CATS, Action.KEEP, "conflict_kept", b'{"timestamp":"2169"}'),
         (APACHE, Action.WRITE, "missing", b'{"timestamp":"4761"}'),
@@ -62,7 +62,7 @@ def test_the_example_of_kip_618() -> None:
 
 
 def test_without_a_dedicated_store_the_global_one_counts() -> None:
-    views = offset_views({"global": GLOBAL_STORE}, dedicated_in_use=False)
+    views = offset_views({"global": GLOBAL_STORE}, "reddit", dedicated_in_use=False)
     assert all(view.runtime is view.documented is view.cells["global"] for view in views)
 
 
@@ -101,7 +101,7 @@ def test_decide_merge(source: Cell | None, target: Cell | None, policy: Policy, 
 def test_after_a_merge_the_target_holds_the_preferred_view(into: str, prefer: Prefer) -> None:
     stores = {"global": GLOBAL_STORE, "dedicated": DEDICATED_STORE}
     target, source = stores[into], stores["global" if into == "dedicated" else "dedicated"]
-    planned = plan_merge(source, target, connectors={"reddit"}, into=into, prefer=prefer)
+    planned = plan_merge(source, target, "reddit", into=into, prefer=prefer)
     first, second = stores[prefer.value], stores["global" if prefer is Prefer.DEDICATED else "dedicated"]
     wanted = {raw: r.value for raw, r in {**second.records, **first.records}.items()}
     assert {p.key.raw: p.after for p in planned} == wanted
@@ -126,24 +126,22 @@ def test_diff_status(left: bytes | str | None, right: bytes | str | None, status
     assert diff_status(*sides) is status
 
 
-def flags(**stores: Store) -> dict[bytes, tuple[Flag, ...]]:
-    return {view.key.raw: view.flags for view in offset_views(stores, dedicated_in_use=True)}
+def flags(there: Store) -> dict[bytes, tuple[Flag, ...]]:
+    return {view.key.raw: view.flags for view in offset_views({"global": there}, "reddit", dedicated_in_use=True)}
 
 
 def test_flags() -> None:
     home = partition_for(APACHE, PARTITIONS)
     spelled = b'["reddit", {"subreddit":"apachekafka"}]'
     wrong = (partition_for(CATS, PARTITIONS) + 1) % PARTITIONS
-    assert flags(**{"global": store(record(APACHE, b"1"), record(spelled, b"1"))}) == {
+    assert flags(store(record(APACHE, b"1"), record(spelled, b"1"))) == {
         APACHE: (Flag.DUPLICATE_SPELLING,), spelled: (Flag.DUPLICATE_SPELLING,),
     }  # fmt: skip
-    assert flags(**{"global": store(record(CATS, None, partition=wrong))}) == {
-        CATS: (Flag.DELETED, Flag.WRONG_PARTITION)
-    }
-    assert flags(**{"global": store(record(APACHE, b"1"), blocked=home)}) == {APACHE: (Flag.HIDDEN,)}
-    assert flags(**{"global": store(record(b'["c",null]', b"1"))}) == {b'["c",null]': (Flag.NULL_PARTITION,)}
+    assert flags(store(record(CATS, None, partition=wrong))) == {CATS: (Flag.DELETED, Flag.WRONG_PARTITION)}
+    assert flags(store(record(APACHE, b"1"), blocked=home)) == {APACHE: (Flag.HIDDEN,)}
+    assert flags(store(record(b'["reddit",null]', b"1"))) == {b'["reddit",null]': (Flag.NULL_PARTITION,)}
     both = store(record(CATS, b"1", at=5), record(CATS, b"2", at=1, partition=wrong))
-    assert flags(**{"global": both}) == {CATS: (Flag.SEVERAL_PARTITIONS,)}
+    assert flags(both) == {CATS: (Flag.SEVERAL_PARTITIONS,)}
 
 
 def test_across_partitions_the_newest_of_each_partition_competes() -> None:
@@ -154,7 +152,10 @@ def test_across_partitions_the_newest_of_each_partition_competes() -> None:
         record(CATS, b"newest", offset=0, at=100, partition=0),
     )
     assert there.records[CATS].value == b"newest"
-    assert there.several == {CATS}
+    assert list(there.several) == [CATS]
+    assert [r and r.value for r in (there.at(CATS, 0), there.at(CATS, 1), there.at(CATS, 2))] == [
+        b"newest", b"superseding", None,
+    ]  # fmt: skip
 
 
 def test_ignored_keys_are_kept_with_their_reason() -> None:

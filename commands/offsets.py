@@ -1,0 +1,210 @@
+"""`eosctl offsets`: parses, calls one operation, returns its report. `migrate` and `verify` load with Spark's part."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .confirm import settle
+from .options import EosctlGroup, pass_app, write_options
+
+_ELSEWHERE = ("migrate", "verify")
+_DEDICATED_TOPIC = click.option(
+    "--dedicated-topic", metavar="PATTERN", help="For connectors without a topic of their own: 'offsets-{connector}'."
+)
+
+
+class OffsetsGroup(EosctlGroup):
+    """Loads `migrate` and `verify` from their own module only when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, without loading anything."""
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The sub-command, loaded now where it is another module's."""
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        module = importlib.import_module(".offsets_migrate", __package__)
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
+        return command
+
+
+def one_connector(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--connector`, required and repeatable."""
+    return click.option(
+        "--connector", "connectors", multiple=True, required=True, metavar="NAME", help="A connector (repeatable)."
+    )(function)
+
+
+def running_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The two ways round the rule that tasks must not run."""
+    function = click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")(function)
+    return click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")(function)
+
+
+@click.group("offsets", cls=OffsetsGroup)
+def offsets() -> None:
+    """See, compare, merge and migrate source offsets.
+
+    A source offset says how far a connector has read one part of its source (a file, a table). Connect keeps it in
+    the worker's offsets topic, the global store, and, where the connector has offsets.storage.topic, in the
+    connector's own, the dedicated store. KIP-618 promises that what the dedicated store lacks is taken from the global
+    one (shown as documented). No Kafka so far does that (3.3 to 4.3): the task gets what the dedicated store has, and
+    re-reads the rest of its source from the start (shown as runtime). `merge` and `migrate` make the two equal.
+
+    Offsets are found by the bytes of their key, so the same source partition in two spellings is two offsets.
+    """
+
+
+@offsets.command("list")
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector (repeatable).")
+@click.option("--store", "stores", multiple=True, metavar="STORE", help="Only what global, dedicated or a topic has.")
+@_DEDICATED_TOPIC
+@pass_app
+def list_command(app: App, connectors: tuple[str, ...], stores: tuple[str, ...], dedicated_topic: str | None) -> Report:
+    """Every source partition: its value in each store, and what a task would be given.
+
+    Works with the workers down. Exit code 0 whatever is found. Needs Kafka 0.11 or newer.
+
+    Example: eosctl offsets list -b kafka:9092 --connector orders-source
+    """
+    from eosctl.ops.offsets import OffsetQuery, list_offsets
+
+    return list_offsets(app, OffsetQuery(connectors, stores, dedicated_topic))
+
+
+@offsets.command("get")
+@one_connector
+@click.option("--partition", metavar="JSON", help="One source partition, in any spelling.")
+@_DEDICATED_TOPIC
+@pass_app
+def get_command(app: App, connectors: tuple[str, ...], partition: str | None, dedicated_topic: str | None) -> Report:
+    """One connector's offsets, or one of them.
+
+    Exit code 1 when there is no such source partition. Needs Kafka 0.11 or newer.
+
+    Example: eosctl offsets get -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
+    """
+    from eosctl.ops.offsets import OffsetQuery, get_offsets
+
+    return get_offsets(app, OffsetQuery(connectors, (), dedicated_topic), partition=partition)
+
+
+@offsets.command("diff")
+@one_connector
+@click.argument("left", default="global", metavar="[LEFT]")
+@click.argument("right", default="dedicated", metavar="[RIGHT]")
+@_DEDICATED_TOPIC
+@pass_app
+def diff_command(app: App, connectors: tuple[str, ...], left: str, right: str, dedicated_topic: str | None) -> Report:
+    """Compare two stores of a connector: global and dedicated, or topics by name.
+
+    Exit code 3 when a source partition is not the same in both. Needs Kafka 0.11 or newer.
+
+    Example: eosctl offsets diff -b kafka:9092 --connector orders-source
+    """
+    from eosctl.ops.offsets import OffsetQuery, diff_offsets
+
+    return diff_offsets(app, OffsetQuery(connectors, (), dedicated_topic), left=left, right=right)
+
+
+@offsets.command("merge")
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector (repeatable).")
+@click.option("--all", "everything", is_flag=True, help="Every connector that has a topic of its own.")
+@click.option("--into", type=click.Choice(["dedicated", "global"]), required=True, help="The store to complete.")
+@click.option(
+    "--prefer",
+    type=click.Choice(["dedicated", "global", "newest"]),
+    default="dedicated",
+    show_default=True,
+    help="Whose value counts where both have one.",
+)
+@_DEDICATED_TOPIC
+@running_options
+@write_options
+@pass_app
+def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **given: Any) -> Report:
+    """Give one store what the other has and it lacks, so that a task finds all its offsets.
+
+    Do it before the connector's config gets offsets.storage.topic, with --dedicated-topic to name the topic that it
+    will get. The connector must be STOPPED, without tasks. Keys keep their bytes. What is overwritten is backed up;
+    the undo command is printed. Needs Kafka 3.3 or newer.
+
+    Example: eosctl offsets merge -b kafka:9092 -u http://connect:8083 --connector orders-source --into dedicated
+    """
+    from eosctl.core.offset_views import Prefer
+    from eosctl.ops.offset_writes import (
+        Allowances,
+        MergeRequest,
+        apply_plan,
+        plan_offsets_merge,
+        require_choice,
+        show_plan,
+    )
+
+    require_choice(given["connectors"], everything=everything)
+    request = MergeRequest(
+        given["connectors"],
+        into=given["into"],
+        prefer=Prefer(given["prefer"]),
+        dedicated_topic=given["dedicated_topic"],
+        allowances=Allowances(given["workers_down"], given["force_running"]),
+    )
+    plan = plan_offsets_merge(app, request)
+    shown = show_plan(app, plan, dry_run=dry_run)
+    apply = (lambda: apply_plan(app, plan, lambda: plan_offsets_merge(app, request))) if plan.sends() else None
+    return settle(shown, apply, question=f"Write {len(plan.sends())} offsets?", yes=yes, dry_run=dry_run)
+
+
+@offsets.command("restore")
+@click.argument("backup")
+@click.option("--overwrite-newer", is_flag=True, help="Also take back what someone else wrote since.")
+@running_options
+@write_options
+@pass_app
+def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, dry_run: bool, **given: Any) -> Report:
+    """Put back what a write replaced, byte for byte, from the backup that it kept.
+
+    A key that had no record before gets a tombstone, which Connect reads as no offset. Refused when someone wrote
+    since. Restoring keeps a backup too. Needs Kafka 0.11 or newer.
+
+    Example: eosctl offsets restore ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
+    """
+    from eosctl.ops.offset_restore import RestoreRequest, plan_restore
+    from eosctl.ops.offset_writes import Allowances, apply_plan, show_plan
+
+    allowances = Allowances(given["workers_down"], given["force_running"])
+    request = RestoreRequest(backup, overwrite_newer=overwrite_newer, allowances=allowances)
+    plan = plan_restore(app, request)
+    shown = show_plan(app, plan, dry_run=dry_run)
+    apply = (lambda: apply_plan(app, plan, lambda: plan_restore(app, request))) if plan.sends() else None
+    return settle(shown, apply, question=f"Restore {len(plan.sends())} offsets?", yes=yes, dry_run=dry_run)
+
+
+@offsets.command("export")
+@click.option("--store", required=True, metavar="STORE", help="global, dedicated (with --connector), or a topic.")
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
+@click.argument("file", default="-")
+@pass_app
+def export_command(app: App, store: str, connectors: tuple[str, ...], file: str) -> Report | None:
+    """Save a store as NDJSON, lossless: the newest committed record of each key, tombstones and odd keys too.
+
+    FILE is replaced when everything was read; without FILE, or with -, the lines go to stdout. Needs Kafka 0.11 or
+    newer.
+
+    Example: eosctl offsets export -b kafka:9092 --store global offsets.ndjson
+    """
+    from eosctl.ops.offset_export import export_lines, export_offsets
+
+    if file == "-":
+        click.echo("\n".join(export_lines(app, store=store, connectors=connectors)))
+        return None
+    return export_offsets(app, store=store, path=file, connectors=connectors)

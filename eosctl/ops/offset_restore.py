@@ -1,0 +1,112 @@
+"""`offsets restore`: the inverse of a write, from the backup that it kept; itself planned, backed up and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from eosctl.core.migration_rules import Action
+from eosctl.core.offset_records import OffsetKey, decode_key, is_nothing
+from eosctl.core.offset_views import PlannedWrite, Store
+from eosctl.core.records import Record
+from eosctl.errors import InputFileError, RefusedError
+from eosctl.ops.app import App
+from eosctl.ops.backups import BackupEntry, read_backup
+from eosctl.ops.offset_stores import gather_topics
+from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan
+from eosctl.report import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """Which backup; `overwrite_newer` also takes back what someone else wrote since."""
+
+    path: str
+    overwrite_newer: bool = False
+    allowances: Allowances = NOTHING_WAIVED
+
+
+def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
+    """Compares each key of the backup with what is there now.
+
+    A key that had no record gets a tombstone, which Connect reads as no offset. Raises InputFileError, NotFoundError
+    for a topic that is gone, RefusedError for the backup of another cluster.
+    """
+    entries = read_backup(request.path)
+    found = gather_topics(app, sorted({entry.before.topic for entry in entries}))
+    _refuse_other_cluster(entries, found.cluster_id, path=request.path)
+    writes = [_planned(entry, found.stores[entry.before.topic], request) for entry in entries]
+    return WritePlan(
+        name="offsets-restore",
+        writes=tuple(writes),
+        creates=(),
+        found=found,
+        allowances=request.allowances,
+        problems=tuple(_problems(entries, writes)),
+    )
+
+
+def _refuse_other_cluster(entries: Sequence[BackupEntry], cluster_id: str, *, path: str) -> None:
+    others = sorted({entry.cluster_id for entry in entries if entry.cluster_id not in (None, cluster_id)} - {None})
+    if others:
+        raise RefusedError(
+            f"{path} is a backup of cluster {others[0]}, this is {cluster_id}; nothing was written", hint="Check -b."
+        )
+
+
+def _planned(entry: BackupEntry, store: Store, request: RestoreRequest) -> PlannedWrite:
+    key = decode_key(entry.before.key)
+    if not isinstance(key, OffsetKey):
+        raise InputFileError(
+            f"{request.path} holds the key {entry.before.key!r}, which is no offset of a connector ({key.fault})",
+            hint="Backups of eosctl hold offsets only.",
+        )
+    there = store.at(key.raw, entry.before.partition)
+    action, reason = _decide(entry, there)
+    conflict = reason == "written_since"
+    if conflict and not request.overwrite_newer:
+        action = Action.CONFLICT
+    current = there.value if there else None
+    after = entry.before.value if action in (Action.WRITE, Action.DELETE) else current
+    return PlannedWrite(
+        action,
+        reason,
+        key,
+        store.topic,
+        entry.before.partition,
+        before=there,
+        after=after,
+        replaces=there,
+        conflict=conflict,
+    )
+
+
+def _decide(entry: BackupEntry, there: Record | None) -> tuple[Action, str]:
+    """What to do with one key, as if newer values were to be overwritten."""
+    current, wanted = there.value if there else None, entry.before.value
+    if current == wanted:
+        return Action.KEEP, "equal"
+    back = Action.DELETE if wanted is None else Action.WRITE
+    if entry.knows_written and current != entry.written:
+        return back, "written_since"
+    if entry.was_absent():
+        return back, "absent_before"
+    return back, "deleted_before" if is_nothing(wanted) else "restored"
+
+
+def _problems(entries: Sequence[BackupEntry], writes: Sequence[PlannedWrite]) -> Iterable[Problem]:
+    absent = sum(write.reason == "absent_before" for write in writes)
+    if absent:
+        yield Problem(
+            "absent_before",
+            f"{absent} keys had no record before; they get a tombstone, which Connect reads as no offset",
+            severity="warning",
+        )
+    unchecked = sum(not entry.knows_written for entry in entries)
+    if unchecked:
+        yield Problem(
+            "unchecked",
+            f"for {unchecked} keys the file does not tell what was written over them, so a later write by someone "
+            "else would not be noticed",
+            severity="warning",
+        )

@@ -1,0 +1,79 @@
+"""Rows of the `eosctl offsets` reports: keys, cells and writes as plain data, in the shapes that scripts rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from eosctl.core.offset_records import OffsetKey, as_plain_json, shown_value
+from eosctl.core.offset_views import Ignored, OffsetView, PlannedWrite
+from eosctl.core.records import Record
+from eosctl.report import Json, Row, json_bytes, rfc3339
+
+
+def view_row(view: OffsetView) -> dict[str, Json]:
+    """A row of `offsets list` and `get`."""
+    return {
+        **_key_members(view.key),
+        "stores": {"global": None, "dedicated": None} | {name: cell_row(record) for name, record in view.cells.items()},
+        "effective": {"documented": _value_of(view.documented), "runtime": _value_of(view.runtime)},
+        "flags": [flag.value for flag in view.flags],
+    }
+
+
+def write_row(write: PlannedWrite, *, outcome: str | None = None) -> dict[str, Json]:
+    """A row of a plan; with `outcome`, of a result."""
+    row: dict[str, Json] = {
+        **_key_members(write.key),
+        "action": write.action.value,
+        "reason": write.reason,
+        "before": _value_of(write.before),
+        "after": value_json(write.after),
+        "target": {"topic": write.topic, "partition": write.partition},
+    }
+    return row if outcome is None else {**row, "outcome": outcome}
+
+
+def ignored_rows(ignored: Iterable[Ignored]) -> list[Row]:
+    """`data.ignored`: records under keys that Connect ignores, and why."""
+    return [
+        {
+            "topic": each.record.topic,
+            "partition": each.record.partition,
+            "offset": each.record.offset,
+            "key": json_bytes(each.record.key),
+            "reason": each.fault.value,
+        }
+        for each in ignored
+    ]
+
+
+def value_json(value: bytes | None) -> Json:
+    """An offset value as JSON, or as text or base64 where Connect could not read it."""
+    shown = shown_value(value)
+    return json_bytes(shown) if isinstance(shown, bytes) else shown
+
+
+def _key_members(key: OffsetKey) -> Mapping[str, Json]:
+    return {
+        "connector": as_plain_json(key.connector),
+        "source_partition": as_plain_json(key.partition),
+        "key": json_bytes(key.raw),
+    }
+
+
+def _value_of(record: Record | None) -> Json:
+    return None if record is None else value_json(record.value)
+
+
+def cell_row(record: Record | None) -> Row | None:
+    """A CELL: where a record is and what it says; None for no record, `value` None for a tombstone."""
+    if record is None:
+        return None
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": rfc3339(record.timestamp_ms),
+        "timestamp_ms": record.timestamp_ms,
+        "value": value_json(record.value),
+    }

@@ -1,0 +1,159 @@
+"""Gathers the offsets topics that an operation is about: the global one, and those of the connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
+from eosctl.core.records import Bounds, TopicDescription
+from eosctl.errors import NotFoundError
+from eosctl.ops.app import App
+from eosctl.ops.dedicated_topics import DedicatedTopics, gather_dedicated_topics
+from eosctl.ops.ports import TopicStore
+from eosctl.report import Problem
+
+OPEN_TRANSACTION_PATIENCE_S = 5.0
+"""How long a transaction may hide records before it is reported: running tasks open and end them all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetStores:
+    """Everything read, as of one moment: a value to plan with and to compare with later.
+
+    `stores` and `bounds` are by topic; a dedicated topic that does not exist yet is an empty Store and has no
+    description.
+    """
+
+    cluster_id: str
+    global_topic: str
+    stores: Mapping[str, Store]
+    bounds: Mapping[str, tuple[Bounds, ...]]
+    descriptions: Mapping[str, TopicDescription]
+    dedicated: DedicatedTopics
+    extra: tuple[str, ...] = ()
+
+    def of(self, connector: str) -> dict[str, Store]:
+        """The stores of `connector` by name: `global`, `dedicated` if it has one, and extra topics by their own."""
+        named = {GLOBAL: self.stores[self.global_topic]}
+        own = self.dedicated.of(connector)
+        if own is not None:
+            named[DEDICATED] = self.stores[own]
+        return named | {topic: self.stores[topic] for topic in self.extra}
+
+    def connectors(self) -> list[str]:
+        """Every connector that has an offset in any of the stores, sorted."""
+        return sorted({name for store in self.stores.values() for name in store.connectors})
+
+    def problems(self) -> list[Problem]:
+        """What could not be seen."""
+        blocked = [_blocked_problem(store) for store in self.stores.values() if store.blocked]
+        return [*self.dedicated.problems, *_elsewhere_problems(self), *blocked]
+
+
+def gather_stores(
+    app: App, *, connectors: Collection[str] | None = None, pattern: str | None = None, extra: Sequence[str] = ()
+) -> OffsetStores:
+    """Reads the global topic, the dedicated topics of `connectors` (None: of all) and `extra` topics, read_committed.
+
+    Raises NotFoundError for a missing global or extra topic, or a connector that neither Connect nor a store knows.
+    """
+    with app.topics() as topics:
+        dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
+        global_topic = app.target.offset_topic
+        needed = list(dict.fromkeys([global_topic, *extra]))
+        descriptions = dict(topics.describe(needed))
+        _require(needed, descriptions)
+        reads = {topic: _read(app, topics, topic) for topic in needed}
+        known = {name for store, _bounds in reads.values() for name in store.connectors}
+        own = _own_topics(dedicated, connectors if connectors is not None else known | set(dedicated.configured))
+        descriptions |= topics.describe([topic for topic in own if topic not in reads])
+        for topic in own:
+            if topic in descriptions:
+                reads.setdefault(topic, _read(app, topics, topic))
+            else:
+                reads[topic] = (Store(topic, descriptions[global_topic].partitions), ())
+        found = OffsetStores(
+            cluster_id=topics.cluster_id(),
+            global_topic=global_topic,
+            stores={topic: store for topic, (store, _bounds) in reads.items()},
+            bounds={topic: bounds for topic, (_store, bounds) in reads.items()},
+            descriptions=descriptions,
+            dedicated=dedicated,
+            extra=tuple(topic for topic in extra if topic != global_topic),
+        )
+    _require_connectors(found, connectors or ())
+    return found
+
+
+def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
+    """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one."""
+    with app.topics() as topics:
+        descriptions = topics.describe(names)
+        _require(names, descriptions)
+        reads = {topic: _read(app, topics, topic) for topic in names}
+        return OffsetStores(
+            cluster_id=topics.cluster_id(),
+            global_topic=app.target.offset_topic,
+            stores={topic: store for topic, (store, _bounds) in reads.items()},
+            bounds={topic: bounds for topic, (_store, bounds) in reads.items()},
+            descriptions=descriptions,
+            dedicated=DedicatedTopics(),
+        )
+
+
+def _read(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
+    """Reads `topic`, again and again for a moment while an open transaction hides something."""
+    give_up_s = app.clock.monotonic_s() + OPEN_TRANSACTION_PATIENCE_S
+    while True:
+        read = topics.read(topic, newest_per_key=True)
+        if not read.blocked() or app.clock.monotonic_s() >= give_up_s or app.deadline.expired():
+            return fold_store(read), read.bounds
+        app.deadline.sleep(0.5)
+
+
+def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[str]:
+    return sorted({topic for topic in map(dedicated.of, connectors) if topic is not None})
+
+
+def _require(topics: Sequence[str], there: Mapping[str, TopicDescription]) -> None:
+    for topic in topics:
+        if topic not in there:
+            raise NotFoundError(
+                f"there is no topic {topic}",
+                hint="The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic.",
+            )
+
+
+def _require_connectors(found: OffsetStores, connectors: Collection[str]) -> None:
+    known = {*found.connectors(), *(found.dedicated.connectors or ())}
+    missing = sorted(set(connectors) - known)
+    if missing:
+        raise NotFoundError(
+            f"neither Connect nor an offsets topic knows a connector {', '.join(missing)}",
+            hint="Names are case-sensitive; `eosctl offsets list` shows whose offsets there are.",
+        )
+
+
+def _blocked_problem(store: Store) -> Problem:
+    partitions = ", ".join(map(str, sorted(store.blocked)))
+    return Problem(
+        "open_transaction",
+        f"topic {store.topic}, partition {partitions}: what lies behind an open transaction can't be seen",
+        hint="`eosctl txn hanging` tells whose it is; workers that read this topic wait for it too.",
+        severity="warning",
+    )
+
+
+def _elsewhere_problems(found: OffsetStores) -> list[Problem]:
+    names = sorted(found.dedicated.elsewhere & set(found.connectors()))
+    if not names:
+        return []
+    return [
+        Problem(
+            "other_cluster",
+            f"{', '.join(names)}: the config names other Kafka brokers, so the offsets topic may be there",
+            hint="Point --bootstrap-server at that cluster to see it.",
+            severity="warning",
+        )
+    ]

@@ -1,0 +1,136 @@
+"""`offsets list | get | diff`: looks at source offsets across their stores; writes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eosctl.core.offset_records import OffsetKey, decode_key
+from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, OffsetView, diff_status, offset_views
+from eosctl.errors import ExitCode, NotFoundError, UsageError
+from eosctl.ops.app import App
+from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
+from eosctl.ops.offset_stores import OffsetStores, gather_stores
+from eosctl.report import Report, Row
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetQuery:
+    """Whose offsets, and where to look.
+
+    No `connectors` means all. `stores` (`global`, `dedicated` or a topic) keeps the source partitions that one of
+    them has. `dedicated_topic` (`offsets-{connector}`) is assumed for connectors whose config names none.
+    """
+
+    connectors: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
+    dedicated_topic: str | None = None
+
+
+def list_offsets(app: App, query: OffsetQuery) -> Report:
+    """Every source partition with its value in each store; exit 0 whatever is found."""
+    found = _gather(app, query)
+    views = [
+        view
+        for view in _views(found, query)
+        if not query.stores or any(view.cells.get(name) is not None for name in query.stores)
+    ]
+    return _report(app, found, "offsets-list", views, [view_row(view) for view in views])
+
+
+def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None) -> Report:
+    """One connector's source partitions, or the one that `partition` (JSON) names in any spelling.
+
+    Raises NotFoundError when no store has that source partition.
+    """
+    found = _gather(app, query)
+    views = _views(found, query)
+    if partition is not None:
+        wanted = {_wanted_identity(connector, partition) for connector in query.connectors}
+        views = [view for view in views if view.key.identity in wanted]
+        if not views:
+            raise NotFoundError(
+                f"no offset of {', '.join(query.connectors)} for source partition {partition}",
+                hint="`eosctl offsets get --connector NAME` shows all; numbers and texts are different.",
+            )
+    return _report(app, found, "offsets-get", views, [view_row(view) for view in views])
+
+
+def diff_offsets(app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str = DEDICATED) -> Report:
+    """Compares two stores of the connectors; exit 3 when a source partition is not the same in both."""
+    found = _gather(app, OffsetQuery(query.connectors, (*query.stores, left, right), query.dedicated_topic))
+    for connector in query.connectors or found.connectors():
+        for side in (left, right):
+            require_store(found, connector, side)
+    views = _views(found, query)
+    pairs = [(view.cells.get(left), view.cells.get(right)) for view in views]
+    statuses = [diff_status(*pair) for pair in pairs]
+    rows = [
+        {**view_row(view), "left": cell_row(pair[0]), "right": cell_row(pair[1]), "status": status.value}
+        for view, pair, status in zip(views, pairs, statuses, strict=True)
+    ]
+    counts = Counter(statuses)
+    differing = len(statuses) - counts[DiffStatus.SAME]
+    return Report(
+        kind="offsets-diff",
+        rows=rows,
+        summary={"differing": differing, "counts": {status.value: counts[status] for status in DiffStatus}},
+        data={"left": left, "right": right},
+        target=report_target(app, found),
+        problems=found.problems(),
+        exit_code=ExitCode.FINDINGS if differing else ExitCode.OK,
+    )
+
+
+def report_target(app: App, found: OffsetStores) -> Row:
+    """The envelope's `target`."""
+    return {"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id}
+
+
+def require_store(found: OffsetStores, connector: str, name: str) -> None:
+    """Raises UsageError when `connector` has no dedicated topic although one is asked for."""
+    if name == DEDICATED and found.dedicated.of(connector) is None:
+        raise UsageError(
+            f"connector {connector} has no offsets topic of its own (offsets.storage.topic)",
+            hint="Name the one it will get: --dedicated-topic 'offsets-{connector}'.",
+        )
+
+
+def _gather(app: App, query: OffsetQuery) -> OffsetStores:
+    extra = tuple(name for name in query.stores if name not in (GLOBAL, DEDICATED))
+    return gather_stores(app, connectors=query.connectors or None, pattern=query.dedicated_topic, extra=extra)
+
+
+def _views(found: OffsetStores, query: OffsetQuery) -> list[OffsetView]:
+    views = []
+    for connector in sorted(set(query.connectors)) or found.connectors():
+        stores = found.of(connector)
+        views += offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)
+    return views
+
+
+def _report(app: App, found: OffsetStores, kind: str, views: Sequence[OffsetView], rows: Sequence[Row]) -> Report:
+    ignored = [each for store in found.stores.values() for each in store.ignored]
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary={
+            "connectors": len({view.key.connector for view in views}),
+            "source_partitions": len(views),
+            "not_seen_at_runtime": sum(view.documented is not view.runtime for view in views),
+            "ignored_keys": len(ignored),
+        },
+        data={"ignored": ignored_rows(ignored)},
+        target=report_target(app, found),
+        problems=found.problems(),
+    )
+
+
+def _wanted_identity(connector: str, partition: str) -> str:
+    """The identity of the key that `partition`, as typed by the user, stands for; raises UsageError."""
+    key = decode_key(f"[{json.dumps(connector)},{partition}]".encode())
+    if not isinstance(key, OffsetKey):
+        raise UsageError(f"{partition!r} is not a source partition", hint='Write JSON, say {"filename":"/tmp/x"}.')
+    return key.identity

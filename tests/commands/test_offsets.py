@@ -1,0 +1,250 @@
+"""`eosctl offsets` as typed: whole output against golden files, exit codes, and what ends up in the topics."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.errors import UnreachableError
+from tests.conftest import Invoke, Outcome
+from tests.fakes.offset_topics import OffsetWorld
+
+GLOBAL, OWN = "connect-offsets", "reddit-offsets"
+APACHE, CATS, CHEESE = (
+    f'["reddit",{{"subreddit":"{name}"}}]'.encode() for name in ("apachekafka", "CatsStandingUp", "grilledcheese")
+)
+
+
+def offset(timestamp: int) -> bytes:
+    return f'{{"timestamp":"{timestamp}"}}'.encode()
+
+
+@pytest.fixture
+def world() -> OffsetWorld:
+    """KIP-618's example: three subreddits, one only in the global topic, one in both, one only in the dedicated one."""
+    world = OffsetWorld()
+    world.topics.add_topic(GLOBAL, 5)
+    world.topics.add_topic(OWN, 3)
+    world.topics.put(GLOBAL, APACHE, offset(4761))
+    world.topics.put(GLOBAL, CATS, offset(2112))
+    world.topics.put(OWN, CATS, offset(2169))
+    world.topics.put(OWN, CHEESE, offset(489))
+    world.topics.put(GLOBAL, b'["plain",{"filename":"/tmp/x"}]', b'{"position":20}')
+    world.worker.add("reddit", offsets_storage_topic=OWN)
+    world.worker.add("plain", state="RUNNING", tasks=1)
+    return world
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(world: OffsetWorld, invoke: Invoke) -> Run:
+    """`run("list", …)` is `eosctl offsets list …` on `world`."""
+
+    def offsets(*words: str, url: bool = True, **surroundings: Any) -> Outcome:
+        where = ["-b", "memory:9092", "-g", "connect", *(["-u", world.worker.url] if url else [])]
+        return invoke(*where, "offsets", *words, doors=world.doors(), **surroundings)
+
+    return offsets
+
+
+def test_list(run: Run, golden: Callable[[str, str], None]) -> None:
+    done = run("list")
+    assert (done.exit_code, done.stderr) == (0, "")
+    golden("offsets-list.txt", done.stdout)
+
+
+def test_list_as_json(run: Run, golden: Callable[[str, str], None]) -> None:
+    golden("offsets-list.json", run("list", "--connector", "reddit", "-o", "json").stdout)
+
+
+def test_a_store_limits_the_list_to_what_it_has(run: Run) -> None:
+    rows = run("list", "--store", "dedicated", "-o", "json").json()["data"]["rows"]
+    assert [row["source_partition"]["subreddit"] for row in rows] == ["CatsStandingUp", "grilledcheese"]
+    assert rows[0]["effective"]["documented"] == {"timestamp": "2169"}
+
+
+def test_get_finds_a_source_partition_in_any_spelling(run: Run) -> None:
+    found = run("get", "--connector", "reddit", "--partition", ' { "subreddit" : "apachek\\u0061fka" }', "-o", "json")
+    assert [row["key"] for row in found.json()["data"]["rows"]] == [APACHE.decode()]
+    missing = run("get", "--connector", "reddit", "--partition", '{"subreddit":"none"}')
+    assert missing.exit_code == 1
+    assert run("get", "--connector", "reddit", "--partition", "oops").exit_code == 2
+
+
+def test_diff(run: Run, golden: Callable[[str, str], None]) -> None:
+    done = run("diff", "--connector", "reddit")
+    assert done.exit_code == 3
+    golden("offsets-diff.txt", done.stdout)
+
+
+def test_diff_of_equal_stores_is_no_finding(run: Run) -> None:
+    assert run("diff", "--connector", "reddit", OWN, "dedicated").exit_code == 0
+
+
+def test_diff_needs_a_dedicated_topic(run: Run) -> None:
+    done = run("diff", "--connector", "plain")
+    assert done.exit_code == 2
+    assert "plain has no offsets topic of its own" in done.stderr
+
+
+def test_a_dry_run_shows_the_plan_and_writes_nothing(
+    run: Run, world: OffsetWorld, golden: Callable[[str, str], None]
+) -> None:
+    done = run("merge", "--connector", "reddit", "--into", "dedicated", "--dry-run")
+    assert (done.exit_code, world.topics.writes) == (0, 0)
+    golden("offsets-merge-plan.txt", done.stdout)
+
+
+def test_merge_makes_the_runtime_view_equal_to_the_documented_one(
+    run: Run, world: OffsetWorld, golden: Callable[[str, str], None]
+) -> None:
+    done = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", "-o", "json")
+    assert done.exit_code == 0
+    assert world.topics.newest(OWN) == {APACHE: offset(4761), CATS: offset(2169), CHEESE: offset(489)}
+    data = done.json()["data"]
+    assert Path(data["backup"]).exists()
+    golden("offsets-merge-result.json", done.stdout.replace(data["backup"], "BACKUP"))
+    rows = run("list", "--connector", "reddit", "-o", "json").json()["data"]["rows"]
+    assert all(row["effective"]["documented"] == row["effective"]["runtime"] for row in rows)
+    again = run("merge", "--connector", "reddit", "--into", "dedicated")
+    assert again.exit_code == 0, "nothing to do needs no question"
+    assert world.topics.writes == 1
+
+
+def test_the_undo_command_takes_a_merge_back(run: Run, world: OffsetWorld) -> None:
+    done = run("merge", "--connector", "reddit", "--into", "global", "--prefer", "dedicated", "--yes", "-o", "json")
+    assert world.topics.newest(GLOBAL)[CATS] == offset(2169)
+    assert world.topics.newest(GLOBAL)[CHEESE] == offset(489)
+    undo = shlex.split(done.json()["data"]["undo"])
+    assert undo[:3] == ["eosctl", "offsets", "restore"]
+    undone = run("restore", *undo[3:], "--yes")
+    assert undone.exit_code == 0
+    assert "1 keys had no record before; they get a tombstone" in undone.stderr
+    newest = world.topics.newest(GLOBAL)
+    assert (newest[CATS], newest[CHEESE], newest[APACHE]) == (offset(2112), None, offset(4761))
+
+
+def test_restore_refuses_what_someone_else_wrote_since(run: Run, world: OffsetWorld) -> None:
+    backup = run("merge", "--connector", "reddit", "--into", "global", "--yes", "-o", "json").json()["data"]["backup"]
+    world.topics.put(GLOBAL, CATS, offset(9999))
+    refused = run("restore", backup, "--yes")
+    assert (refused.exit_code, world.topics.newest(GLOBAL)[CATS]) == (6, offset(9999))
+    assert run("restore", backup, "--yes", "--overwrite-newer").exit_code == 0
+    assert world.topics.newest(GLOBAL)[CATS] == offset(2112)
+
+
+def test_merge_before_the_switch_creates_the_topic(run: Run, world: OffsetWorld) -> None:
+    world.worker.add("plain", state="STOPPED")
+    words = ["merge", "--connector", "plain", "--into", "dedicated", "--dedicated-topic", "offsets-{connector}"]
+    shown = run(*words, "--dry-run")
+    assert "creates topic offsets-plain: compacted, 5 partitions, replication factor 3" in shown.stdout
+    assert run(*words, "--yes").exit_code == 0
+    assert world.topics.newest("offsets-plain") == {b'["plain",{"filename":"/tmp/x"}]': b'{"position":20}'}
+    there = run("diff", "--connector", "plain", "--dedicated-topic", "offsets-{connector}")
+    assert there.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--connector", "reddit"], "no terminal to ask on"),
+        (["--connector", "running", "--yes"], "not stopped: running (RUNNING, 1 tasks)"),
+        (["--connector", "paused", "--yes"], "not stopped: paused (PAUSED, 1 tasks)"),
+    ],
+)
+def test_merge_is_refused(run: Run, world: OffsetWorld, words: list[str], complaint: str) -> None:
+    for connector, state in (("running", "RUNNING"), ("paused", "PAUSED")):
+        world.worker.add(connector, state=state, tasks=1, offsets_storage_topic=OWN)
+        world.topics.put(GLOBAL, f'["{connector}",{{}}]'.encode(), b"{}")
+    done = run("merge", *words, "--into", "dedicated")
+    assert (done.exit_code, world.topics.writes) == (6, 0)
+    assert complaint in done.stderr
+
+
+def test_a_running_connector_can_be_forced_and_the_plan_says_so(run: Run, world: OffsetWorld) -> None:
+    world.worker.add("reddit", state="RUNNING", tasks=1, offsets_storage_topic=OWN)
+    words = ["merge", "--connector", "reddit", "--into", "dedicated"]
+    dry = run(*words, "--dry-run")
+    assert dry.exit_code == 0
+    assert "would be refused: not stopped: reddit" in dry.stderr
+    forced = run(*words, "--force-running", "--yes", "-o", "json").json()
+    assert (forced["exit_code"], forced["data"]["overrides"]) == (0, ["force-running"])
+
+
+@pytest.mark.parametrize(("members", "exit_code"), [(0, 0), (2, 6)])
+def test_workers_down_is_checked(run: Run, world: OffsetWorld, members: int, exit_code: int) -> None:
+    world.topics.add_topic("connect-configs", 1)
+    config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
+    world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
+    world.group.members = members
+    words = ["merge", "--connector", "reddit", "--into", "dedicated", "--yes"]
+    assert run(*words, url=False).exit_code == 6, "whether its tasks run is not known"
+    assert run(*words, "--workers-down", url=False).exit_code == exit_code
+
+
+def test_an_unknown_connector_a_missing_topic_and_a_missing_file(run: Run) -> None:
+    assert run("list", "--connector", "nosuch").exit_code == 1
+    assert run("list", "--store", "nosuch").exit_code == 1
+    assert run("list", "--offset-topic", "nosuch").exit_code == 1
+    assert run("restore", "/nosuch/file").exit_code == 2
+    assert run("merge", "--into", "dedicated").exit_code == 2
+
+
+def test_an_unreachable_worker_leaves_the_list_with_a_warning(run: Run, world: OffsetWorld) -> None:
+    """Offsets can be looked at with the workers down; only where the dedicated topics are is then asked elsewhere."""
+    world.worker.failure = UnreachableError("no answer from http://worker:8083")
+    done = run("list")
+    assert done.exit_code == 0
+    assert "no answer from http://worker:8083" in done.stderr
+    assert run("merge", "--connector", "reddit", "--into", "dedicated", "--yes").exit_code == 2
+
+
+def test_an_open_transaction_is_seen_and_stops_a_merge(run: Run, world: OffsetWorld) -> None:
+    there = next(record for log in world.topics.topics[GLOBAL] for record in log if record.key == APACHE)
+    world.topics.put(GLOBAL, APACHE, offset(5000))
+    world.topics.open_transactions[GLOBAL, there.partition] = there.offset + 1
+    listed = run("list", "--connector", "reddit", "--timeout", "1s", "-o", "json").json()
+    flags = {row["source_partition"]["subreddit"]: row["flags"] for row in listed["data"]["rows"]}
+    assert flags["apachekafka"] == ["hidden_behind_open_transaction"]
+    assert [problem["code"] for problem in listed["errors"]] == ["open_transaction"]
+    merged = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", "--timeout", "1s")
+    assert (merged.exit_code, world.topics.writes) == (6, 0)
+
+
+def test_a_write_that_breaks_off_is_read_back_and_partial(run: Run, world: OffsetWorld) -> None:
+    world.topics.put(GLOBAL, b'["reddit",{"subreddit":"more"}]', offset(1))
+    world.topics.fail_writes_after = 1
+    done = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", "-o", "json").json()
+    assert (done["exit_code"], done["status"]) == (7, "partial")
+    outcomes = sorted(row["outcome"] for row in done["data"]["rows"])
+    assert outcomes == ["failed", "unchanged", "unchanged", "written"]
+    assert [problem["code"] for problem in done["errors"]] == ["failed", "not_as_planned"]
+
+
+def test_export_is_lossless_and_replaces_the_file_whole(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    world.topics.put(GLOBAL, None, b"1")
+    world.topics.put(GLOBAL, b"\xff", None)
+    world.topics.put(GLOBAL, APACHE, None)
+    path = tmp_path / "offsets.ndjson"
+    done = run("export", "--store", "global", str(path), "-o", "json").json()
+    assert done["data"]["summary"] == {"records": 5, "tombstones": 2, "records_read": 6}
+    lines = path.read_text().splitlines()
+    keys = [json.loads(line)["key"] for line in lines]
+    assert {"base64": "/w=="} in keys
+    assert None in keys
+    assert run("export", "--store", "global").stdout.splitlines() == lines
+    mine = run("export", "--store", "dedicated", "--connector", "reddit").stdout.splitlines()
+    assert {json.loads(line)["topic"] for line in mine} == {OWN}
+
+
+def test_ignored_keys_are_told(run: Run, world: OffsetWorld) -> None:
+    world.topics.put(GLOBAL, b"junk", b"1")
+    done = run("list")
+    assert "ignored by Connect (not_json): junk at connect-offsets-" in done.stdout

@@ -1,0 +1,179 @@
+"""What stands between a plan and its writes: staleness, backups, and deletions first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.offset_views import Prefer
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
+from eosctl.ops.app import App
+from eosctl.ops.backups import read_backup, write_lines
+from eosctl.ops.offset_restore import RestoreRequest, plan_restore
+from eosctl.ops.offset_writes import MergeRequest, apply_plan, plan_offsets_merge
+from eosctl.profiles import Target
+from tests.fakes.offset_topics import OffsetWorld
+
+GLOBAL, OWN = "connect-offsets", "own"
+A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
+INTO_OWN = MergeRequest(("c",), into="dedicated", prefer=Prefer.NEWEST)
+
+
+@pytest.fixture
+def world() -> OffsetWorld:
+    world = OffsetWorld()
+    world.topics.add_topic(GLOBAL, 5)
+    world.topics.add_topic(OWN, 5)
+    world.topics.put(OWN, B, b"2")
+    world.topics.put(GLOBAL, A, b"1")
+    world.topics.put(GLOBAL, B, None)
+    world.worker.add("c", offsets_storage_topic=OWN)
+    return world
+
+
+@pytest.fixture
+def app(world: OffsetWorld, tmp_path: Path) -> App:
+    client = ClientSettings(bootstrap_servers=("memory:9092",))
+    target = Target(client=client, connect_urls=(world.worker.url,), group_id="g")
+    return App(target=target, deadline=Deadline.after(5), state_dir=tmp_path, **world.doors())
+
+
+def apply(app: App, planned_with: MergeRequest = INTO_OWN) -> str:
+    plan = plan_offsets_merge(app, planned_with)
+    report = apply_plan(app, plan, lambda: plan_offsets_merge(app, planned_with))
+    assert report.exit_code == 0
+    return str(report.data["backup"])
+
+
+def test_a_backup_and_its_restore_are_exact_inverses(app: App, world: OffsetWorld) -> None:
+    backup = apply(app)
+    assert world.topics.newest(OWN) == {A: b"1", B: None}
+    plan = plan_restore(app, RestoreRequest(backup))
+    again = apply_plan(app, plan, lambda: plan_restore(app, RestoreRequest(backup)))
+    assert world.topics.newest(OWN) == {A: None, B: b"2"}
+    redo = RestoreRequest(str(again.data["backup"]))
+    apply_plan(app, plan_restore(app, redo), lambda: plan_restore(app, redo))
+    assert world.topics.newest(OWN) == {A: b"1", B: None}, "a restore can be taken back too"
+    assert [write.reason for write in plan_restore(app, redo).writes] == ["equal", "equal"]
+
+
+def test_the_backup_says_what_was_there_and_what_was_put_over_it(app: App) -> None:
+    entries = {entry.before.key: entry for entry in read_backup(apply(app))}
+    assert {key: (e.before.value, e.was_absent(), e.written) for key, e in entries.items()} == {
+        A: (None, True, b"1"),
+        B: (b"2", False, None),
+    }
+    assert {entry.cluster_id for entry in entries.values()} == {"memory-cluster"}
+
+
+def test_the_backup_is_there_before_the_first_write(app: App, world: OffsetWorld, tmp_path: Path) -> None:
+    (tmp_path / "backups").write_text("not a directory")
+    with pytest.raises(EosctlError, match="cannot write"):
+        apply(app)
+    assert world.topics.writes == 0
+
+
+def test_deletions_are_sent_first(app: App, world: OffsetWorld) -> None:
+    apply(app)
+    written = sorted((r for log in world.topics.topics[OWN] for r in log), key=lambda r: r.timestamp_ms)
+    assert [record.key for record in written] == [B, B, A]
+
+
+@pytest.mark.parametrize("change", ["source", "target", "topic"])
+def test_a_plan_goes_stale(app: App, world: OffsetWorld, change: str) -> None:
+    plan = plan_offsets_merge(app, INTO_OWN)
+    if change in ("source", "target"):
+        world.topics.put(GLOBAL if change == "source" else OWN, A, b"7")
+    else:
+        world.topics.add_topic(OWN, 5)
+    with pytest.raises(StalePlanError):
+        apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN))
+    assert world.topics.writes == 0
+
+
+def test_others_may_go_on_in_the_global_topic(app: App, world: OffsetWorld) -> None:
+    """The global topic of a live cluster never stands still; only the plan's own connectors count."""
+    plan = plan_offsets_merge(app, INTO_OWN)
+    world.topics.put(GLOBAL, b'["other",{}]', b"1")
+    assert apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN)).exit_code == 0
+
+
+def test_a_connector_that_was_started_after_the_question_stops_the_write(app: App, world: OffsetWorld) -> None:
+    plan = plan_offsets_merge(app, INTO_OWN)
+    world.worker.add("c", state="RUNNING", tasks=1, offsets_storage_topic=OWN)
+    with pytest.raises(RefusedError, match="not stopped"):
+        apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN))
+    assert world.topics.writes == 0
+
+
+def test_a_dedicated_topic_on_other_brokers_is_refused(app: App, world: OffsetWorld) -> None:
+    world.worker.add("c", offsets_storage_topic=OWN, producer_override_bootstrap_servers="elsewhere:9092")
+    with pytest.raises(RefusedError, match="brokers of its own"):
+        plan_offsets_merge(app, INTO_OWN)
+
+
+def test_a_record_on_the_wrong_partition_is_not_mistaken_for_the_one_replaced(app: App, world: OffsetWorld) -> None:
+    """The write goes to murmur2's partition, where there was nothing: the backup must say so, not the other copy."""
+    wrong = (world.topics.put(OWN, A, b"0").partition + 1) % 5
+    world.topics.add_topic(OWN, 5)
+    world.topics.put(OWN, A, b"0", partition=wrong)
+    world.topics.put(GLOBAL, A, b"9")
+    plan = plan_offsets_merge(app, INTO_OWN)
+    assert [problem.code for problem in plan.problems] == ["wrong_partition"]
+    entry = next(entry for entry in read_backup(apply(app)) if entry.before.key == A)
+    assert entry.was_absent()
+    assert entry.before.partition != wrong
+
+
+def test_the_backup_of_another_cluster_is_refused(app: App, tmp_path: Path) -> None:
+    backup = Path(apply(app))
+    other = tmp_path / "other.ndjson"
+    other.write_text(backup.read_text().replace("memory-cluster", "another-cluster"))
+    with pytest.raises(RefusedError, match="a backup of cluster another-cluster"):
+        plan_restore(app, RestoreRequest(str(other)))
+
+
+def test_a_record_file_without_what_was_written_is_restored_with_a_warning(app: App, tmp_path: Path) -> None:
+    """Backups of `migrate` and files by hand have no `written` member."""
+    path = tmp_path / "plain.ndjson"
+    line = {"topic": OWN, "partition": 0, "offset": 5, "key": A.decode(), "value": "3"}
+    path.write_text(json.dumps(line) + "\n")
+    plan = plan_restore(app, RestoreRequest(str(path)))
+    assert [(w.reason, w.after, w.partition) for w in plan.writes] == [("restored", b"3", 0)]
+    assert [problem.code for problem in plan.problems] == ["unchecked"]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "holds no records"),
+        (b"{}\n", "line 1"),
+        (b'{"topic":"own","partition":0,"key":"junk","value":null}\n', "no offset of a connector"),
+        (b'{"topic":"own","partition":0,"key":"k","value":null,"written":7}\n', "written"),
+    ],
+)
+def test_files_that_are_no_backups(app: App, tmp_path: Path, content: bytes, complaint: str) -> None:
+    path = tmp_path / "backup.ndjson"
+    path.write_bytes(content)
+    with pytest.raises(InputFileError, match=complaint):
+        plan_restore(app, RestoreRequest(str(path)))
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("before\n")
+
+    def breaks_off() -> object:
+        yield "half"
+        raise EosctlError("stop")
+
+    with pytest.raises(EosctlError, match="stop"):
+        write_lines(path, breaks_off())  # type: ignore[arg-type]
+    assert path.read_text() == "before\n"
+    write_lines(path, ["after"])
+    assert path.read_text() == "after\n"
+    assert path.stat().st_mode & 0o077 == 0
