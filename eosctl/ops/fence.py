@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
+from eosctl.connect.worker_url import parse_worker_url
 from eosctl.core.fencing import (
     FENCE_TRANSACTION_TIMEOUT_MS,
     FenceItem,
@@ -242,10 +244,10 @@ def _cautions(app: App, items: Sequence[FenceItem]) -> list[Problem]:
 
 def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
     """One command per connector whose running tasks are fenced, at its worker's URL."""
-    tasks = {item.live.connector: item.live for item in items if item.live is not None}
-    urls = list(app.target.connect_urls)
+    workers = {item.live.connector: f"http://{item.live.worker}" for item in items if item.live is not None}
+    given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
     return [
-        f"curl -X POST '{(urls[0] if urls else task.worker).rstrip('/')}/connectors/{connector}/restart"
+        f"curl -X POST '{(given[0] if given else worker).rstrip('/')}/connectors/{quote(connector, safe='')}/restart"
         "?includeTasks=true&onlyFailed=true'"
-        for connector, task in sorted(tasks.items())
+        for connector, worker in sorted(workers.items())
     ]
