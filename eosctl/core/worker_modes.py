@@ -1,0 +1,134 @@
+"""What can be known of a worker's `exactly.once.source.support` from outside, and on which evidence. Pure.
+
+Connect has no request that tells the mode. Validating a connector with `exactly.once.support=required` shows whether
+the worker that was asked is `enabled`; `preparing` and `disabled` answer alike, only a worker's file tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from urllib.parse import urlsplit
+
+PROPERTY = "exactly.once.support"
+# AbstractHerder/DistributedHerder.validateSourceConnectorConfig, the same words from 3.3 to 4.3
+NOT_ENABLED_TEXT = "does not have exactly-once source support enabled"
+
+# These validate without reaching out to anything. MirrorSourceConnector comes last: it replaces the worker's own
+# verdict on the property by one on its consumer, so it can't tell.
+_HARMLESS = (
+    "org.apache.kafka.connect.file.FileStreamSourceConnector",
+    "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+    "org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
+    "org.apache.kafka.connect.tools.VerifiableSourceConnector",
+    "org.apache.kafka.connect.tools.SchemaSourceConnector",
+    "org.apache.kafka.connect.tools.MockSourceConnector",
+)
+_LAST = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+
+
+@unique
+class WorkerMode(StrEnum):
+    """`not_enabled` is preparing or disabled, and nobody can tell which."""
+
+    ENABLED = "enabled"
+    NOT_ENABLED = "not_enabled"
+    PREPARING = "preparing"
+    DISABLED = "disabled"
+    UNKNOWN = "unknown"
+
+
+def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
+    """The classes of the source plugins to validate with, best first."""
+    classes = {str(plugin.get("class")) for plugin in plugins if plugin.get("type") == "source"}
+    known = [name for name in _HARMLESS if name in classes]
+    last = [_LAST] if _LAST in classes else []
+    return known + sorted(classes - {*_HARMLESS, _LAST}) + last
+
+
+def probe_config(plugin: str) -> dict[str, str]:
+    """The connector configuration to validate; nothing is created from it."""
+    return {"name": "eosctl-probe", "connector.class": plugin, "tasks.max": "1", PROPERTY: "required"}
+
+
+def mode_of_validation(answer: Mapping[str, object]) -> WorkerMode:
+    """What the answer to `probe_config` says: enabled, not_enabled or unknown.
+
+    The number of errors says nothing. A connector may put its own verdict in place of the worker's; then the value
+    that was asked about is missing from the answer.
+    """
+    value = _config_value(answer)
+    errors = value.get("errors")
+    texts = [str(text) for text in errors] if isinstance(errors, list) else []
+    if any(NOT_ENABLED_TEXT in text for text in texts):
+        return WorkerMode.NOT_ENABLED
+    return WorkerMode.ENABLED if value.get("value") == "required" else WorkerMode.UNKNOWN
+
+
+def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
+    configs = answer.get("configs")
+    for entry in configs if isinstance(configs, list) else []:
+        value = entry.get("value") if isinstance(entry, Mapping) else None
+        if isinstance(value, Mapping) and value.get("name") == PROPERTY:
+            return value
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFile:
+    """What a worker's .properties file says; `host` is None where it binds to every address."""
+
+    path: str
+    mode: str
+    group_id: str | None
+    host: str | None
+    port: int | None
+
+
+def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFile:
+    """Mode, group and advertised address of `properties`, with the defaults of `DistributedConfig` (4.3)."""
+    listener = urlsplit(properties.get("listeners", "").split(",")[0].strip() or "http://:8083")
+    host = properties.get("rest.advertised.host.name") or listener.hostname
+    try:
+        port = int(properties.get("rest.advertised.port") or listener.port or 8083)
+    except ValueError:
+        port = None
+    return WorkerFile(
+        path=path,
+        mode=properties.get("exactly.once.source.support", "disabled").strip().lower(),
+        group_id=properties.get("group.id"),
+        host=None if host in (None, "", "0.0.0.0", "::") else host.lower(),  # noqa: S104 - compared, not bound to
+        port=port,
+    )
+
+
+def files_of(url: str, files: Sequence[WorkerFile], *, group_id: str | None) -> list[WorkerFile]:
+    """The files that may be of the worker at `url`: those that name its host, else those that name no host."""
+    parts = urlsplit(url)
+    same_port = [
+        file for file in files if file.port == parts.port and (group_id is None or file.group_id in (None, group_id))
+    ]
+    exact = [file for file in same_port if file.host == parts.hostname]
+    return exact or [file for file in same_port if file.host is None]
+
+
+def refine_mode(probed: WorkerMode, files: Sequence[WorkerFile]) -> tuple[WorkerMode, list[str]]:
+    """The mode that probe and files prove together, and what the files add as evidence.
+
+    A file never overrules the probe: a worker may run with an older version of it.
+    """
+    said = [f"{file.path} says {file.mode}" for file in files]
+    modes = {file.mode for file in files}
+    if len(modes) != 1:
+        return probed, [f"files disagree: {', '.join(said)}"] if said else []
+    mode = modes.pop()
+    if probed is WorkerMode.NOT_ENABLED and mode in (WorkerMode.PREPARING, WorkerMode.DISABLED):
+        return WorkerMode(mode), said
+    if probed is WorkerMode.UNKNOWN:
+        return probed, [f"{text}, which nothing confirms" for text in said]
+    if probed.value == mode:
+        return probed, said
+    return probed, [
+        f"{text}, but the worker runs otherwise: it was not restarted since, or reads another file" for text in said
+    ]

@@ -1,0 +1,76 @@
+"""What one worker says of itself over REST: version, health, and whether exactly-once support is on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eosctl.core.worker_modes import (
+    NOT_ENABLED_TEXT,
+    PROPERTY,
+    WorkerMode,
+    mode_of_validation,
+    probe_config,
+    probe_plugins,
+)
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, UnreachableError
+from eosctl.ops.app import App
+from eosctl.ops.ports import ConnectWorker
+
+WORKER_PATIENCE_S = 15.0  # a worker may take 10 s for the verdict on its own health
+_PROBE_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences."""
+
+    version: str | None = None
+    kafka_cluster_id: str | None = None
+    health: str = "unknown"
+    mode: WorkerMode = WorkerMode.UNKNOWN
+    evidence: tuple[str, ...] = ()
+
+
+def view_worker(app: App, url: str) -> WorkerView:
+    """Asks the worker at `url`, for WORKER_PATIENCE_S at most; what fails becomes evidence, never an exception."""
+    patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s())
+    view = WorkerView()
+    try:
+        worker = replace(app, deadline=Deadline.after(patience_s, app.clock)).worker(url)
+        root = worker.root()
+        view = replace(view, version=root["version"], kafka_cluster_id=root["kafka_cluster_id"])
+        view = replace(view, health=worker.health())
+        mode, reason = probe_mode(worker)
+    except (UnreachableError, DeadlineError) as exc:
+        return replace(view, health="unreachable", evidence=(exc.message,))
+    except EosctlError as exc:
+        return replace(view, evidence=(exc.message,))
+    return replace(view, mode=mode, evidence=(reason,))
+
+
+def probe_mode(worker: ConnectWorker) -> tuple[WorkerMode, str]:
+    """enabled, not_enabled or unknown, and the sentence that says why.
+
+    Validates `exactly.once.support=required` with a source plugin; nothing is created. A plugin that fails, or that
+    gives its own verdict in place of the worker's, is passed over. Raises what `plugins` raises.
+    """
+    candidates = probe_plugins(worker.plugins())
+    if not candidates:
+        return WorkerMode.UNKNOWN, "the worker has no source plugin to validate with"
+    doubts: list[str] = []
+    for plugin in candidates[:_PROBE_ATTEMPTS]:
+        name = plugin.rpartition(".")[2]
+        try:
+            mode = mode_of_validation(worker.validate(plugin, probe_config(plugin)))
+        except (UnreachableError, DeadlineError):
+            raise
+        except EosctlError as exc:
+            doubts.append(f"validating {name} failed: {exc.message}")
+            continue
+        if mode is WorkerMode.ENABLED:
+            return mode, f"validating {name} with {PROPERTY}=required: no objection from the worker"
+        if mode is WorkerMode.NOT_ENABLED:
+            return mode, f"validating {name} with {PROPERTY}=required: this worker {NOT_ENABLED_TEXT}"
+        doubts.append(f"validating {name} says nothing on {PROPERTY} (Kafka below 3.3, or the plugin's own verdict)")
+    return WorkerMode.UNKNOWN, "; ".join(doubts)

@@ -1,0 +1,280 @@
+"""The workers of a Connect group: who they are, what each runs, and what can be proven of their exactly-once mode.
+
+Read-only. Members and their work come from Kafka's group coordinator; version, health and mode from REST.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
+from eosctl.core.group_protocol import Work
+from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file, refine_mode
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, RefusedError, UnreachableError, UsageError
+from eosctl.ops.app import App
+from eosctl.ops.ports import ConnectWorker
+from eosctl.ops.worker_view import WorkerView, view_worker
+from eosctl.report import Problem, Report, Row
+
+REBALANCE_PATIENCE_S = 10.0
+_POLL_S = 0.25
+_PARALLEL_WORKERS = 8
+
+_Pair = tuple[ConnectMember | None, str | None]
+"""A member and its normalised URL; either may be missing, not both."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerObservation:
+    """One worker. `connectors` and `tasks` are None when the group was not stable, or was not asked.
+
+    `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
+    """
+
+    url: str | None
+    member_id: str | None
+    leader: bool
+    version: str | None
+    health: str
+    config_offset: int | None
+    connectors: tuple[str, ...] | None
+    tasks: tuple[Work, ...] | None
+    mode: WorkerMode
+    evidence: tuple[str, ...]
+
+    def as_row(self) -> Row:
+        """The row of workers-list and workers-probe."""
+        assigned = None
+        if self.connectors is not None and self.tasks is not None:
+            tasks = [{"connector": connector, "task": task} for connector, task in self.tasks]
+            assigned = {"connectors": list(self.connectors), "tasks": tasks}
+        return {
+            "url": self.url,
+            "member_id": self.member_id,
+            "leader": self.leader,
+            "version": self.version,
+            "health": self.health,
+            "config_offset": self.config_offset,
+            "assigned": assigned,
+            "mode": self.mode.value,
+            "evidence": list(self.evidence),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupObservation:
+    """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named)."""
+
+    group_id: str | None
+    kafka_cluster_id: str | None
+    state: str | None
+    protocol: str | None
+    leader_member_id: str | None
+    leader_url: str | None
+    members: tuple[WorkerObservation, ...]
+
+    @property
+    def stable(self) -> bool:
+        """Whether members and their work are known for sure."""
+        return self.state == STABLE
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """One task as REST tells it: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED."""
+
+    task: int
+    state: str
+    worker_id: str
+
+
+def list_workers(app: App) -> Report:
+    """`eosctl workers list`; raises NotFoundError, UsageError, and what Kafka's connection raises."""
+    return _report("workers-list", observe_workers(app))
+
+
+def probe_workers(app: App) -> Report:
+    """`eosctl workers probe`; raises as `list_workers`."""
+    return _report("workers-probe", observe_workers(app))
+
+
+def observe_workers(app: App) -> GroupObservation:
+    """The group's members joined with what each worker says over REST; a worker that can't be reached is a row too.
+
+    Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that is no member's advertised
+    one (a port forwarding, another group) is a row of its own, with the reason as evidence. Raises UsageError,
+    NotFoundError and what Kafka's connection raises.
+    """
+    given = _given_urls(app)
+    if given and (app.target.client is None or app.target.group_id is None):
+        alone: list[_Pair] = [(None, url) for url in given]
+        return GroupObservation(app.target.group_id, None, None, None, None, None, _observe(app, alone, given))
+    group, cluster_id = read_group(app)
+    pairs: list[_Pair] = [(member, _advertised(member)) for member in group.members]
+    advertised = {url for _member, url in pairs}
+    pairs += [(None, url) for url in given if url not in advertised]
+    return GroupObservation(
+        group_id=group.group_id,
+        kafka_cluster_id=cluster_id,
+        state=group.state,
+        protocol=group.protocol or None,
+        leader_member_id=group.leader_member_id,
+        leader_url=group.leader_url,
+        members=_observe(app, pairs, given, kafka_cluster_id=cluster_id),
+    )
+
+
+def read_group(app: App) -> tuple[ConnectGroup, str]:
+    """The target's Connect group and the Kafka cluster id; waits a little for a rebalance to end.
+
+    Raises UsageError, NotFoundError, ProtocolError and what Kafka's connection raises.
+    """
+    group_id = app.target.require_group_id()
+    patience = Deadline.after(min(REBALANCE_PATIENCE_S, app.deadline.remaining_s()), app.clock)
+    with app.transactions() as admin:
+        raw = admin.describe_group(group_id)
+        while raw.state not in (STABLE, EMPTY, DEAD) and not patience.expired():
+            patience.sleep(_POLL_S)
+            raw = admin.describe_group(group_id)
+        return connect_group(raw), admin.cluster_id()
+
+
+def discover_urls(app: App) -> list[str]:
+    """Where to reach the group's workers: the URLs that were given, else those its members advertise.
+
+    Credentials are part of given URLs only, so none goes to a discovered one. Raises as `read_group`.
+    """
+    if app.target.connect_urls:
+        return list(app.target.connect_urls)
+    group, _cluster_id = read_group(app)
+    return [url for url in map(_advertised, group.members) if url is not None]
+
+
+def running_tasks(app: App) -> Mapping[str, tuple[TaskStatus, ...]]:
+    """Every connector's tasks, from the first worker that answers; empty when the group has no member.
+
+    A worker that died a moment ago may still be named as running a task, never the other way round for long: callers
+    that must not hit a live task take every state but FAILED for live. Raises UnreachableError when no worker
+    answers, RefusedError when a given URL belongs to another Kafka cluster, and as `discover_urls`.
+    """
+    failures: list[str] = []
+    urls = discover_urls(app)
+    for url in urls:
+        worker = app.worker(url)
+        try:
+            _check_cluster(app, worker)
+            connectors = worker.connectors()
+        except (RefusedError, DeadlineError):
+            raise
+        except EosctlError as exc:
+            failures.append(exc.message)
+        else:
+            return {name: _tasks_of(entry) for name, entry in sorted(connectors.items())}
+    if failures:
+        raise UnreachableError(
+            f"no worker says which tasks run: {'; '.join(failures)}",
+            hint="Give the URL of a worker that can be reached from here with -u.",
+        )
+    return {}
+
+
+def _observe(
+    app: App, pairs: Sequence[_Pair], given: Mapping[str, str], *, kafka_cluster_id: str | None = None
+) -> tuple[WorkerObservation, ...]:
+    """Each pair joined with its worker's own words; the workers are asked side by side."""
+    with ThreadPoolExecutor(_PARALLEL_WORKERS) as pool:
+        asked = [None if url is None else pool.submit(view_worker, app, given.get(url, url)) for _member, url in pairs]
+        views = [WorkerView() if future is None else future.result() for future in asked]
+    return tuple(_observation(app, pair, view, kafka_cluster_id) for pair, view in zip(pairs, views, strict=True))
+
+
+def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str | None) -> WorkerObservation:
+    member, url = pair
+    evidence = list(view.evidence)
+    if url is None:
+        evidence.append("the group does not tell this member's URL now")
+    if member is None and kafka_cluster_id is not None:
+        evidence.append("no member of the group advertises this URL")
+    if kafka_cluster_id is not None and view.kafka_cluster_id not in (None, kafka_cluster_id):
+        evidence.append(f"this worker uses another Kafka cluster, {view.kafka_cluster_id}")
+    files_read = app.target.worker_configs
+    read = [read_worker_file(each.properties.source, each.properties.values) for each in files_read]
+    files = [] if url is None else files_of(url, read, group_id=app.target.group_id)
+    mode, said = refine_mode(view.mode, files)
+    return WorkerObservation(
+        url=url if member is None or url is not None else member.url,
+        member_id=member.member_id if member else None,
+        leader=member.leader if member else False,
+        version=view.version,
+        health=view.health,
+        config_offset=member.config_offset if member else None,
+        connectors=member.connectors() if member else None,
+        tasks=member.tasks() if member else None,
+        mode=mode,
+        evidence=(*evidence, *said),
+    )
+
+
+def _check_cluster(app: App, worker: ConnectWorker) -> None:
+    """A URL that was given by hand may be of another installation, whose silence about a task proves nothing."""
+    if app.target.client is None or not app.target.connect_urls:
+        return
+    theirs = worker.root().get("kafka_cluster_id")
+    with app.transactions() as admin:
+        ours = admin.cluster_id()
+    if theirs != ours:
+        raise RefusedError(
+            f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}",
+            hint="Compare -u and -b; nothing was written.",
+        )
+
+
+def _tasks_of(entry: Mapping[str, object]) -> tuple[TaskStatus, ...]:
+    status = entry.get("status")
+    tasks = status.get("tasks") if isinstance(status, Mapping) else None
+    found = [
+        TaskStatus(int(task["id"]), str(task.get("state")), str(task.get("worker_id")))
+        for task in (tasks if isinstance(tasks, list) else [])
+    ]
+    return tuple(sorted(found, key=lambda task: task.task))
+
+
+def _given_urls(app: App) -> dict[str, str]:
+    """Normalised URL -> the URL as given, which may carry credentials."""
+    return {parse_worker_url(url).text: url for url in app.target.connect_urls}
+
+
+def _advertised(member: ConnectMember) -> str | None:
+    """The member's URL, normalised; None when it is unknown or no URL at all (MirrorMaker's own workers)."""
+    try:
+        return parse_worker_url(member.url).text if member.url else None
+    except UsageError:
+        return None
+
+
+def _report(kind: str, group: GroupObservation) -> Report:
+    modes = Counter(member.mode.value for member in group.members)
+    problems = []
+    if group.state not in (None, STABLE, EMPTY):
+        message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
+        problems.append(Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning"))
+    return Report(
+        kind=kind,
+        rows=[member.as_row() for member in group.members],
+        summary={"workers": len(group.members), "modes": dict(sorted(modes.items()))},
+        data={
+            "group": {
+                "state": group.state,
+                "protocol": group.protocol,
+                "leader_member_id": group.leader_member_id,
+                "leader_url": group.leader_url,
+            }
+        },
+        target={"kafka_cluster_id": group.kafka_cluster_id, "group_id": group.group_id},
+        problems=problems,
+    )
