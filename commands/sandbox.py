@@ -12,6 +12,7 @@ from eosctl.report import Report
 from .options import EosctlGroup
 from .session import Session
 
+_START_TIMEOUT_S = 90.0
 _MODES = ("disabled", "preparing", "enabled")
 _name = click.option("--name", default="default", show_default=True, help="Which sandbox; each has its own processes.")
 
@@ -48,7 +49,7 @@ def up(ctx: click.Context, kafka_version: str | None, workers: int, modes: tuple
     session = ctx.ensure_object(Session)
     return up_sandbox(
         session.state_dir(), _checked(name), kafka_version=version, modes=each, environ=session.environ,
-        on_event=session.talk(),
+        on_event=session.talk(), start_timeout_s=float(session.flags.get("timeout", _START_TIMEOUT_S)),
     )  # fmt: skip
 
 

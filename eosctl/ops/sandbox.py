@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import fcntl
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.events import OnEvent
 from eosctl.report import Report
+from eosctl.sandbox.readiness import log_tail
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
-from eosctl.sandbox.stack import Stack, log_tail
+from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node
 
 
@@ -21,17 +25,21 @@ def up_sandbox(
     modes: Sequence[str],
     environ: Mapping[str, str],
     on_event: OnEvent,
+    start_timeout_s: float,
 ) -> Report:
     """Starts a broker and one worker per mode; refuses when a stack of that name already runs."""
     directory = _directory(state_dir, name)
-    there = Stack.find(directory)
-    if there is not None and there.alive():
-        raise RefusedError(f"the sandbox {name} is already up", hint=f"See it: eosctl sandbox status --name {name}")
-    if there is not None or directory.exists():
-        _clear(there, directory)
     group = GroupSpec(modes=tuple(Eos(mode) for mode in modes))
     spec = StackSpec(kafka_version=kafka_version, groups=(group,))
-    stack = Stack.up(spec, directory, name=name, environ=environ, on_event=on_event)
+    with _alone(state_dir, name):
+        there = Stack.find(directory)
+        if there is not None and there.alive():
+            hint = f"See it: eosctl sandbox status --name {name}; stop it: eosctl sandbox down --name {name}"
+            raise RefusedError(f"the sandbox {name} is already up", hint=hint)
+        shutil.rmtree(directory, ignore_errors=True)  # logs of a start that failed
+        stack = Stack.up(
+            spec, directory, name=name, environ=environ, on_event=on_event, start_timeout_s=start_timeout_s
+        )
     return _report("sandbox-up", stack)
 
 
@@ -56,18 +64,28 @@ def sandbox_logs(state_dir: Path, name: str, *, node: str | None, lines: int) ->
 def down_sandbox(state_dir: Path, name: str) -> Report:
     """Stops what runs and removes the files; nothing to do is fine."""
     directory = _directory(state_dir, name)
-    stack = Stack.find(directory)
-    stopped = [node.name for node in stack.state.nodes if node.process.alive()] if stack else []
-    _clear(stack, directory)
+    with _alone(state_dir, name):
+        stack = Stack.find(directory)
+        stopped = [node.name for node in stack.state.nodes if node.process.alive()] if stack else []
+        if stack is not None:
+            stack.down()
+        shutil.rmtree(directory, ignore_errors=True)
     return Report(kind="sandbox-down", summary={"name": name, "stopped": stopped})
 
 
-def _clear(stack: Stack | None, directory: Path) -> None:
-    import shutil
-
-    if stack is not None:
-        stack.down()
-    shutil.rmtree(directory, ignore_errors=True)
+@contextmanager
+def _alone(state_dir: Path, name: str) -> Iterator[None]:
+    """Holds the sandbox's lock file; raises RefusedError while another eosctl starts or stops this sandbox."""
+    path = state_dir / "sandbox" / f".{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise RefusedError(
+                f"another eosctl is starting or stopping the sandbox {name}", hint="Wait for it, or give --name."
+            ) from exc
+        yield
 
 
 def _directory(state_dir: Path, name: str) -> Path:

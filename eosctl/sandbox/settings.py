@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from pathlib import Path
 
+DEFAULT_GROUP = "connect-eos"
+
 
 @unique
 class Eos(StrEnum):
@@ -19,16 +21,19 @@ class Eos(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A Connect group: one worker per entry of `modes`; topics are `<prefix>-configs|offsets|status`."""
+    """A Connect group: one worker per entry of `modes`; its topics are `<prefix>-configs|offsets|status`.
 
-    group_id: str = "connect-eos"
+    The prefix is `connect` for the group `connect-eos`, and otherwise the group id, unless `topic_prefix` is given.
+    """
+
+    group_id: str = DEFAULT_GROUP
     modes: tuple[Eos, ...] = (Eos.ENABLED,)
-    topic_prefix: str = "connect"
+    topic_prefix: str | None = None
     worker_config: Mapping[str, str] = field(default_factory=dict)
 
     def topics(self) -> dict[str, str]:
         """The internal topics under the names `config`, `offset` and `status`."""
-        prefix = self.topic_prefix
+        prefix = self.topic_prefix or ("connect" if self.group_id == DEFAULT_GROUP else self.group_id)
         return {"config": f"{prefix}-configs", "offset": f"{prefix}-offsets", "status": f"{prefix}-status"}
 
 
@@ -154,8 +159,16 @@ def worker_properties(
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """A .properties file; values of the sandbox hold no character that would need an escape but the backslash."""
-    return "".join(f"{name}={value}\n".replace("\\", "\\\\") for name, value in properties.items())
+    """A .properties file in ASCII: Java reads such files as ISO-8859-1, so everything else is an escape."""
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in properties.items())
+
+
+def _escaped(value: str) -> str:
+    """A property's value as `java.util.Properties` reads it back: UTF-16 units, first space and backslash escaped."""
+    units = value.encode("utf-16-be")
+    codes = [int.from_bytes(units[index : index + 2], "big") for index in range(0, len(units), 2)]
+    text = "".join(chr(code) if 0x20 <= code < 0x7F and code != ord("\\") else f"\\u{code:04x}" for code in codes)
+    return f"\\{text}" if text.startswith(" ") else text
 
 
 LOG4J2 = """\
@@ -175,7 +188,7 @@ log4j.appender.stdout.layout.ConversionPattern=%d{ISO8601} %p %c{1} - %m%n
 
 
 def logging_files(kafka_version: str) -> tuple[str, str, str]:
-    """(file name, text, JVM option prefix) of the logging configuration: log4j2 since Kafka 4.0, reload4j before."""
+    """(file name, text, JVM option that takes its URI) of the logging: log4j2 since Kafka 4.0, reload4j before."""
     if int(kafka_version.split(".")[0]) >= 4:
-        return "log4j2.properties", LOG4J2, "-Dlog4j2.configurationFile=file:"
-    return "log4j.properties", RELOAD4J, "-Dlog4j.configuration=file:"
+        return "log4j2.properties", LOG4J2, "-Dlog4j2.configurationFile="
+    return "log4j.properties", RELOAD4J, "-Dlog4j.configuration="

@@ -35,13 +35,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class StackState:
-    """A stack as it was started: where its files are, which Kafka, which processes, and the topics of each group."""
+    """A stack as it was started: its files, its Kafka, its processes, the topics of each group, its Java."""
 
     name: str
     directory: str
     kafka_version: str
     nodes: tuple[Node, ...]
     topics: dict[str, dict[str, str]]
+    java: str = "java"
 
     def of_kind(self, kind: str) -> tuple[Node, ...]:
         """The nodes that are a `broker` or a `worker`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -13,8 +14,9 @@ import pytest
 
 from eosctl.errors import EosctlError
 from eosctl.sandbox import process, state
+from eosctl.sandbox.launcher import free_ports
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec, properties_text, worker_properties
-from eosctl.sandbox.stack import Stack, free_ports
+from eosctl.sandbox.stack import Stack
 from tests.sandbox_fixtures import SecureStack, rest, wait_until
 
 
@@ -60,6 +62,21 @@ def test_free_ports_are_different() -> None:
     assert len(set(free_ports(20))) == 20
 
 
+def test_java_reads_back_what_the_property_files_say() -> None:
+    """A sandbox below a directory like /home/jörg could not start: Java reads these files as ISO-8859-1."""
+    text = properties_text({"log.dirs": "/home/jörg/a b", "user": " C:\\x😀"})
+    assert text == "log.dirs=/home/j\\u00f6rg/a b\nuser=\\ C:\\u005cx\\ud83d\\ude00\n"
+
+
+@pytest.mark.parametrize(
+    ("group", "config_topic"),
+    [(GroupSpec(), "connect-configs"), (GroupSpec("g"), "g-configs"), (GroupSpec("g", topic_prefix="p"), "p-configs")],
+)
+def test_two_groups_never_share_topics_by_default(group: GroupSpec, config_topic: str) -> None:
+    """Every group's prefix used to be `connect`: a second group read the first one's connectors."""
+    assert group.topics()["config"] == config_topic
+
+
 def test_worker_properties_are_per_group() -> None:
     group = GroupSpec("g", (Eos.PREPARING,), "g", {"offset.storage.partitions": "3"})
     properties = worker_properties(group, Eos.PREPARING, bootstrap_servers="b:1", port=1, replication=1)
@@ -75,6 +92,18 @@ def test_status_and_down_without_a_sandbox(invoke: Any) -> None:
     assert invoke("sandbox", "up", "--name", "../x").exit_code == 2
     assert invoke("sandbox", "up", "--kafka-version", "1.0").exit_code == 2
     assert invoke("sandbox", "up", "--eos", "disabled", "--eos", "enabled").exit_code == 2
+
+
+@pytest.mark.parametrize("verb", ["up", "down"])
+def test_only_one_eosctl_starts_or_stops_a_sandbox(invoke: Any, tmp_path: Path, verb: str) -> None:
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    lock = tmp_path / "eosctl" / "sandbox" / ".default.lock"
+    lock.parent.mkdir(parents=True)
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        refused = invoke("sandbox", verb, environ=environ)
+    assert (refused.exit_code, refused.stdout) == (6, "")
+    assert "another eosctl is starting or stopping the sandbox default" in refused.stderr
 
 
 @pytest.mark.live
@@ -136,16 +165,24 @@ def test_a_worker_that_cannot_start_shows_its_log_and_leaves_nothing_running(tmp
 
 @pytest.mark.live
 def test_the_second_kafka_version(tmp_path: Path) -> None:
-    stack = Stack.up(StackSpec(kafka_version="3.9.2"), tmp_path / "stack", name="x", environ=os.environ)
+    environ = {**os.environ, "JAVA_TOOL_OPTIONS": "-Xmx1k", "http_proxy": "http://127.0.0.1:1"}  # neither may matter
+    directory = tmp_path / "Säcke & 'Co'"
+    stack = Stack.up(StackSpec(kafka_version="3.9.2"), directory, name="x", environ=environ)
     try:
         (url,) = stack.urls("connect-eos")
         assert rest(url)["version"] == "3.9.2"
         plugins = {plugin["class"].rpartition(".")[2] for plugin in rest(f"{url}/connector-plugins")}
         assert {"FileStreamSourceConnector", "MirrorSourceConnector"} <= plugins
-        stack.stop_node("connect-eos-worker-0")
-        stack.start_node("connect-eos-worker-0", mode=Eos.DISABLED)
-        assert stack.urls("connect-eos") == [url]
-        assert "support=disabled" in Path(stack.node("connect-eos-worker-0").config).read_text()
+        found = Stack.find(directory)  # as another process would
+        assert found is not None
+        found.restart_node("connect-eos-worker-0", mode=Eos.DISABLED)
+        assert (found.urls("connect-eos"), found.node("connect-eos-worker-0").mode) == ([url], "disabled")
+        assert "support=disabled" in Path(found.node("connect-eos-worker-0").config).read_text()
+        assert Stack.find(directory).state == found.state  # type: ignore[union-attr]
+        assert not stack.node("connect-eos-worker-0").process.alive()
+        with pytest.raises(EosctlError, match="runs already"):
+            found.start_node("connect-eos-worker-0")
+        stack = found
     finally:
         stack.down()
 

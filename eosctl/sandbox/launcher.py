@@ -1,0 +1,133 @@
+"""Writing a node's files and starting its JVM; what is on disk is enough to start it again from another process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eosctl.errors import EosctlError
+from eosctl.sandbox import process
+from eosctl.sandbox.settings import (
+    BrokerPorts,
+    GroupSpec,
+    StackSpec,
+    broker_properties,
+    logging_files,
+    properties_text,
+    worker_properties,
+)
+from eosctl.sandbox.state import Node
+
+# short-lived test servers: the fast compiler only, the small collector, shared class data, nothing left in /tmp
+_JVM = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-XX:-UsePerfData",
+    "-Djava.net.preferIPv4Stack=true",
+)
+_MAIN = {"broker": "kafka.Kafka", "worker": "org.apache.kafka.connect.cli.ConnectDistributed"}
+_HEAP = {"broker": "-Xmx512m", "worker": "-Xmx256m"}
+# not the caller's environment: $JAVA_TOOL_OPTIONS, $CLASSPATH or a proxy of the user's would make another Kafka
+_ENVIRON = {"LC_ALL": "C.UTF-8"}
+
+
+class Launcher:
+    """Starts the nodes of the stack in `directory` with `java`; `prepare` must have run there once."""
+
+    def __init__(self, java: Path, directory: Path) -> None:
+        self._java, self._directory = java, directory
+
+    @property
+    def _arguments_file(self) -> Path:
+        return self._directory / "java.arguments"
+
+    def prepare(self, jars: Sequence[Path], kafka_version: str) -> None:
+        """Writes what all JVMs of the stack share: class path, logging, temporary files."""
+        file_name, text, option = logging_files(kafka_version)
+        (self._directory / file_name).write_text(text, encoding="utf-8")
+        (self._directory / "tmp").mkdir()
+        shared = [
+            *_JVM,
+            f"{option}{(self._directory / file_name).as_uri()}",
+            f"-Djava.io.tmpdir={self._directory / 'tmp'}",
+        ]
+        words = [*shared, "-cp", os.pathsep.join(str(jar) for jar in jars)]
+        self._arguments_file.write_text("".join(_quoted(word) + "\n" for word in words), encoding="utf-8")
+
+    def prepare_brokers(self, spec: StackSpec) -> list[Node]:
+        """Writes and formats each broker's storage; nothing is started yet."""
+        free = free_ports(3 * spec.brokers)
+        ports = [BrokerPorts(*free[index : index + 3]) for index in range(0, len(free), 3)]
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode("ascii").replace("-", "a")
+        nodes = []
+        for number in range(1, spec.brokers + 1):
+            name = f"broker-{number}"
+            data = self._directory / name / "data"
+            data.mkdir(parents=True)
+            properties = broker_properties(number, ports, data, spec)
+            node = self._node(name, "broker", f"127.0.0.1:{ports[number - 1].client}", properties)
+            self._format(node, cluster_id, spec.secure.format_arguments() if spec.secure else [])
+            secure = f"127.0.0.1:{ports[number - 1].secure}" if spec.secure else None
+            nodes.append(replace(node, secure_address=secure))
+        return nodes
+
+    def prepare_workers(self, group: GroupSpec, bootstrap_servers: str, *, replication: int) -> list[Node]:
+        """Writes each worker's configuration; nothing is started yet."""
+        nodes = []
+        for number, (mode, port) in enumerate(zip(group.modes, free_ports(len(group.modes)), strict=True)):
+            properties = worker_properties(
+                group, mode, bootstrap_servers=bootstrap_servers, port=port, replication=replication
+            )
+            name = f"{group.group_id}-worker-{number}"
+            node = self._node(name, "worker", f"http://127.0.0.1:{port}", properties)
+            nodes.append(replace(node, group_id=group.group_id, mode=mode.value))
+        return nodes
+
+    def launch(self, node: Node) -> Node:
+        """Starts the node's JVM; the answer carries its process."""
+        command = [*self._command(_HEAP[node.kind], _MAIN[node.kind]), node.config]
+        directory = Path(node.config).parent
+        started = process.spawn(command, log=Path(node.log), directory=directory, environ=_ENVIRON)
+        return replace(node, pid=started.pid, start_ticks=started.start_ticks)
+
+    def _command(self, *words: str) -> list[str]:
+        *options, main = words
+        return [str(self._java), *options, f"@{self._arguments_file}", main]
+
+    def _node(self, name: str, kind: str, address: str, properties: Mapping[str, str]) -> Node:
+        home = self._directory / name
+        home.mkdir(exist_ok=True)
+        config = home / ("server.properties" if kind == "broker" else "worker.properties")
+        config.write_text(properties_text(properties), encoding="ascii")
+        return Node(name, kind, address, pid=0, start_ticks=0, config=str(config), log=str(home / "log.txt"))
+
+    def _format(self, node: Node, cluster_id: str, more: Sequence[str]) -> None:
+        command = [*self._command("kafka.tools.StorageTool"), "format", "-t", cluster_id, "-c", node.config, *more]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_ENVIRON)
+        if done.returncode:
+            raise EosctlError(f"formatting the storage of {node.name} failed: {(done.stderr or done.stdout)[-500:]}")
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` different loopback ports that are free now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _quoted(word: str) -> str:
+    """A word of a java argument file, where quotes keep spaces and a backslash escapes."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

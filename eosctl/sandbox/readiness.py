@@ -1,0 +1,92 @@
+"""Asking brokers and workers whether they are ready, and saying why one is not: no log decides it."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError
+from eosctl.sandbox.state import Node
+
+_POLL_S = 0.1
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
+
+
+def wait_ready(nodes: Sequence[Node], *, watched: Sequence[Node], brokers: int, deadline: Deadline) -> None:
+    """Waits until every node answers; brokers must see `brokers` of their kind.
+
+    Raises EosctlError with the end of its log as soon as one of `nodes` or `watched` has ended, and DeadlineError
+    with the same when the time is up.
+    """
+    asked: dict[str, Callable[[Node], bool]] = {
+        "broker": lambda node: broker_answers(node.address, brokers=brokers),
+        "worker": lambda node: worker_answers(node.address),
+    }
+    waiting = list(nodes)
+    while waiting:
+        ended = next((node for node in (*nodes, *watched) if not node.process.alive()), None)
+        if ended is not None:
+            raise EosctlError(f"{ended.name} ended:\n{_explanation(ended)}", hint=f"Its log is {ended.log}.")
+        waiting = [node for node in waiting if not asked[node.kind](node)]
+        if waiting and deadline.expired():
+            late = waiting[0]
+            raise DeadlineError(
+                f"{late.name} did not answer within {deadline.timeout_s:g} s:\n{_explanation(late)}",
+                hint=f"Its log is {late.log}. A slow machine may need a longer --timeout.",
+            )
+        if waiting:
+            deadline.sleep(_POLL_S)
+
+
+def broker_answers(address: str, *, brokers: int) -> bool:
+    """Whether the broker at `host:port` answers a metadata request that names a controller and `brokers` brokers."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    host, port = address.rsplit(":", 1)
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        if probe.connect_ex((host, int(port))):
+            return False
+    silent = logging.Logger("sandbox")  # not registered: a starting broker is no news
+    silent.addHandler(logging.NullHandler())
+    admin = AdminClient({"bootstrap.servers": address, "enable.metrics.push": False}, logger=silent)
+    try:
+        metadata = admin.list_topics(timeout=2)
+    except KafkaException:
+        return False
+    return len(metadata.brokers) >= brokers and metadata.controller_id >= 0
+
+
+def worker_answers(url: str) -> bool:
+    """Whether the worker lists connectors: it does so only as a member of its group (404 or 503 before)."""
+    try:
+        with _direct.open(f"{url}/connectors", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except urllib.error.HTTPError as exc:
+        exc.close()
+        return False
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def log_tail(path: Path, count: int) -> list[str]:
+    """The last `count` lines of a log file; empty when there is none."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
+    except OSError:
+        return []
+
+
+def _explanation(node: Node) -> str:
+    """The last lines of the node's log without stack frames, and the class that it missed, if that was it."""
+    lines = [line for line in log_tail(Path(node.log), 400) if not line.startswith("\tat ")]
+    missing = next((line for line in lines if "NoClassDefFoundError" in line or "ClassNotFound" in line), None)
+    last = lines[-6:]
+    return "\n".join([*last, missing] if missing and missing not in last else last)
