@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 
+from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.errors import UsageError
 
 # `[ "name" ,`: the first element of the key's JSON array, up to and without the comma
@@ -29,18 +30,13 @@ class KeyOwner:
 def key_owner(key: bytes | None) -> KeyOwner | None:
     """Whose offset this is; None for keys that Connect itself ignores (`OffsetUtils.processPartitionKey`, 3.7+).
 
-    Such a key is `["<connector>", <map or null>]` in UTF-8; a null partition is accepted, as the store keeps it.
+    Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it.
     """
     head = _HEAD.match(key) if key is not None else None
-    if key is None or head is None:
+    if head is None:
         return None
-    try:
-        parsed = json.loads(key.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError, RecursionError):
-        return None
-    if len(parsed) != 2 or not (parsed[1] is None or isinstance(parsed[1], dict)):
-        return None
-    return KeyOwner(parsed[0], head.start(1), head.end(1))
+    decoded = decode_key(key)
+    return KeyOwner(decoded.connector, head.start(1), head.end(1)) if isinstance(decoded, OffsetKey) else None
 
 
 def quoted_name(connector: str) -> bytes:

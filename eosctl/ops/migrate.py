@@ -25,11 +25,13 @@ from eosctl.core.migration import (
     with_sample,
 )
 from eosctl.core.migration_rules import Policy
+from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, StalePlanError
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.backups import write_lines
 from eosctl.ops.migrate_report import plan_row
 from eosctl.ops.migrate_stores import target_topic_of
 from eosctl.ops.migrate_topics import (
@@ -88,7 +90,7 @@ class MigrationStages(Protocol):
     def connectors_in(self, folder: Path) -> list[str]: ...
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally: ...
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
-    def overwritten(self, folder: Path) -> Iterator[Record]: ...
+    def overwritten(self, folder: Path) -> Iterator[tuple[Record, bytes | None]]: ...
     def write(self, folder: Path, plan: MigrationPlan) -> SentCounts: ...
     def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Comparison: ...
 
@@ -156,13 +158,10 @@ class Migration:
         plan.tally.check()
         return with_sample(plan, [plan_row(key) for key in self.stages.sample(draft)])
 
-    def apply(
-        self, plan: MigrationPlan, allowances: Allowances, *, keep_backup: Callable[[Path, Iterator[Record]], None]
-    ) -> Applied:
-        """Writes what the plan says after checking that it still holds, and reads it back.
+    def apply(self, plan: MigrationPlan, allowances: Allowances) -> Applied:
+        """Writes what the plan says after checking that it still holds and keeping a backup, and reads it back.
 
-        `keep_backup` stores records durably before the first write. Raises RefusedError or StalePlanError before
-        anything was written.
+        Raises RefusedError or StalePlanError before anything was written.
         """
         folder = existing_snapshot(plan)
         if plan.tally.counts.get("conflict"):
@@ -172,8 +171,7 @@ class Migration:
             )
         with fresh(self.app).topics() as topics:
             self._refuse_drift(topics, plan, folder, allowances)
-        backup = folder / "backup.ndjson"
-        keep_backup(backup, self.stages.overwritten(folder))
+        backup = self._keep_backup(plan, folder)
         with fresh(self.app).topics() as topics:
             created = create_missing(topics, plan) if plan.tally.to_write() else ()
         sent = self.stages.write(folder, plan)
@@ -185,6 +183,16 @@ class Migration:
         with fresh(self.app).topics() as topics:
             wait_until_visible(fresh(self.app), topics, sent.last_offsets)
         return Applied(sent, self.compare(plan, "target"), created, backup, tuple(allowances.names()))
+
+    def _keep_backup(self, plan: MigrationPlan, folder: Path) -> Path:
+        """What `offsets restore` takes, synced; streamed, so that its size does not matter."""
+        path = folder / "backup.ndjson"
+        lines = (
+            record_line(before, {"written": encode_bytes(written), "cluster_id": plan.cluster_id})
+            for before, written in self.stages.overwritten(folder)
+        )
+        write_lines(path, lines)
+        return path
 
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eosctl.core.migration import MigrationPlan, PlannedTopic
 from eosctl.core.murmur2 import partition_for
-from eosctl.core.offset_keys import key_owner
+from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.errors import ExitCode
+from eosctl.ops.offset_rows import value_json
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def plan_row(decided: DecidedKey) -> Row:
         "source_partition": source_partition_of(decided.key),
         "action": decided.action,
         "reason": decided.reason,
-        "before": shown_value(decided.before),
-        "after": shown_value(decided.source_value if sent else decided.before),
+        "before": value_json(decided.before),
+        "after": value_json(decided.source_value if sent else decided.before),
         "source": {"topic": topic, "partition": source_partition, "offset": offset},
         "target": {"topic": decided.route.target_topic, "partition": partition},
     }
@@ -108,26 +108,16 @@ def mismatch_row(mismatch: Mismatch) -> Row:
         "source_partition": source_partition_of(mismatch.key),
         "side": mismatch.side,
         "status": mismatch.status,
-        "expected": shown_value(mismatch.expected),
-        "actual": shown_value(mismatch.actual),
+        "expected": value_json(mismatch.expected),
+        "actual": value_json(mismatch.actual),
         "target": {"topic": mismatch.topic, "partition": mismatch.partition},
     }
 
 
 def source_partition_of(key: bytes) -> Json:
-    """The source partition in a key, as the JSON that it is; None where there is none."""
-    return None if key_owner(key) is None else json.loads(key)[1]
-
-
-def shown_value(value: bytes | None) -> Json:
-    """An offset value as JSON, or as text or base64 where it is none; None for no record and for a tombstone."""
-    if value is None:
-        return None
-    try:
-        parsed: Json = json.loads(value.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return json_bytes(value)
-    return parsed
+    """The source partition in a key, as JSON; None where there is none."""
+    decoded = decode_key(key)
+    return as_plain_json(decoded.partition) if isinstance(decoded, OffsetKey) else None
 
 
 def _differ(compared: Comparison, side: str) -> tuple[Problem, ...]:

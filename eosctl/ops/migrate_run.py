@@ -10,6 +10,7 @@ from pathlib import Path
 from eosctl.core.migration import MigrationPlan, plan_file_text
 from eosctl.errors import ExitCode, InputFileError
 from eosctl.ops.app import App
+from eosctl.ops.backups import undo_command
 from eosctl.ops.migrate import (
     Allowances,
     Migration,
@@ -19,7 +20,6 @@ from eosctl.ops.migrate import (
     snapshot_folder,
     spark_stages,
 )
-from eosctl.ops.migrate_backup import keep_backup
 from eosctl.ops.migrate_guard import refuse_running, running_connectors
 from eosctl.ops.migrate_report import plan_report, result_report, verify_report
 from eosctl.ops.migrate_stores import source_topics
@@ -96,8 +96,8 @@ def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:
 
 def _apply(app: App, migration: Migration, plan: MigrationPlan, allowances: Allowances) -> Report:
     refuse(app, plan, allowances)
-    applied = migration.apply(plan, allowances, keep_backup=keep_backup)
-    return result_report(plan, applied, undo=f"eosctl offsets restore {applied.backup}")
+    applied = migration.apply(plan, allowances)
+    return result_report(plan, applied, undo=undo_command(applied.backup))
 
 
 def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[], Report]) -> Prepared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -27,17 +28,16 @@ def spark_job(
     on_progress: OnProgress,
 ) -> Iterator[MigrationJob]:
     """A MigrationJob on a Spark session of its own; raises UnsupportedError without Java or pyspark."""
-    java_home = spark_java_home(require_java(os.environ), snapshots)
-    try:
-        import pandas  # type: ignore[import-untyped]  # noqa: F401 - pyspark 4.3 asks for it at the first mapInArrow
-
-        from eosctl.spark.job import MigrationJob
-        from eosctl.spark.session import SessionSettings, spark_session
-    except ImportError as exc:
+    missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
+    if missing:  # pandas is for pyspark 4.3, which wants it for every function over Arrow batches
         raise UnsupportedError(
-            f"offsets migrate needs Spark, and {exc.name} is not installed",
-            hint="pip install 'eosctl[spark]'; `eosctl offsets merge` does the same without Spark for one cluster.",
-        ) from exc
+            f"offsets migrate runs on Spark, and {', '.join(missing)} is not installed",
+            hint="pip install 'eosctl[spark]'. `eosctl offsets merge` works without, within one cluster.",
+        )
+    from eosctl.spark.job import MigrationJob
+    from eosctl.spark.session import SessionSettings, spark_session
+
+    java_home = spark_java_home(require_java(os.environ), snapshots)
     with tempfile.TemporaryDirectory(prefix="eosctl-spark-", ignore_cleanup_errors=True) as work:
         settings = SessionSettings(
             Path(work),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
 
 from eosctl.core.migration import Selection
-from eosctl.errors import NotFoundError, UsageError
+from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.ops.app import App
-
-TOPIC_PROPERTY = "offsets.storage.topic"
-"""The connector's property, with an s; the worker's is `offset.storage.topic`."""
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, gather_dedicated_topics
 
 
 def source_topics(app: App, stores: Sequence[str], selection: Selection) -> list[str]:
@@ -29,45 +26,37 @@ def source_topics(app: App, stores: Sequence[str], selection: Selection) -> list
 def target_topic_of(app: App, store: str, pattern: str | None) -> Callable[[str], str]:
     """Connector name -> its target topic.
 
-    `dedicated` is the connector's own `offsets.storage.topic`; `pattern` names the topic of a connector that has none.
+    `dedicated` is the connector's own offsets topic, or the one that `pattern` names for a connector that has none.
     """
     if store == "global":
         return lambda _connector: app.target.offset_topic
     if store != "dedicated":
         return lambda _connector: store
-    if pattern is not None and "{connector}" not in pattern:
-        raise UsageError(
-            "--dedicated-topic needs {connector} in it", hint="Say, --dedicated-topic 'offsets-{connector}'."
-        )
-    configured = configured_topics(app) if app.target.connect_urls else {}
+    with app.topics() as topics:
+        dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
 
     def topic(connector: str) -> str:
-        if connector in configured:
-            return configured[connector]
-        if pattern is None:
+        found = dedicated.of(connector)
+        if found is None:
             raise UsageError(
                 f"connector {connector} has no {TOPIC_PROPERTY}, so its dedicated topic is not known",
                 hint="Name it with --dedicated-topic 'offsets-{connector}', or give --connect-url to read its config.",
             )
-        return pattern.replace("{connector}", connector)
+        if connector in dedicated.elsewhere:
+            raise RefusedError(
+                f"connector {connector}: its config names Kafka brokers of its own, where its offsets topic is",
+                hint="eosctl can't tell yet whether those are this cluster; name the topic with --to TOPIC if so.",
+            )
+        return found
 
     return topic
 
 
-def configured_topics(app: App) -> dict[str, str]:
-    """Connector -> the dedicated offsets topic in its config, as the first Connect worker knows it."""
-    if not app.target.connect_urls:
-        raise UsageError("no Connect worker was named, so dedicated topics are not known", hint="Give --connect-url.")
-    found = {}
-    for name, both in app.worker(app.target.connect_urls[0]).connectors().items():
-        config = cast("Mapping[str, Mapping[str, str]]", both.get("info") or {}).get("config") or {}
-        if config.get(TOPIC_PROPERTY):
-            found[name] = config[TOPIC_PROPERTY]
-    return found
-
-
 def _dedicated_topics(app: App, selection: Selection) -> list[str]:
-    configured = configured_topics(app)
+    with app.topics() as topics:
+        configured = gather_dedicated_topics(app, topics).configured
     if not configured:
-        raise NotFoundError(f"no connector has {TOPIC_PROPERTY}", hint="Name the source topic: --from TOPIC.")
+        raise NotFoundError(
+            f"no connector is known to have {TOPIC_PROPERTY}", hint="Name the source topic: --from TOPIC."
+        )
     return sorted({configured[name] for name in selection.choose(configured)})

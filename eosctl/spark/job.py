@@ -152,8 +152,8 @@ class MigrationJob:
             rows = self._decisions(folder).orderBy(*order).limit(limit).collect()
         return [_decided_key(row.asDict()) for row in rows]
 
-    def overwritten(self, folder: Path) -> Iterator[Record]:
-        """What the target has now for each key that will be sent, in key order: the backup.
+    def overwritten(self, folder: Path) -> Iterator[tuple[Record, bytes | None]]:
+        """For each key that will be sent, in order: what the target has now, and the value that will replace it.
 
         A key that the target does not have is a tombstone with offset -1, on the partition where it will be written:
         writing that undoes the migration.
@@ -163,8 +163,8 @@ class MigrationJob:
             for row in sent.toLocalIterator():
                 key, there = bytes(row.key), row.target_exists
                 partition = row.partition if there else partition_for(key, row.partitions)
-                offset, time = (row.target_offset, row.target_timestamp_ms) if there else (-1, -1)
-                yield Record(row.topic, partition, offset, time, key, _bytes(row.before))
+                offset, timestamp_ms = (row.target_offset, row.target_timestamp_ms) if there else (-1, -1)
+                yield Record(row.topic, partition, offset, timestamp_ms, key, _bytes(row.before)), _bytes(row.value)
 
     def write(self, folder: Path, plan: MigrationPlan) -> SentCounts:
         """Sends what the decisions say, in one transaction per task, and counts the delivery reports."""

@@ -12,11 +12,11 @@ import pytest
 
 from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Selection, Tally
 from eosctl.core.migration_rules import Policy
-from eosctl.core.record_file import read_records
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.migrate import Allowances, MigrationRequest
 from eosctl.ops.migrate_run import Engine, Prepared, migration_from_file, prepared_migration, verify_plan
 from eosctl.ops.migrate_stores import source_topics, target_topic_of
@@ -98,9 +98,9 @@ class Stages:
     def sample(self, folder: Path, *, limit: int = 100) -> list[Any]:
         return []
 
-    def overwritten(self, folder: Path) -> Iterator[Record]:
+    def overwritten(self, folder: Path) -> Iterator[tuple[Record, bytes | None]]:
         self.calls.append("backup")
-        yield Record("offsets-a", 1, -1, -1, KEY, None)
+        yield Record("offsets-a", 1, -1, -1, KEY, None), b"{}"
 
     def write(self, folder: Path, plan: MigrationPlan) -> Any:
         self.calls.append("write")
@@ -200,8 +200,7 @@ def test_plan_then_apply(scene: Scene) -> None:
         "snapshot source connect-offsets", "snapshot target offsets-a", "backup", "write", "compare target",
     ]  # fmt: skip
     backup = Path(str(result.data["backup"]))
-    with backup.open("rb") as lines:
-        assert list(read_records(lines, name="backup")) == [Record("offsets-a", 1, -1, -1, KEY, None)]
+    assert read_backup(str(backup)) == [BackupEntry(Record("offsets-a", 1, -1, -1, KEY, None), b"{}", True, "cluster")]
     assert result.data["undo"] == f"eosctl offsets restore {backup}"
     assert not list((scene.folder / "migrations").glob(".planning-*"))
 
