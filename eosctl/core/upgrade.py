@@ -125,7 +125,8 @@ def _step(worker: UpgradeWorker, mode: Mode) -> Step:
         actions.append("find out which mode it runs in: nothing may be assumed of it")
     if worker.leader:
         actions.append("check that it still leads the group; if not, restart the one that does last")
-    unless = " (no restart needed if its file says so already)" if worker.mode is Mode.NOT_ENABLED else ""
+    perhaps_there = worker.mode is Mode.NOT_ENABLED and mode in POSSIBLE[worker.mode]
+    unless = " (unless it already runs with it)" if perhaps_there else ""
     actions.append(f"set exactly.once.source.support={mode.value}{unless}")
     actions.append("start it, when it is wanted" if worker.mode is Mode.ABSENT else "restart it")
     gates = () if worker.mode is Mode.ABSENT else _STEP_GATES

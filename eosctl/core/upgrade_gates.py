@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
-from eosctl.core.upgrade_observation import Observation, ObservedConnector, parse_version
+from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation, ObservedConnector, parse_version
 
-OLDEST_VERSION = (3, 3)
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 DEFAULT_INTERVAL_MS = 60_000
 SAFE_REPLICATION = 3

@@ -9,6 +9,9 @@ from eosctl.core.config_topic import ConfigState
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import Mode, UpgradeWorker
 
+OLDEST_VERSION = (3, 3)
+"""The first Kafka release with exactly-once source support."""
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedConnector:

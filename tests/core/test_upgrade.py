@@ -93,7 +93,7 @@ def test_passes(modes: tuple[Mode, ...], target: Mode, passes: list[tuple[str, i
     [
         (Mode.OLD_VERSION, "install Kafka Connect 3.3"),
         (Mode.UNKNOWN, "find out which mode"),
-        (Mode.NOT_ENABLED, "no restart needed if its file says so already"),
+        (Mode.NOT_ENABLED, "unless it already runs with it"),
         (Mode.ABSENT, "start it"),
         (Mode.DISABLED, "set exactly.once.source.support=preparing"),
     ],

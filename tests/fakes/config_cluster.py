@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eosctl.core.group_protocol import Assignment, Metadata, encode_assignment, encode_metadata
 from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead
-from eosctl.core.transactions import RawGroup, TransactionListing, TransactionState
+from eosctl.core.transactions import RawGroup, RawGroupMember, TransactionListing, TransactionState
 from eosctl.errors import EosctlError, NotFoundError
 
 CONFIG_TOPIC = "connect-configs"
@@ -38,7 +39,10 @@ def created(
 
 @dataclass
 class FakeCluster:
-    """What the cluster holds; `faults` maps a door or a method (`list_transactions`) to the error it answers with."""
+    """What the cluster holds; `faults` maps a door or a method (`list_transactions`) to the error it answers with.
+
+    `connectors` are name -> type; `workers` are URL -> mode, the first of them leads the group.
+    """
 
     records: Sequence[Record] = ()
     aborted: Sequence[Record] = ()
@@ -50,6 +54,10 @@ class FakeCluster:
     open_from: int | None = None
     listings: Sequence[TransactionListing] = ()
     connectors: Mapping[str, str] = field(default_factory=dict)
+    workers: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    task_state: str = "RUNNING"
+    group_state: str = "Stable"
     faults: Mapping[str, EosctlError] = field(default_factory=dict)
 
     def doors(self) -> dict[str, Any]:
@@ -91,7 +99,8 @@ class FakeTopics:
         end = max((r.offset + 1 for r in [*self.cluster.records, *self.cluster.aborted]), default=0)
         if topic != CONFIG_TOPIC:
             return tuple(Bounds(number, 0, 0, 0) for number in range(self.cluster.topics[topic].partitions))
-        return (Bounds(0, 0, end if self.cluster.open_from is None else self.cluster.open_from, end),)
+        open_from = self.cluster.open_from
+        return (Bounds(0, 0, end if open_from is None else open_from, end),)
 
     def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
         (bound,) = self.bounds(topic)
@@ -122,19 +131,53 @@ class FakeTransactions:
         return "cluster-1"
 
     def describe_group(self, group_id: str) -> RawGroup:
-        return RawGroup(group_id, "Empty", "connect", "", ())
+        self.cluster.check("describe_group")
+        urls = list(self.cluster.workers)
+        if not urls:
+            return RawGroup(group_id, "Empty", "connect", "", ())
+        assignment = encode_assignment(Assignment(2, 0, f"member {urls[0]}", urls[0], 7))
+        members = [
+            RawGroupMember(f"member {url}", "c", "h", encode_metadata(Metadata(2, url, 7)), assignment) for url in urls
+        ]
+        return RawGroup(group_id, self.cluster.group_state, "connect", "sessioned", tuple(members))
 
 
 @dataclass
 class FakeWorker:
-    """ConnectWorker, as far as listing connectors goes."""
+    """ConnectWorker, as far as reading goes; it objects to exactly-once unless its mode is enabled."""
 
     cluster: FakeCluster
     url: str
 
+    def root(self) -> Mapping[str, str]:
+        self.cluster.check(self.url)
+        return {"version": "4.3.1", "commit": "c", "kafka_cluster_id": "cluster-1"}
+
+    def health(self) -> str:
+        return "healthy"
+
     def connectors(self) -> Mapping[str, Mapping[str, object]]:
         self.cluster.check(self.url)
-        return {name: {"info": {"type": kind}} for name, kind in self.cluster.connectors.items()}
+        return {
+            name: {
+                "info": {"type": kind, "config": {"connector.class": "X", **self.cluster.configs.get(name, {})}},
+                "status": {
+                    "connector": {"state": "RUNNING"},
+                    "tasks": [{"id": 0, "state": self.cluster.task_state, "worker_id": "w"}],
+                },
+            }
+            for name, kind in self.cluster.connectors.items()
+        }
+
+    def plugins(self) -> Sequence[Mapping[str, object]]:
+        return [{"class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "type": "source"}]
+
+    def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
+        self.cluster.check("validate")
+        enabled = self.cluster.workers[self.url] == "enabled"
+        errors = [] if enabled else ["This worker does not have exactly-once source support enabled."]
+        value = {"name": "exactly.once.support", "value": config["exactly.once.support"], "errors": errors}
+        return {"name": plugin, "error_count": len(errors), "configs": [{"value": value}]}
 
 
 def listing(transactional_id: str, state: TransactionState = TransactionState.EMPTY) -> TransactionListing:
