@@ -12,6 +12,7 @@ from enum import StrEnum, unique
 
 from eosctl.core.ids import Owner, leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import (
+    TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
     FenceAnswer,
     KafkaFault,
@@ -23,7 +24,6 @@ from eosctl.errors import InputFileError
 MAX_ID_BYTES = 32_767  # Kafka strings have a 16-bit length
 # A task's own initTransactions() leaves 60000 behind (or its override), Connect's fencing round 90000: see DESIGN.md.
 FENCE_TRANSACTION_TIMEOUT_MS = 30_000
-TRANSACTIONAL_ID_NOT_FOUND = 105
 
 Described = Mapping[str, TransactionDescription | KafkaFault]
 

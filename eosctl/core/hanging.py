@@ -10,7 +10,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListing
+from eosctl.core.transactions import (
+    TRANSACTIONAL_ID_NOT_FOUND,
+    ActiveProducer,
+    KafkaFault,
+    TransactionDescription,
+    TransactionListing,
+)
 
 # `find-hanging --max-transaction-timeout`: the broker's own limit, transaction.max.timeout.ms, has the same default
 MAX_TRANSACTION_TIMEOUT_MS = 900_000
@@ -83,7 +89,7 @@ def _reason(
 
 def is_forgotten(fault: KafkaFault) -> bool:
     """Whether the coordinator said that it does not know the id (TRANSACTIONAL_ID_NOT_FOUND)."""
-    return fault.code == 105
+    return fault.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
 def unjudged(described: Mapping[str, TransactionDescription | KafkaFault]) -> dict[str, KafkaFault]:

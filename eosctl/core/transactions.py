@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+TRANSACTIONAL_ID_NOT_FOUND = 105  # the error code of an id that its coordinator does not know
+
 
 @unique
 class TransactionState(StrEnum):

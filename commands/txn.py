@@ -1,0 +1,190 @@
+"""`eosctl txn`: parses, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+import click
+
+from eosctl.errors import UsageError
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .confirm import settle
+from .options import Duration, EosctlGroup, pass_app, write_options
+
+_STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "PrepareEpochFence",
+)
+
+
+@click.group("txn", cls=EosctlGroup)
+def txn() -> None:
+    """Transactions: list, describe, find hanging ones, abort.
+
+    A transaction is known in two places: its coordinator holds the transactional id, the producer id and epoch, and
+    the state; each partition holds which producers have written there in an open transaction. While one is open,
+    readers of committed records stop before it, at the last stable offset (LSO). A transaction that is open on a
+    partition and forgotten by its coordinator is hanging: nothing ends it but `txn abort` (KIP-664).
+    """
+
+
+@txn.command("list")
+@click.option("--state", "states", type=click.Choice(_STATES, case_sensitive=False), multiple=True, help="Repeatable.")
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Repeatable.")
+@click.option("--open-longer-than", type=Duration(), metavar="DURATION", help="Open for longer than this (Kafka 3.8).")
+@click.option("--match", metavar="REGEX", help="The whole id matches (RE2; Kafka 4.1).")
+@click.option("--client-side", is_flag=True, help="Filter here what the brokers can't: works on any version.")
+@pass_app
+def list_command(
+    app: App,
+    states: tuple[str, ...],
+    producer_ids: tuple[int, ...],
+    open_longer_than: float | None,
+    match: str | None,
+    client_side: bool,
+) -> Report:
+    """Transactional ids, from all coordinators.
+
+    Ids of this Connect group are recognised: the connector and the task, or the leader. Ids without the right to
+    DESCRIBE them are left out by the brokers. Needs Kafka 3.0 or newer.
+
+    Example: eosctl txn list -b kafka:9092 --state Ongoing --open-longer-than 5m --client-side
+    """
+    from eosctl.ops.txn import ListFilter, list_transactions
+
+    longer_than_ms = None if open_longer_than is None else int(open_longer_than * 1000)
+    return list_transactions(app, ListFilter(states, producer_ids, longer_than_ms, match, client_side))
+
+
+@txn.command("describe")
+@click.argument("transactional_ids", metavar="TXN_ID...", nargs=-1, required=True)
+@pass_app
+def describe_command(app: App, transactional_ids: tuple[str, ...]) -> Report:
+    """State, producer id, epoch, timeout and open partitions of each id.
+
+    The timeout tells who touched an id last: 90000 is Connect's own fencing, 30000 is eosctl's, 60000 a task's start
+    (unless overridden). Needs Kafka 3.0 or newer, and DESCRIBE on each TransactionalId.
+
+    Example: eosctl txn describe connect-cluster-orders-source-0 -b kafka:9092
+    """
+    from eosctl.ops.txn import describe_transactions
+
+    return describe_transactions(app, transactional_ids)
+
+
+@txn.command("producers")
+@click.option("--topic", required=True, help="The topic whose partition leaders are asked.")
+@click.option("--partition", type=click.IntRange(min=0), help="One partition; else all.")
+@pass_app
+def producers_command(app: App, topic: str, partition: int | None) -> Report:
+    """Producers that partition leaders hold state of, and their open transactions.
+
+    Needs Kafka 3.0 or newer, and READ on the topic.
+
+    Example: eosctl txn producers --topic connect-offsets --partition 7 -b kafka:9092
+    """
+    from eosctl.ops.txn_partitions import list_producers
+
+    return list_producers(app, topic, partition)
+
+
+@txn.command("hanging")
+@click.option("--topic", help="Look at this topic.")
+@click.option("--all", "all_topics", is_flag=True, help="Look at every partition of the cluster.")
+@click.option(
+    "--max-transaction-timeout",
+    type=Duration(),
+    default="15m",
+    show_default=True,
+    help="Leave younger transactions alone; at least the brokers' transaction.max.timeout.ms.",
+)
+@pass_app
+def hanging_command(app: App, topic: str | None, all_topics: bool, max_transaction_timeout: float) -> Report:
+    """Open transactions that no coordinator knows (KIP-664); exit 3 if there are any.
+
+    Not those that take long: their coordinator will end them. Needs Kafka 3.0 or newer, and READ on the topics.
+
+    Example: eosctl txn hanging --all -b kafka:9092
+    """
+    from eosctl.ops.txn_partitions import find_hanging_transactions
+
+    if (topic is None) != all_topics:
+        raise UsageError("give either --topic NAME or --all")
+    return find_hanging_transactions(app, topic, max_transaction_timeout_ms=int(max_transaction_timeout * 1000))
+
+
+@txn.command("abort")
+@click.option("--topic", required=True, help="The topic.")
+@click.option("--partition", type=click.IntRange(min=0), required=True, help="The partition.")
+@click.option("--start-offset", type=click.IntRange(min=0), help="Where the open transaction begins.")
+@click.option("--producer-id", type=int, help="Or: its producer id,")
+@click.option("--producer-epoch", type=int, help="its epoch,")
+@click.option("--coordinator-epoch", type=int, help="and the coordinator epoch of the marker.")
+@click.option("--force", is_flag=True, help="Also if a coordinator still knows the transaction.")
+@write_options
+@pass_app
+def abort_command(
+    app: App,
+    topic: str,
+    partition: int,
+    start_offset: int | None,
+    producer_id: int | None,
+    producer_epoch: int | None,
+    coordinator_epoch: int | None,
+    force: bool,
+    yes: bool,
+    dry_run: bool,
+) -> Report:
+    """End a hanging transaction: an ABORT marker, written by the partition's leader.
+
+    A transaction that its coordinator still knows is refused: `eosctl fence` ends that one properly. Afterwards the
+    LSO before and after is shown. Needs Kafka 3.0 or newer, READ on the topic and ALTER on the cluster
+    (CLUSTER_ACTION before 3.8).
+
+    Example: eosctl txn abort --topic connect-offsets --partition 7 --start-offset 4711 -b kafka:9092
+    """
+    from eosctl.ops.txn_abort import AbortRequest, apply_abort, plan_abort
+
+    request = AbortRequest(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, force)
+    plan = plan_abort(app, request)
+    question = f"Abort the open transaction on {topic}-{partition}?"
+    return settle(plan.report(app), lambda: apply_abort(app, plan), question=question, yes=yes, dry_run=dry_run)
+
+
+@txn.command("coordinator")
+@click.argument("transactional_ids", metavar="TXN_ID...", nargs=-1, required=True)
+@pass_app
+def coordinator_command(app: App, transactional_ids: tuple[str, ...]) -> Report:
+    """Hash, partition of __transaction_state, and coordinator of each id.
+
+    The ids need not exist. Needs DESCRIBE on each TransactionalId, and on the topic __transaction_state for its
+    number of partitions. Works on Kafka 2.6 or newer.
+
+    Example: eosctl txn coordinator connect-cluster-connect -b kafka:9092
+    """
+    from eosctl.ops.txn import find_coordinators
+
+    return find_coordinators(app, transactional_ids)
+
+
+@txn.command("log")
+@click.argument("transactional_ids", metavar="[TXN_ID]...", nargs=-1)
+@click.option("--prefix", help="Only ids that start with this.")
+@click.option("--all-records", is_flag=True, help="The whole log; else the newest record of each id.")
+@pass_app
+def log_command(app: App, transactional_ids: tuple[str, ...], prefix: str | None, all_records: bool) -> Report:
+    """The coordinators' own records, decoded from __transaction_state.
+
+    For when a coordinator does not answer, and for what it does not tell: when an id was last touched, and its former
+    producer ids. Reads records v0 and v1 (Kafka 0.11 to 4.3); needs READ and DESCRIBE on __transaction_state.
+
+    Example: eosctl txn log connect-cluster-orders-source-0 --all-records -b kafka:9092
+    """
+    from eosctl.ops.txn_log import LogRequest, read_transaction_log
+
+    return read_transaction_log(app, LogRequest(transactional_ids, prefix, all_records))

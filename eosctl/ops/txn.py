@@ -1,0 +1,171 @@
+"""txn list, describe and coordinator: what coordinators say of transactional ids. Reads only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from eosctl.core.ids import owner_of
+from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
+from eosctl.core.transactions import (
+    Coordinator,
+    KafkaFault,
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
+)
+from eosctl.errors import UnsupportedError, UsageError
+from eosctl.ops.app import App
+from eosctl.ops.ports import TransactionAdmin
+from eosctl.ops.txn_report import id_problem, txn_report
+from eosctl.report import Report, Row, rfc3339
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """Which ids to list; all conditions must hold. `client_side` filters here what old brokers can't."""
+
+    states: tuple[str, ...] = ()
+    producer_ids: tuple[int, ...] = ()
+    open_longer_than_ms: int | None = None
+    pattern: str | None = None
+    client_side: bool = False
+
+
+def list_transactions(app: App, wanted: ListFilter) -> Report:
+    """One row per id; what a listing can't know is null.
+
+    Raises UnsupportedError, naming the Kafka version, for a filter that a broker can't apply.
+    """
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+        listed = _list_here(app, admin, wanted) if wanted.client_side else _list_there(admin, wanted)
+    rows = [_listing_row(app, listing) for listing in sorted(listed, key=lambda listing: listing.transactional_id)]
+    return txn_report(app, "txn-list", rows, cluster_id=cluster_id, summary=_count_by(rows, "state"))
+
+
+def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> Sequence[TransactionListing]:
+    try:
+        return admin.list_transactions(
+            states=wanted.states,
+            producer_ids=wanted.producer_ids,
+            duration_ms=wanted.open_longer_than_ms,
+            pattern=wanted.pattern,
+        )
+    except UnsupportedError as error:
+        raise UnsupportedError(error.message, hint="Add --client-side to list everything and filter here.") from error
+
+
+def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> Sequence[TransactionListing]:
+    try:
+        pattern = re.compile(wanted.pattern if wanted.pattern is not None else ".*", re.DOTALL)
+    except re.error as exc:
+        raise UsageError(f"{wanted.pattern!r} is not a regular expression: {exc}") from exc
+    listed = admin.list_transactions(states=wanted.states, producer_ids=wanted.producer_ids)
+    listed = [listing for listing in listed if pattern.fullmatch(listing.transactional_id)]
+    if wanted.open_longer_than_ms is None:
+        return listed
+    described = admin.describe_transactions([listing.transactional_id for listing in listed])
+    latest_ms = app.clock.now_ms() - wanted.open_longer_than_ms
+    return [listing for listing in listed if _started_before(described.get(listing.transactional_id), latest_ms)]
+
+
+def _started_before(state: TransactionDescription | KafkaFault | None, latest_ms: int) -> bool:
+    return isinstance(state, TransactionDescription) and state.started_ms is not None and state.started_ms < latest_ms
+
+
+def _listing_row(app: App, listing: TransactionListing) -> Row:
+    return {
+        "transactional_id": listing.transactional_id,
+        "state": listing.state.value,
+        "producer_id": listing.producer_id,
+        "producer_epoch": None,
+        "coordinator": listing.coordinator_id,
+        "transaction_timeout_ms": None,
+        "started_ms": None,
+        "age_ms": None,
+        "partitions": None,
+        "owner": owner_of(listing.transactional_id, app.target.group_id).as_row(),
+    }
+
+
+def describe_transactions(app: App, ids: Sequence[str]) -> Report:
+    """One row per id that a coordinator knows; exit 1 when it knows none of them, 7 when it knows only some."""
+    wanted = list(dict.fromkeys(ids))
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+        described = admin.describe_transactions(wanted)
+    rows, faults = _split(wanted, described, lambda _name, state: _description_row(app, state))
+    problems = [id_problem(app, name, fault, "describe") for name, fault in faults.items()]
+    return txn_report(app, "txn-describe", rows, cluster_id=cluster_id, problems=problems, faults=faults.values())
+
+
+def _description_row(app: App, state: TransactionDescription) -> Row:
+    """A transaction as its coordinator describes it."""
+    age_ms = None if state.started_ms is None else max(0, app.clock.now_ms() - state.started_ms)
+    return {
+        "transactional_id": state.transactional_id,
+        "state": state.state.value,
+        "producer_id": state.producer_id,
+        "producer_epoch": state.producer_epoch,
+        "coordinator": state.coordinator.node_id,
+        "transaction_timeout_ms": state.transaction_timeout_ms,
+        "started_ms": state.started_ms,
+        "started": rfc3339(state.started_ms),
+        "age_ms": age_ms,
+        "partitions": [{"topic": topic, "partition": partition} for topic, partition in state.partitions],
+        "owner": owner_of(state.transactional_id, app.target.group_id).as_row(),
+    }
+
+
+def find_coordinators(app: App, ids: Sequence[str]) -> Report:
+    """Java's hash of each id, its partition of `__transaction_state`, and the broker that leads it."""
+    wanted = list(dict.fromkeys(ids))
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+        found = admin.find_coordinators(wanted)
+        partitions = admin.topic_partitions([TOPIC]).get(TOPIC)  # after the lookup, which creates the topic
+    rows, faults = _split(wanted, found, lambda name, where: _coordinator_row(name, where, partitions))
+    problems = [id_problem(app, name, fault, "find the coordinator of") for name, fault in faults.items()]
+    summary = {"ids": len(rows), "partitions": partitions}
+    return txn_report(
+        app, "txn-coordinator", rows, cluster_id=cluster_id, summary=summary, problems=problems, faults=faults.values()
+    )
+
+
+def _coordinator_row(transactional_id: str, coordinator: Coordinator, partitions: int | None) -> Row:
+    return {
+        "transactional_id": transactional_id,
+        "hash": java_string_hash(transactional_id),
+        "partition": None if partitions is None else coordinator_partition(transactional_id, partitions),
+        "coordinator": coordinator.node_id,
+        "host": coordinator.host,
+        "port": coordinator.port,
+    }
+
+
+def _split(
+    keys: Sequence[str], answers: Mapping[str, T | KafkaFault], to_row: Callable[[str, T], Row]
+) -> tuple[list[Row], dict[str, KafkaFault]]:
+    """Rows of the good answers and faults of the others, both in the order of `keys`."""
+    faults: dict[str, KafkaFault] = {}
+    rows: list[Row] = []
+    for key in keys:
+        answer = answers.get(key, KafkaFault(-1, "UNKNOWN_SERVER_ERROR", "the answer does not mention this id"))
+        if isinstance(answer, KafkaFault):
+            faults[key] = answer
+        else:
+            rows.append(to_row(key, answer))
+    return rows, faults
+
+
+def _count_by(rows: Iterable[Row], member: str) -> dict[str, object]:
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[str(row[member])] = counts.get(str(row[member]), 0) + 1
+    order = [state.value for state in TransactionState]
+    return {"ids": sum(counts.values()), "counts": {name: counts[name] for name in order if name in counts}}

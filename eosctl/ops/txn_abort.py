@@ -1,0 +1,189 @@
+"""txn abort: writes an ABORT marker for one open transaction of one partition (WriteTxnMarkers), with a plan.
+
+For hanging transactions only. A transaction that its coordinator still knows is ended by fencing its id, which is
+refused here unless it is forced: a marker written behind the coordinator's back leaves the two at odds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eosctl.core.acl_lines import grant_hint
+from eosctl.core.hanging import coordinator_accounts_for, find_hanging
+from eosctl.core.transactions import ActiveProducer, KafkaFault
+from eosctl.errors import (
+    BrokerError,
+    EosctlError,
+    ExitCode,
+    NotFoundError,
+    RefusedError,
+    StalePlanError,
+    UnauthorizedError,
+    UsageError,
+)
+from eosctl.ops.app import App
+from eosctl.ops.fence_report import AUTHORIZATION_CODES, error_cell, exit_code_of_faults
+from eosctl.ops.ports import TransactionAdmin
+from eosctl.ops.txn_partitions import ask_coordinators, partitions_of
+from eosctl.ops.txn_report import place_of, text_of
+from eosctl.report import Problem, Report
+
+
+@dataclass(frozen=True, slots=True)
+class AbortRequest:
+    """Which transaction: by `start_offset`, or by all of producer id, epoch and coordinator epoch."""
+
+    topic: str
+    partition: int
+    start_offset: int | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    coordinator_epoch: int | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AbortPlan:
+    """The one open transaction to end; `known_as` is the id whose coordinator still knows it."""
+
+    request: AbortRequest
+    cluster_id: str
+    producer: ActiveProducer
+    reason: str | None
+    known_as: str | None
+    lso: int
+
+    def report(self, app: App) -> Report:
+        """The plan as one row."""
+        row = {**place_of(app, self.producer), "reason": self.reason, "lso_before": self.lso}
+        target = {"kafka_cluster_id": self.cluster_id, "group_id": app.target.group_id}
+        return Report("txn-abort-plan", [row], {"would_abort": 1}, target=target, problems=self._cautions())
+
+    def _cautions(self) -> tuple[Problem, ...]:
+        if self.known_as is None:
+            return ()
+        message = f"forced: the coordinator of {self.known_as} still knows this transaction and is not told"
+        return (Problem("not_hanging", message, severity="warning"),)
+
+
+def plan_abort(app: App, request: AbortRequest) -> AbortPlan:
+    """Finds the transaction and whether it hangs.
+
+    Raises UsageError, NotFoundError when the partition has no such open transaction, RefusedError when a coordinator
+    accounts for it and `force` was not given.
+    """
+    _check(request)
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+        (place,) = partitions_of(admin, request.topic, request.partition)
+        producer = _chosen(request, _open_producers(app, admin, place))
+        listed, described = ask_coordinators(admin, [producer])
+        known_as = coordinator_accounts_for(producer, listed, described)
+        hanging = find_hanging([producer], listed, described)
+    if known_as is not None and not request.force:
+        raise RefusedError(
+            f"the transaction is not hanging: {known_as} has it open, and its coordinator will end it",
+            hint=f"End it now with `eosctl fence {known_as}`, or insist with --force.",
+        )
+    reason = hanging[0].reason.value if hanging else None
+    return AbortPlan(request, cluster_id, producer, reason, known_as, _last_stable_offset(app, request))
+
+
+def _check(request: AbortRequest) -> None:
+    by_producer = (request.producer_id, request.producer_epoch, request.coordinator_epoch)
+    given = [value for value in by_producer if value is not None]
+    if (request.start_offset is not None) == bool(given) or len(given) not in (0, 3):
+        raise UsageError(
+            "a transaction is named by --start-offset, or by --producer-id, --producer-epoch and --coordinator-epoch",
+            hint=f"See `eosctl txn producers --topic {request.topic} --partition {request.partition}`.",
+        )
+
+
+def _open_producers(app: App, admin: TransactionAdmin, place: tuple[str, int]) -> list[ActiveProducer]:
+    answer = admin.describe_producers([place])[place]
+    if isinstance(answer, KafkaFault):
+        message = f"could not ask for the producers of {place[0]}-{place[1]}: {text_of(answer)}"
+        if answer.code in AUTHORIZATION_CODES:
+            hint = grant_hint("READ", "Topic", [place[0]], settings=app.target.client)
+            raise UnauthorizedError(message, hint=hint)
+        raise BrokerError(message)
+    return [producer for producer in answer if producer.txn_start_offset is not None]
+
+
+def _chosen(request: AbortRequest, producers: Sequence[ActiveProducer]) -> ActiveProducer:
+    """The one that the request names, with the coordinator epoch it gives, else the leader's (0 where it has none)."""
+    for producer in producers:
+        if request.start_offset is not None and producer.txn_start_offset == request.start_offset:
+            return replace(producer, coordinator_epoch=max(0, producer.coordinator_epoch))
+        if (producer.producer_id, producer.producer_epoch) == (request.producer_id, request.producer_epoch):
+            return replace(producer, coordinator_epoch=request.coordinator_epoch or 0)
+    raise NotFoundError(
+        f"{request.topic}-{request.partition} has no such open transaction",
+        hint=f"See `eosctl txn producers --topic {request.topic} --partition {request.partition}`.",
+    )
+
+
+def _last_stable_offset(app: App, request: AbortRequest) -> int:
+    with app.topics() as store:
+        return next(bound.lso for bound in store.bounds(request.topic) if bound.partition == request.partition)
+
+
+def apply_abort(app: App, plan: AbortPlan) -> Report:
+    """Writes the marker and reads the partition's LSO again; raises StalePlanError if the transaction has changed."""
+    request, producer = plan.request, plan.producer
+    with app.transactions() as admin:
+        if admin.cluster_id() != plan.cluster_id:
+            raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, these brokers are of another one")
+        _recheck(plan, _open_producers(app, admin, (request.topic, request.partition)))
+        fault = admin.abort_transaction(producer)
+        outcome = "failed" if fault else _outcome(app, admin, producer)
+    row = {
+        **place_of(app, producer),
+        "reason": plan.reason,
+        "lso_before": plan.lso,
+        "lso_after": _last_stable_offset(app, request),
+        "outcome": outcome,
+        "error": None if fault is None else error_cell(fault),
+    }
+    target = {"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id}
+    problems = () if fault is None else (_abort_problem(app, plan, fault),)
+    code = ExitCode.OK if outcome == "aborted" else exit_code_of_faults([fault])
+    return Report("txn-abort-result", [row], {outcome: 1}, target=target, problems=problems, exit_code=code)
+
+
+def _recheck(plan: AbortPlan, producers: Sequence[ActiveProducer]) -> None:
+    planned = (plan.producer.producer_id, plan.producer.producer_epoch, plan.producer.txn_start_offset)
+    now = [(one.producer_id, one.producer_epoch, one.txn_start_offset) for one in producers]
+    if planned not in now:
+        raise StalePlanError(
+            "the transaction has ended, or its producer has gone on, since the plan was made; nothing was written"
+        )
+
+
+def _outcome(app: App, admin: TransactionAdmin, producer: ActiveProducer) -> str:
+    """What the leader says after the marker: aborted, or still open; `unconfirmed` when it can't be asked."""
+    try:
+        still = _open_producers(app, admin, (producer.topic, producer.partition))
+    except EosctlError:
+        return "unconfirmed"
+    same = [one for one in still if (one.producer_id, one.txn_start_offset) == _identity(producer)]
+    return "unconfirmed" if same else "aborted"
+
+
+def _identity(producer: ActiveProducer) -> tuple[int, int | None]:
+    return producer.producer_id, producer.txn_start_offset
+
+
+def _abort_problem(app: App, plan: AbortPlan, fault: KafkaFault) -> Problem:
+    place = f"{plan.request.topic}-{plan.request.partition}"
+    if fault.code in AUTHORIZATION_CODES:
+        hint = grant_hint("ALTER", "Cluster", [""], settings=app.target.client)
+        return Problem("not_authorized", f"could not abort on {place}: {text_of(fault)}", hint)
+    return Problem("failed", f"could not abort on {place}: {text_of(fault)}", _HINTS.get(fault.code))
+
+
+_HINTS = {
+    47: "The producer has a newer epoch on this partition: see `eosctl txn producers`.",
+    52: "The partition has seen a newer coordinator epoch: take the one that `eosctl txn producers` shows.",
+}

@@ -1,0 +1,80 @@
+"""What the reports of `txn` share: rows of places and descriptions, problems, targets and exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eosctl.core.acl_lines import grant_hint
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault
+from eosctl.errors import ExitCode
+from eosctl.ops.app import App
+from eosctl.ops.fence_report import AUTHORIZATION_CODES, exit_code_of_faults
+from eosctl.report import Problem, Report, Row, rfc3339
+
+Partition = tuple[str, int]
+
+
+def place_of(app: App, producer: ActiveProducer) -> dict[str, object]:
+    """The members that every row about a producer on a partition has."""
+    return {
+        "topic": producer.topic,
+        "partition": producer.partition,
+        "producer_id": producer.producer_id,
+        "producer_epoch": producer.producer_epoch,
+        "coordinator_epoch": producer.coordinator_epoch,
+        "start_offset": producer.txn_start_offset,
+        "last_timestamp_ms": producer.last_timestamp_ms,
+        "last_timestamp": rfc3339(producer.last_timestamp_ms),
+        "age_ms": max(0, app.clock.now_ms() - producer.last_timestamp_ms),
+    }
+
+
+def id_problem(app: App, transactional_id: str, fault: KafkaFault, doing: str) -> Problem:
+    """Why one id has no row."""
+    if fault.code == TRANSACTIONAL_ID_NOT_FOUND:
+        return Problem("not_found", f"no coordinator knows {transactional_id}")
+    denied = fault.code in AUTHORIZATION_CODES
+    hint = grant_hint("DESCRIBE", "TransactionalId", [transactional_id], settings=app.target.client) if denied else None
+    return Problem(
+        "not_authorized" if denied else "failed", f"could not {doing} {transactional_id}: {text_of(fault)}", hint
+    )
+
+
+def partition_problem(app: App, place: Partition, fault: KafkaFault) -> Problem:
+    """Why one partition could not be looked at."""
+    denied = fault.code in AUTHORIZATION_CODES
+    hint = grant_hint("READ", "Topic", [place[0]], settings=app.target.client) if denied else None
+    return Problem(
+        "not_authorized" if denied else "failed",
+        f"could not ask for the producers of {place[0]}-{place[1]}: {text_of(fault)}",
+        hint,
+    )
+
+
+def text_of(fault: KafkaFault) -> str:
+    """A fault as one phrase."""
+    return f"{fault.name}: {fault.message}" if fault.message not in ("", fault.name) else fault.name
+
+
+def txn_report(
+    app: App,
+    kind: str,
+    rows: Sequence[Row],
+    *,
+    cluster_id: str,
+    summary: Row | None = None,
+    problems: Sequence[Problem] = (),
+    faults: Iterable[KafkaFault] = (),
+    judged: int | None = None,
+) -> Report:
+    """The report of one `txn` command; its exit code follows from what failed.
+
+    `judged`: how many questions were answered, where that is not the number of rows.
+    """
+    broken = list(faults)
+    code = ExitCode.OK
+    if broken:
+        answered = len(rows) if judged is None else judged
+        code = ExitCode.PARTIAL if answered else exit_code_of_faults(broken)
+    target = {"kafka_cluster_id": cluster_id, "group_id": app.target.group_id}
+    return Report(kind, rows, summary or {"rows": len(rows)}, target=target, problems=problems, exit_code=code)
