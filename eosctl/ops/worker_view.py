@@ -42,10 +42,9 @@ def view_worker(app: App, url: str) -> WorkerView:
         view = replace(view, version=root["version"], kafka_cluster_id=root["kafka_cluster_id"])
         view = replace(view, health=worker.health())
         mode, reason = probe_mode(worker)
-    except (UnreachableError, DeadlineError) as exc:
-        return replace(view, health="unreachable", evidence=(exc.message,))
     except EosctlError as exc:
-        return replace(view, evidence=(exc.message,))
+        silent = isinstance(exc, UnreachableError | DeadlineError) and view.health == "unknown"
+        return replace(view, health="unreachable" if silent else view.health, evidence=(exc.message,))
     return replace(view, mode=mode, evidence=(reason,))
 
 

@@ -115,7 +115,7 @@ def observe_workers(app: App) -> GroupObservation:
         alone: list[_Pair] = [(None, url) for url in given]
         return GroupObservation(app.target.group_id, None, None, None, None, None, _observe(app, alone, given))
     group, cluster_id = read_group(app)
-    pairs: list[_Pair] = [(member, _advertised(member)) for member in group.members]
+    pairs: list[_Pair] = [(member, _normalised(member.url)) for member in group.members]
     advertised = {url for _member, url in pairs}
     pairs += [(None, url) for url in given if url not in advertised]
     return GroupObservation(
@@ -124,7 +124,7 @@ def observe_workers(app: App) -> GroupObservation:
         state=group.state,
         protocol=group.protocol or None,
         leader_member_id=group.leader_member_id,
-        leader_url=group.leader_url,
+        leader_url=_normalised(group.leader_url),
         members=_observe(app, pairs, given, kafka_cluster_id=cluster_id),
     )
 
@@ -152,7 +152,8 @@ def discover_urls(app: App) -> list[str]:
     if app.target.connect_urls:
         return list(app.target.connect_urls)
     group, _cluster_id = read_group(app)
-    return [url for url in map(_advertised, group.members) if url is not None]
+    urls = [_normalised(member.url) for member in group.members]
+    return [url for url in urls if url is not None]
 
 
 def running_tasks(app: App) -> Mapping[str, tuple[TaskStatus, ...]]:
@@ -202,8 +203,8 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         evidence.append("no member of the group advertises this URL")
     if kafka_cluster_id is not None and view.kafka_cluster_id not in (None, kafka_cluster_id):
         evidence.append(f"this worker uses another Kafka cluster, {view.kafka_cluster_id}")
-    files_read = app.target.worker_configs
-    read = [read_worker_file(each.properties.source, each.properties.values) for each in files_read]
+    given_files = [config.properties for config in app.target.worker_configs]
+    read = [read_worker_file(file.source, file.values) for file in given_files]
     files = [] if url is None else files_of(url, read, group_id=app.target.group_id)
     mode, said = refine_mode(view.mode, files)
     return WorkerObservation(
@@ -249,10 +250,10 @@ def _given_urls(app: App) -> dict[str, str]:
     return {parse_worker_url(url).text: url for url in app.target.connect_urls}
 
 
-def _advertised(member: ConnectMember) -> str | None:
-    """The member's URL, normalised; None when it is unknown or no URL at all (MirrorMaker's own workers)."""
+def _normalised(url: str | None) -> str | None:
+    """A URL that a member advertises; None when it is unknown or no URL at all (MirrorMaker's own workers)."""
     try:
-        return parse_worker_url(member.url).text if member.url else None
+        return parse_worker_url(url).text if url else None
     except UsageError:
         return None
 

@@ -424,3 +424,46 @@ VIEWS |= {
     "offsets-merge-result": _write_view(Column("OUTCOME", "outcome")),
     "offsets-restore-result": _write_view(Column("OUTCOME", "outcome")),
 }
+
+
+def _assigned_tasks(row: Row) -> object:
+    """The row's tasks as `connector-number`, as Connect's own logs name them; null where they are not known."""
+    tasks = dig(row, "assigned.tasks")
+    return [f"{task['connector']}-{task['task']}" for task in tasks] if isinstance(tasks, list) else None
+
+
+def _group_line(report: Report) -> Iterable[str]:
+    """The group's state in one line; then the summary."""
+    state = dig(report.data, "group.state")
+    if state is not None:
+        protocol = format_cell(dig(report.data, "group.protocol"))
+        yield f"group: {format_cell(report.target.get('group_id'))}, state: {format_cell(state)}, protocol: {protocol}"
+    modes = report.summary["modes"]
+    counts = [f"{count} {mode}" for mode, count in modes.items()] if isinstance(modes, Mapping) else []
+    yield f"workers: {report.summary['workers']}" + (f" ({', '.join(counts)})" if counts else "")
+
+
+_WORKER_COLUMNS = (
+    Column("URL", "url"),
+    Column("LEADER", "leader"),
+    Column("VERSION", "version"),
+    Column("HEALTH", "health"),
+)
+VIEWS |= {
+    "workers-list": View(
+        (
+            *_WORKER_COLUMNS,
+            Column("MODE", "mode"),
+            Column("CONFIG-OFFSET", "config_offset"),
+            Column("CONNECTORS", "assigned.connectors"),
+            Column("TASKS", _assigned_tasks),
+        ),
+        footer=_group_line,
+        empty="The group has no worker.",
+    ),
+    "workers-probe": View(
+        (*_WORKER_COLUMNS, Column("MODE", "mode"), Column("EVIDENCE", lambda row: row["evidence"])),
+        footer=_group_line,
+        empty="The group has no worker.",
+    ),
+}
