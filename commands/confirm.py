@@ -23,6 +23,7 @@ def settle(plan: Report, apply: Callable[[], Report] | None, *, question: str, y
     if dry_run or apply is None:
         return plan
     session = click.get_current_context().ensure_object(Session)
+    session.quiet_progress()
     render_report(plan, output="text", stream=sys.stderr, color=session.color(sys.stderr))
     if not yes:
         _ask(question, session)

@@ -73,7 +73,8 @@ class Session:
         from eosctl.render.progress import Talk
 
         if self._on_event is None:
-            self._on_event = Talk(sys.stderr, self._clock or Clock(), verbose=self.verbosity > 0)
+            live, verbose = self.color(sys.stderr), self.verbosity > 0
+            self._on_event = Talk(sys.stderr, self._clock or Clock(), live=live, verbose=verbose)
         return self._on_event
 
     def app(self) -> App:

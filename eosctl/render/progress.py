@@ -2,62 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import IO, Any
 
 from eosctl.deadline import Clock
 from eosctl.events import Event
+from eosctl.render.views import printable
 
 _QUIET_S = 2.0
 _LINE_EVERY_S = 10.0
 
 
-class Talk:
-    """The listener that the command line gives to every operation."""
+@dataclass(slots=True)
+class _Job:
+    """One thing in progress: when it was first heard of and how far it was then, when it was last spoken of."""
 
-    def __init__(self, stream: IO[str], clock: Clock, *, verbose: bool = False) -> None:
-        self._stream, self._clock, self._verbose = stream, clock, verbose
-        self._started_s = self._last_line_s = clock.monotonic_s()
-        self._bar: Any = None
-        self._tasks: dict[str, Any] = {}
+    started_s: float
+    started_at: int
+    spoken_s: float
+    bar: Any = None
+
+
+class Talk:
+    """The listener that the command line gives to every operation; `live` allows a display that redraws itself.
+
+    Work that is over within two seconds is not spoken of.
+    """
+
+    def __init__(self, stream: IO[str], clock: Clock, *, live: bool, verbose: bool = False) -> None:
+        self._stream, self._clock, self._live, self._verbose = stream, clock, live, verbose
+        self._display: Any = None
+        self._jobs: dict[str, _Job] = {}
 
     def __call__(self, event: Event) -> None:
         if event.done is None:
-            prefix = "warning: " if event.warning else ""
-            self._stream.write(f"{prefix}{event.message}\n")
-            self._stream.flush()
-            return
-        now_s = self._clock.monotonic_s()
-        if now_s - self._started_s < _QUIET_S and not self._verbose:
-            return
-        if self._stream.isatty():
-            self._update_bar(event)
-        elif now_s - self._last_line_s >= _LINE_EVERY_S:
-            self._last_line_s = now_s
-            self._stream.write(self._line(event, now_s) + "\n")
-            self._stream.flush()
+            self._say(("warning: " if event.warning else "") + event.message)
+        else:
+            self._progress(event, event.done)
 
     def close(self) -> None:
-        """Takes the live line off the terminal; safe to call twice."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-            self._tasks.clear()
+        """Takes the live display off the terminal; safe to call twice."""
+        if self._display is not None:
+            self._display.stop()
+            self._display = None
+        self._jobs.clear()
 
-    def _line(self, event: Event, now_s: float) -> str:
-        done = event.done or 0
-        of = f" of {event.total:,}" if event.total else ""
-        rate = done / max(now_s - self._started_s, 0.001)
-        left = f", {(event.total - done) / rate:,.0f} s left" if event.total and rate > 0 else ""
-        return f"{event.message}: {done:,}{of} {event.unit} ({rate:,.0f}/s{left})"
+    def _say(self, text: str) -> None:
+        clean = "\n".join(printable(line) for line in text.split("\n"))
+        if self._display is not None:
+            self._display.console.print(clean, markup=False, highlight=False)
+            return
+        self._stream.write(clean + "\n")
+        self._stream.flush()
 
-    def _update_bar(self, event: Event) -> None:
+    def _progress(self, event: Event, done: int) -> None:
+        now_s = self._clock.monotonic_s()
+        job = self._jobs.setdefault(event.message, _Job(now_s, done, now_s))
+        if now_s - job.started_s < _QUIET_S and not self._verbose:
+            return
+        if self._live:
+            self._show(event, job)
+        elif now_s - job.spoken_s >= _LINE_EVERY_S:
+            job.spoken_s = now_s
+            self._say(_line(event, done, (done - job.started_at) / (now_s - job.started_s)))
+
+    def _show(self, event: Event, job: _Job) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        if self._bar is None:
+        if self._display is None:
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(file=self._stream), transient=True)
-            self._bar.start()
-        if event.message not in self._tasks:
-            self._tasks[event.message] = self._bar.add_task(event.message, total=event.total)
-        self._bar.update(self._tasks[event.message], completed=event.done, total=event.total)
+            self._display = Progress(*columns, console=Console(file=self._stream), transient=True)
+            self._display.start()
+        if job.bar is None:
+            job.bar = self._display.add_task(printable(event.message), total=event.total)
+        self._display.update(job.bar, completed=event.done, total=event.total)
+
+
+def _line(event: Event, done: int, rate: float) -> str:
+    of = f" of {event.total:,}" if event.total else ""
+    left = f", {max(event.total - done, 0) / rate:,.0f} s left" if event.total and rate > 0 else ""
+    return f"{event.message}: {done:,}{of} {event.unit} ({rate:,.0f}/s{left})"

@@ -1,0 +1,62 @@
+"""Talk: nothing for short work, a line every ten seconds where nothing can redraw, rates of the job itself."""
+
+from __future__ import annotations
+
+import io
+
+from eosctl.deadline import Clock
+from eosctl.events import Event
+from eosctl.render.progress import Talk
+
+
+class _Time:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def clock(self) -> Clock:
+        return Clock(now_s=lambda: self.now_s, monotonic_s=lambda: self.now_s, sleep_s=lambda _s: None)
+
+
+def test_sentences_come_at_once_and_cannot_steer_the_terminal() -> None:
+    out = io.StringIO()
+    talk = Talk(out, _Time().clock(), live=False)
+    talk(Event("starting"))
+    talk(Event("bad \x1b[2J name", warning=True))
+    assert out.getvalue() == "starting\nwarning: bad \\x1b[2J name\n"
+
+
+def test_a_line_every_ten_seconds_with_the_rate_of_this_job() -> None:
+    """The rate was counted from the start of the program: 1,000 of 1,000 records (9/s, 0 s left)."""
+    time, out = _Time(), io.StringIO()
+    talk = Talk(out, time.clock(), live=False)
+    time.now_s += 500
+    for second in range(21):
+        talk(Event("reading t", done=second * 100, total=4000, unit="records"))
+        time.now_s += 1
+    assert out.getvalue() == (
+        "reading t: 1,000 of 4,000 records (100/s, 30 s left)\nreading t: 2,000 of 4,000 records (100/s, 20 s left)\n"
+    )
+
+
+def test_short_work_is_not_spoken_of() -> None:
+    time, out = _Time(), io.StringIO()
+    talk = Talk(out, time.clock(), live=True)
+    talk(Event("reading t", done=0, total=10))
+    time.now_s += 1.9
+    talk(Event("reading t", done=10, total=10))
+    talk.close()
+    assert out.getvalue() == ""
+
+
+def test_the_live_display_leaves_sentences_whole_and_goes_away() -> None:
+    time, out = _Time(), io.StringIO()
+    talk = Talk(out, time.clock(), live=True)
+    talk(Event("reading t", done=0, total=10))
+    time.now_s += 5
+    talk(Event("reading t", done=5, total=10))
+    talk(Event("retrying [b]x[/b]"))
+    talk.close()
+    talk.close()
+    assert "retrying [b]x[/b]" in out.getvalue()
