@@ -40,15 +40,13 @@ def up(ctx: click.Context, kafka_version: str | None, workers: int, modes: tuple
     Example: eosctl sandbox up --workers 2 --eos disabled --eos disabled
     """
     from eosctl.ops.sandbox import up_sandbox
-    from eosctl.sandbox.lock import DEFAULT_VERSION
 
     if len(modes) > workers:
         raise UsageError(f"{len(modes)} modes were given for {workers} worker(s)", hint="Raise --workers.")
     each = [*modes, *[modes[-1] if modes else "enabled"] * (workers - len(modes))]
-    version = kafka_version or DEFAULT_VERSION
     session = ctx.ensure_object(Session)
     return up_sandbox(
-        session.state_dir(), _checked(name), kafka_version=version, modes=each, environ=session.environ,
+        session.state_dir(), _checked(name), kafka_version=kafka_version, modes=each, environ=session.environ,
         on_event=session.talk(), start_timeout_s=float(session.flags.get("timeout", _START_TIMEOUT_S)),
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from eosctl.sandbox.settings import SecureListener, StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP = "connect-eos"
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +64,7 @@ def rest(url: str, method: str = "GET", body: object = None) -> Any:
     while True:
         request = urllib.request.Request(url, data=data, method=method, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with _direct.open(request, timeout=30) as answer:
                 text = answer.read()
                 return json.loads(text) if text else None
         except urllib.error.HTTPError as exc:

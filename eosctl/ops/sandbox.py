@@ -11,6 +11,7 @@ from pathlib import Path
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.events import OnEvent
 from eosctl.report import Report
+from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.readiness import log_tail
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
@@ -21,16 +22,19 @@ def up_sandbox(
     state_dir: Path,
     name: str,
     *,
-    kafka_version: str,
+    kafka_version: str | None,
     modes: Sequence[str],
     environ: Mapping[str, str],
     on_event: OnEvent,
     start_timeout_s: float,
 ) -> Report:
-    """Starts a broker and one worker per mode; refuses when a stack of that name already runs."""
+    """Starts a broker and one worker per mode; refuses when a stack of that name already runs.
+
+    `kafka_version` None is the newest supported; another version than the lock files' raises UsageError.
+    """
     directory = _directory(state_dir, name)
     group = GroupSpec(modes=tuple(Eos(mode) for mode in modes))
-    spec = StackSpec(kafka_version=kafka_version, groups=(group,))
+    spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,))
     with _alone(state_dir, name):
         there = Stack.find(directory)
         if there is not None and there.alive():

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from pathlib import Path
 
+from eosctl.sandbox.lock import DEFAULT_VERSION
+
 DEFAULT_GROUP = "connect-eos"
 
 
@@ -85,7 +87,7 @@ class SecureListener:
 class StackSpec:
     """What to start: Kafka version, number of brokers, Connect groups, a secure listener, extra broker properties."""
 
-    kafka_version: str = "4.3.1"
+    kafka_version: str = DEFAULT_VERSION
     brokers: int = 1
     groups: tuple[GroupSpec, ...] = (GroupSpec(),)
     secure: SecureListener | None = None

@@ -188,6 +188,28 @@ def test_the_second_kafka_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.live
+def test_the_connectors_that_other_tests_and_the_demo_use_are_there(stack: Stack) -> None:
+    plugins = {
+        plugin["class"].rpartition(".")[2] for plugin in rest(f"{stack.urls('connect-eos')[0]}/connector-plugins")
+    }
+    assert {"FileStreamSourceConnector", "MirrorSourceConnector", "VerifiableSourceConnector"} <= plugins
+
+
+@pytest.mark.live
+def test_two_groups_on_one_broker_do_not_see_each_other(tmp_path: Path, unique: str) -> None:
+    groups = (GroupSpec(), GroupSpec("other", (Eos.DISABLED, Eos.DISABLED)))
+    stack = Stack.up(StackSpec(groups=groups), tmp_path / "stack", name="x", environ=os.environ)
+    try:
+        (mine,), (first, second) = stack.urls("connect-eos"), stack.urls("other")
+        config = {"connector.class": "FileStreamSource", "file": str(tmp_path / "lines"), "topic": unique}
+        rest(f"{first}/connectors/{unique}/config", "PUT", config)
+        wait_until(lambda: rest(f"{second}/connectors") == [unique], what="the group's other worker to know")
+        assert rest(f"{mine}/connectors") == []
+    finally:
+        stack.down()
+
+
+@pytest.mark.live
 def test_three_brokers_replicate_their_internal_topics(three_brokers: Stack) -> None:
     from confluent_kafka.admin import AdminClient
 
