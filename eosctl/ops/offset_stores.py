@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
 from eosctl.core.records import Bounds, TopicDescription
+from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import DedicatedTopics, gather_dedicated_topics
@@ -104,12 +105,12 @@ def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
 
 def _read(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
     """Reads `topic`, again and again for a moment while an open transaction hides something."""
-    give_up_s = app.clock.monotonic_s() + OPEN_TRANSACTION_PATIENCE_S
+    patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
     while True:
         read = topics.read(topic, newest_per_key=True)
-        if not read.blocked() or app.clock.monotonic_s() >= give_up_s or app.deadline.expired():
+        if not read.blocked() or patience.expired():
             return fold_store(read), read.bounds
-        app.deadline.sleep(0.5)
+        patience.sleep(0.5)
 
 
 def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[str]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Prefer, Store, fold_store, plan_merge
 from eosctl.core.records import OutRecord
-from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError, UsageError
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_backup, undo_command
@@ -23,6 +23,7 @@ from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offsets import report_target, require_store
 from eosctl.ops.ports import TopicStore
+from eosctl.ops.workers import discover_urls
 from eosctl.report import Problem, Report, Row
 
 
@@ -167,7 +168,19 @@ def check_writable(app: App, plan: WritePlan) -> None:
         )
     if plan.sends():
         given = plan.allowances
-        refuse_running(app, plan.connectors(), workers_down=given.workers_down, force_running=given.force_running)
+        asked = app if given.names() else _with_workers(app)
+        refuse_running(asked, plan.connectors(), workers_down=given.workers_down, force_running=given.force_running)
+
+
+def _with_workers(app: App) -> App:
+    """`app` with the URLs that the group's members advertise, where none was given and the group has members."""
+    if app.target.connect_urls or app.target.group_id is None:
+        return app
+    try:
+        urls = tuple(discover_urls(app))
+    except NotFoundError:
+        return app
+    return replace(app, target=replace(app.target, connect_urls=urls))
 
 
 def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:

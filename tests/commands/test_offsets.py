@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.murmur2 import partition_for
 from eosctl.errors import UnreachableError
 from tests.conftest import Invoke, Outcome
 from tests.fakes.offset_topics import OffsetWorld
@@ -29,6 +30,7 @@ def world() -> OffsetWorld:
     """KIP-618's example: three subreddits, one only in the global topic, one in both, one only in the dedicated one."""
     world = OffsetWorld()
     world.topics.add_topic(GLOBAL, 5)
+    world.topics.topics[GLOBAL].replication_factor = 3
     world.topics.add_topic(OWN, 3)
     world.topics.put(GLOBAL, APACHE, offset(4761))
     world.topics.put(GLOBAL, CATS, offset(2112))
@@ -183,10 +185,30 @@ def test_workers_down_is_checked(run: Run, world: OffsetWorld, members: int, exi
     world.topics.add_topic("connect-configs", 1)
     config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
     world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
-    world.group.members = members
+    world.group.urls = tuple(f"http://worker{n}:8083" for n in range(members))
     words = ["merge", "--connector", "reddit", "--into", "dedicated", "--yes"]
-    assert run(*words, url=False).exit_code == 6, "whether its tasks run is not known"
     assert run(*words, "--workers-down", url=False).exit_code == exit_code
+
+
+def test_merge_is_refused_where_no_worker_can_be_asked(run: Run, world: OffsetWorld) -> None:
+    words = ["merge", "--connector", "reddit", "--into", "dedicated", "--dedicated-topic", "{connector}-offsets"]
+    done = run(*words, "--yes", url=False)
+    assert (done.exit_code, world.topics.writes) == (6, 0)
+    assert "--workers-down" in done.stderr
+
+
+def test_without_a_url_the_group_tells_where_the_workers_are(run: Run, world: OffsetWorld) -> None:
+    """Dedicated topics come from the config topic then, so that workers need not be reachable for looking."""
+    world.topics.add_topic("connect-configs", 1)
+    config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
+    world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
+    world.group.urls = (world.worker.url,)
+    assert run("diff", "--connector", "reddit", url=False).exit_code == 3
+    assert run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", url=False).exit_code == 0
+    world.worker.add("reddit", state="RUNNING", tasks=1, offsets_storage_topic=OWN)
+    world.topics.put(GLOBAL, b'["reddit",{"subreddit":"more"}]', offset(1))
+    refused = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", url=False)
+    assert (refused.exit_code, "not stopped: reddit" in refused.stderr) == (6, True)
 
 
 def test_an_unknown_connector_a_missing_topic_and_a_missing_file(run: Run) -> None:
@@ -207,12 +229,12 @@ def test_an_unreachable_worker_leaves_the_list_with_a_warning(run: Run, world: O
 
 
 def test_an_open_transaction_is_seen_and_stops_a_merge(run: Run, world: OffsetWorld) -> None:
-    there = next(record for log in world.topics.topics[GLOBAL] for record in log if record.key == APACHE)
+    world.topics.open_transaction(GLOBAL, partition_for(APACHE, 5))
     world.topics.put(GLOBAL, APACHE, offset(5000))
-    world.topics.open_transactions[GLOBAL, there.partition] = there.offset + 1
     listed = run("list", "--connector", "reddit", "--timeout", "1s", "-o", "json").json()
     flags = {row["source_partition"]["subreddit"]: row["flags"] for row in listed["data"]["rows"]}
     assert flags["apachekafka"] == ["hidden_behind_open_transaction"]
+    assert listed["data"]["rows"][1]["effective"]["documented"] == {"timestamp": "4761"}
     assert [problem["code"] for problem in listed["errors"]] == ["open_transaction"]
     merged = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", "--timeout", "1s")
     assert (merged.exit_code, world.topics.writes) == (6, 0)

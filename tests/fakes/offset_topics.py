@@ -2,95 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-from eosctl.core.murmur2 import partition_for
-from eosctl.core.records import Bounds, OutRecord, Record, TopicDescription, TopicRead, Written
+from eosctl.core.group_protocol import Assignment, Metadata, encode_assignment, encode_metadata
+from eosctl.core.records import OutRecord, Record, Written
 from eosctl.core.transactions import RawGroup, RawGroupMember
-from eosctl.errors import EosctlError, NotFoundError
+from eosctl.errors import EosctlError
+from tests.fakes.topics import FakeTopicStore
 
 
-@dataclass
-class MemoryTopics:
-    """Every partition is a list of records; `clock_ms` stamps what is written and ticks with each record.
+class MemoryTopics(FakeTopicStore):
+    """A FakeTopicStore with a hand on it: `put` writes as others would, and each record is a second younger.
 
-    `open_transactions` maps (topic, partition) to the offset where one is open: what lies there is invisible.
-    `fail_writes_after` lets that many records through and then fails, once.
+    `fail_writes_after` lets that many records of a write through and then breaks off, once. `writes` counts the
+    records that came through `write`.
     """
 
-    topics: dict[str, list[list[Record]]] = field(default_factory=dict)
-    ids: dict[str, str] = field(default_factory=dict)
-    open_transactions: dict[tuple[str, int], int] = field(default_factory=dict)
-    clock_ms: int = 1_700_000_000_000
-    fail_writes_after: int | None = None
-    writes: int = 0
-
-    def __enter__(self) -> MemoryTopics:
-        return self
-
-    def __exit__(self, *_exc: object) -> None: ...
-
-    def cluster_id(self) -> str:
-        return "memory-cluster"
-
-    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        assert config == {"cleanup.policy": "compact"}
-        assert replication_factor == 3
-        self.add_topic(topic, partitions)
-
-    def add_topic(self, topic: str, partitions: int) -> None:
-        """Creates, or recreates under another topic id."""
-        self.topics[topic] = [[] for _ in range(partitions)]
-        self.ids[topic] = f"id-{len(self.ids)}-{topic}"
+    def __init__(self) -> None:
+        super().__init__(cluster_id="memory-cluster")
+        self.fail_writes_after: int | None = None
+        self.writes = 0
 
     def put(self, topic: str, key: bytes | None, value: bytes | None, *, partition: int | None = None) -> Record:
         """Appends one record, where Connect's producer would unless told otherwise."""
-        logs = self.topics[topic]
-        chosen = partition_for(key or b"", len(logs)) if partition is None else partition
-        record = Record(topic, chosen, len(logs[chosen]), self.clock_ms, key, value)
-        logs[chosen].append(record)
-        self.clock_ms += 1000
-        return record
+        out = OutRecord(topic, key, value, partition=0 if key is None else partition)
+        self._append(out, self._partition(out))
+        return self.topics[topic].partitions[self._partition(out)].records[-1]
+
+    def records(self, topic: str) -> list[Record]:
+        """All records, the oldest first."""
+        logs = self.topics[topic].partitions
+        return sorted((record for log in logs for record in log.records), key=lambda record: record.timestamp_ms)
 
     def newest(self, topic: str) -> dict[bytes | None, bytes | None]:
         """Key -> value of the newest record, tombstones included."""
-        return {record.key: record.value for log in self.topics[topic] for record in log}
-
-    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
-        return {
-            name: TopicDescription(name, self.ids[name], len(self.topics[name]), 3)
-            for name in topics
-            if name in self.topics
-        }
-
-    def bounds(self, topic: str) -> tuple[Bounds, ...]:
-        if topic not in self.topics:
-            raise NotFoundError(f"there is no topic {topic}")
-        return tuple(
-            Bounds(at, 0, self.open_transactions.get((topic, at), len(log)), len(log))
-            for at, log in enumerate(self.topics[topic])
-        )
-
-    def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
-        assert isolation == "read_committed"
-        bounds = self.bounds(topic)
-        visible = [record for bound in bounds for record in self.topics[topic][bound.partition][: bound.lso]]
-        newest = {(record.partition, record.key): record for record in visible}
-        kept = [r for r in visible if not newest_per_key or newest[r.partition, r.key] is r]
-        return TopicRead(topic, bounds, tuple(kept), len(visible))
+        return {record.key: record.value for record in self.records(topic)}
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
-        written = []
-        for count, record in enumerate(records):
-            if count == self.fail_writes_after:
-                self.fail_writes_after = None
-                raise EosctlError("the broker went away")
-            there = self.put(record.topic, record.key, record.value, partition=record.partition)
-            written.append(Written(there.topic, there.partition, there.offset))
+        wanted, limit = tuple(records), self.fail_writes_after
+        self.fail_writes_after = None
+        written = super().write(islice(wanted, limit), transactional_id=transactional_id)
         self.writes += len(written)
+        if limit is not None:
+            raise EosctlError("the broker went away")
         return written
+
+    def _append(self, record: OutRecord, partition: int) -> Written:
+        self._now_ms += 1000
+        return super()._append(record, partition)
 
 
 @dataclass
@@ -116,18 +78,27 @@ class MemoryWorker:
 
 @dataclass
 class MemoryGroup:
-    """DescribeGroups' answer: `members` of them."""
+    """The Connect group's members, by the URLs that they advertise."""
 
-    members: int = 0
+    urls: tuple[str, ...] = ()
 
     def __enter__(self) -> MemoryGroup:
         return self
 
     def __exit__(self, *_exc: object) -> None: ...
 
+    def cluster_id(self) -> str:
+        return "memory-cluster"
+
     def describe_group(self, group_id: str) -> RawGroup:
-        there = tuple(RawGroupMember(f"m{n}", "c", "h", b"", b"") for n in range(self.members))
-        return RawGroup(group_id, "Stable" if there else "Empty", "connect", "sessioned", there)
+        assignment = (
+            encode_assignment(Assignment(2, 0, f"member {self.urls[0]}", self.urls[0], 7)) if self.urls else b""
+        )
+        members = tuple(
+            RawGroupMember(f"member {url}", "c", "h", encode_metadata(Metadata(2, url, 7)), assignment)
+            for url in self.urls
+        )
+        return RawGroup(group_id, "Stable" if members else "Empty", "connect", "sessioned", members)
 
 
 @dataclass
