@@ -83,7 +83,7 @@ class FenceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ActiveProducer:
-    """One active producer of a partition (DescribeProducers); `txn_start_offset` is None when no transaction is open."""
+    """One active producer of a partition (DescribeProducers); `txn_start_offset` None: no open transaction."""
 
     topic: str
     partition: int

@@ -23,6 +23,12 @@ from eosctl.ops.txn_report import id_problem, txn_report
 from eosctl.report import Report, Row, rfc3339
 
 T = TypeVar("T")
+_OPEN = {
+    TransactionState.ONGOING,
+    TransactionState.PREPARE_COMMIT,
+    TransactionState.PREPARE_ABORT,
+    TransactionState.PREPARE_EPOCH_FENCE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,13 @@ def list_transactions(app: App, wanted: ListFilter) -> Report:
 
 
 def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> Sequence[TransactionListing]:
+    """The brokers' own filters; what they let through of ids that have no transaction open is left out again.
+
+    A broker measures an idle id from the start of its last transaction, or from 1970 if it never had one
+    (`TransactionStateManager.listTransactionStates`, Kafka 3.8 to 4.3).
+    """
     try:
-        return admin.list_transactions(
+        listed = admin.list_transactions(
             states=wanted.states,
             producer_ids=wanted.producer_ids,
             duration_ms=wanted.open_longer_than_ms,
@@ -58,6 +69,9 @@ def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> Sequence[Transac
         )
     except UnsupportedError as error:
         raise UnsupportedError(error.message, hint="Add --client-side to list everything and filter here.") from error
+    if wanted.open_longer_than_ms is None:
+        return listed
+    return [listing for listing in listed if listing.state in _OPEN]
 
 
 def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> Sequence[TransactionListing]:

@@ -26,7 +26,7 @@ from eosctl.ops.app import App
 from eosctl.ops.fence_report import AUTHORIZATION_CODES, error_cell, exit_code_of_faults
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_partitions import ask_coordinators, partitions_of
-from eosctl.ops.txn_report import place_of, text_of
+from eosctl.ops.txn_report import place_of, text_of, unseen_ids_warning
 from eosctl.report import Problem, Report
 
 
@@ -62,7 +62,7 @@ class AbortPlan:
 
     def _cautions(self) -> tuple[Problem, ...]:
         if self.known_as is None:
-            return ()
+            return tuple(unseen_ids_warning([self.reason]))
         message = f"forced: the coordinator of {self.known_as} still knows this transaction and is not told"
         return (Problem("not_hanging", message, severity="warning"),)
 

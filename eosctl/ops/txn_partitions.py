@@ -12,7 +12,7 @@ from eosctl.errors import ExitCode, NotFoundError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.ports import TransactionAdmin
-from eosctl.ops.txn_report import Partition, id_problem, partition_problem, place_of, txn_report
+from eosctl.ops.txn_report import Partition, id_problem, partition_problem, place_of, txn_report, unseen_ids_warning
 from eosctl.report import Report
 
 _BATCH = 500  # partitions per DescribeProducers round, as TransactionsCommand has it
@@ -94,6 +94,7 @@ def find_hanging_transactions(
         for one in find_hanging(candidates, listed, described)
     ]
     problems = [partition_problem(app, place, fault) for place, fault in faults.items()]
+    problems += unseen_ids_warning(str(row["reason"]) for row in rows)
     silent = unjudged(described)
     problems += [id_problem(app, name, fault, "describe") for name, fault in silent.items()]
     summary = {"partitions": len(partitions), "open_too_long": len(candidates), "hanging": len(rows)}

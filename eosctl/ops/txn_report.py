@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from eosctl.core.acl_lines import grant_hint
+from eosctl.core.hanging import Reason
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
@@ -49,6 +50,20 @@ def partition_problem(app: App, place: Partition, fault: KafkaFault) -> Problem:
         f"could not ask for the producers of {place[0]}-{place[1]}: {text_of(fault)}",
         hint,
     )
+
+
+def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
+    """What a missing owner may also mean: brokers leave ids out of a listing, silently, without the right to see them."""
+    if Reason.NO_TRANSACTIONAL_ID not in reasons:
+        return []
+    return [
+        Problem(
+            "ids_may_be_hidden",
+            "no listed id uses this producer id; an id that this principal may not DESCRIBE is not listed either",
+            hint="Be sure that the principal may DESCRIBE every TransactionalId before you abort anything.",
+            severity="warning",
+        )
+    ]
 
 
 def text_of(fault: KafkaFault) -> str:
