@@ -171,8 +171,8 @@ def canonical_json(document: object) -> bytes:
 
 
 def plan_file_text(plan: MigrationPlan) -> str:
-    """What `--plan-out` writes: canonical in content, indented for people."""
-    return json.dumps(plan.to_document(), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    """What `--plan-out` writes: members in the order that people read them in; the digest is of the canonical form."""
+    return json.dumps(plan.to_document(), indent=2, ensure_ascii=False) + "\n"
 
 
 def read_plan(text: str, *, path: str) -> MigrationPlan:
