@@ -1,0 +1,111 @@
+"""What a validation and a worker's file prove of its mode."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosctl.core.worker_modes import (
+    WorkerFile,
+    WorkerMode,
+    files_of,
+    mode_of_validation,
+    probe_plugins,
+    read_worker_file,
+    refine_mode,
+)
+
+OBJECTION = "This worker does not have exactly-once source support enabled."
+NOT_IMPLEMENTED = "The connector does not implement the API required for preflight validation of exactly-once"
+FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+MIRROR_SOURCE = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+
+
+def _answer(value: object, *errors: str, name: str = "exactly.once.support") -> dict[str, object]:
+    other = {"value": {"name": "topic", "value": None, "errors": ["Missing required configuration"]}}
+    mine = {"value": {"name": name, "value": value, "errors": list(errors)}}
+    return {"error_count": 1 + len(errors), "configs": [other, mine]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "mode"),
+    [
+        (_answer("required"), WorkerMode.ENABLED),
+        (_answer("required", NOT_IMPLEMENTED), WorkerMode.ENABLED),
+        (_answer("required", OBJECTION), WorkerMode.NOT_ENABLED),
+        (_answer("required", OBJECTION, NOT_IMPLEMENTED), WorkerMode.NOT_ENABLED),
+        (_answer("required", name="other"), WorkerMode.UNKNOWN),
+        ({}, WorkerMode.UNKNOWN),
+        ({"configs": [None, {"value": 3}]}, WorkerMode.UNKNOWN),
+    ],
+)
+def test_mode_of_validation(answer: dict[str, object], mode: WorkerMode) -> None:
+    assert mode_of_validation(answer) is mode
+
+
+def test_a_connector_that_replaces_the_workers_verdict_proves_nothing() -> None:
+    """MirrorSourceConnector of a preparing worker (4.3.1) answers so: without errors of the worker."""
+    errors = "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured"
+    assert mode_of_validation(_answer(None, errors)) is WorkerMode.UNKNOWN
+
+
+def test_plugins_that_reach_out_to_nothing_come_first_and_mirror_source_last() -> None:
+    plugins = [
+        {"class": MIRROR_SOURCE, "type": "source"},
+        {"class": "com.acme.Jdbc", "type": "source"},
+        {"class": "com.acme.Sink", "type": "sink"},
+        {"class": FILE_SOURCE, "type": "source"},
+    ]
+    assert probe_plugins(plugins) == [FILE_SOURCE, "com.acme.Jdbc", MIRROR_SOURCE]
+
+
+@pytest.mark.parametrize(
+    ("properties", "mode", "host", "port"),
+    [
+        ({}, "disabled", None, 8083),
+        ({"exactly.once.source.support": " Preparing "}, "preparing", None, 8083),
+        ({"listeners": "https://W1:8443,http://w1:8083"}, "disabled", "w1", 8443),
+        ({"listeners": "http://0.0.0.0:9000"}, "disabled", None, 9000),
+        ({"listeners": "http://:9000", "rest.advertised.host.name": "w2"}, "disabled", "w2", 9000),
+        ({"rest.advertised.port": "80", "rest.advertised.host.name": "w3"}, "disabled", "w3", 80),
+        ({"rest.advertised.port": "${port}"}, "disabled", None, None),
+    ],
+)
+def test_worker_files(properties: dict[str, str], mode: str, host: str | None, port: int | None) -> None:
+    file = read_worker_file("w.properties", properties)
+    assert (file.mode, file.host, file.port) == (mode, host, port)
+
+
+def _file(path: str, mode: str, host: str | None = None, group_id: str | None = "g") -> WorkerFile:
+    return WorkerFile(path, mode, group_id, host, 8083)
+
+
+def test_a_file_that_names_the_host_wins_over_those_that_name_none() -> None:
+    named, anywhere, foreign = _file("a", "disabled", "w1"), _file("b", "preparing"), _file("c", "enabled", None, "h")
+    files = [named, anywhere, foreign]
+    assert files_of("http://w1:8083", files, group_id="g") == [named]
+    assert files_of("http://w2:8083", files, group_id="g") == [anywhere]
+    assert files_of("http://w1:8084", files, group_id="g") == []
+
+
+@pytest.mark.parametrize(
+    ("probed", "said", "mode", "evidence"),
+    [
+        ("not_enabled", [], "not_enabled", []),
+        ("not_enabled", ["preparing"], "preparing", ["f0 says preparing"]),
+        ("not_enabled", ["disabled"], "disabled", ["f0 says disabled"]),
+        ("not_enabled", ["disabled", "disabled"], "disabled", ["f0 says disabled", "f1 says disabled"]),
+        ("not_enabled", ["disabled", "preparing"], "not_enabled", ["files disagree"]),
+        ("not_enabled", ["enabled"], "not_enabled", ["not restarted since"]),
+        ("enabled", ["enabled"], "enabled", ["f0 says enabled"]),
+        ("enabled", ["preparing"], "enabled", ["not restarted since"]),
+        ("unknown", ["preparing"], "unknown", ["nothing confirms"]),
+    ],
+)
+def test_a_file_refines_the_probe_and_never_overrules_it(
+    probed: str, said: list[str], mode: str, evidence: list[str]
+) -> None:
+    files = [_file(f"f{number}", text) for number, text in enumerate(said)]
+    found, texts = refine_mode(WorkerMode(probed), files)
+    assert found == mode
+    assert len(texts) == len(evidence)
+    assert all(part in text for part, text in zip(evidence, texts, strict=True))
