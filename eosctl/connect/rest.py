@@ -166,7 +166,7 @@ class RestConnectWorker:
             answer = self._exchange(method, target, body=body, headers=headers)
             if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 return answer
-            if answer.status != HTTPStatus.CONFLICT or patience.expired():
+            if answer.status != HTTPStatus.CONFLICT or patience.remaining_s() <= backoff_s:
                 raise self._failure(f"{method} {target}", answer)
             patience.sleep(backoff_s)
             backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
