@@ -6,15 +6,15 @@ part of a renamed key stays byte for byte what the connector wrote.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 
+from eosctl.core.java_json import string_text
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.errors import UsageError
 
 # `[ "name" ,`: the first element of the key's JSON array, up to and without the comma
-_HEAD = re.compile(rb'[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*,')
+_HEAD = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*,')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -43,7 +43,7 @@ def quoted_name(connector: str) -> bytes:
     """A connector's name as Connect's JsonConverter writes it into a key; raises UsageError for control characters."""
     if not connector or _CONTROL.search(connector):
         raise UsageError(f"{connector!r} cannot be a connector's name", hint="Connect refuses control characters too.")
-    return json.dumps(connector, ensure_ascii=False).encode("utf-8")
+    return string_text(connector).encode("utf-8")
 
 
 def renamed_key(key: bytes, owner: KeyOwner, connector: str) -> bytes:

@@ -29,15 +29,22 @@ class KeyFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetKey:
-    """A key that some connector may ask for; `partition` None is `["c",null]`, which REST never shows.
-
-    `identity` is equal for two spellings of one source partition: other order, other spaces, other escapes.
-    """
+    """A key that some connector may ask for; `partition` None is `["c",null]`, which REST never shows."""
 
     raw: bytes
     connector: str
     partition: Mapping[str, object] | None
-    identity: str
+
+    @property
+    def identity(self) -> str:
+        """Equal for two spellings of one source partition: other order, other spaces, other escapes.
+
+        Members are sorted, integers as a Java Long holds them, 1 and 1.0 apart.
+        """
+        try:
+            return json.dumps(_as_java_holds([self.connector, self.partition]), sort_keys=True)
+        except RecursionError:  # deeper than any source partition may be; then only equal bytes are equal
+            return f"raw {self.raw.hex()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ def decode_key(raw: bytes | None) -> OffsetKey | IgnoredKey:
     if fault is not None or not isinstance(parsed, list):
         return IgnoredKey(raw, fault or KeyFault.NOT_A_LIST)
     connector, partition = parsed
-    return OffsetKey(raw, connector, partition, identity=_identity(parsed, raw))
+    return OffsetKey(raw, connector, partition)
 
 
 def _fault(parsed: object) -> KeyFault | None:
@@ -74,14 +81,6 @@ def _fault(parsed: object) -> KeyFault | None:
     if parsed[1] is not None and not isinstance(parsed[1], dict):
         return KeyFault.PARTITION_NOT_A_MAP
     return None
-
-
-def _identity(parsed: object, raw: bytes) -> str:
-    """One text per Java-equal key: members sorted, integers as a Long holds them, 1 and 1.0 apart."""
-    try:
-        return json.dumps(_as_java_holds(parsed), sort_keys=True)
-    except RecursionError:  # deeper than any source partition may be; then only equal bytes are equal
-        return f"raw {raw.hex()}"
 
 
 def _as_java_holds(value: object) -> object:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offset_keys import key_owner
+from eosctl.core.offset_keys import key_owner, renamed_key
 from eosctl.core.offset_records import (
     IgnoredKey,
     KeyFault,
@@ -110,13 +110,40 @@ def test_what_was_written_is_read(connector: str, partition: dict[str, object] |
     assert json.dumps([key.connector, key.partition]) == json.dumps([connector, partition])
 
 
-@given(st.binary() | ODD_JSON.map(lambda value: json.dumps(value).encode()))
+KEY_LIKE = st.builds(
+    lambda name, partition, tail: json.dumps([name, partition], ensure_ascii=False).encode("utf-8", "replace") + tail,
+    ODD_JSON, ODD_JSON, st.sampled_from([b"", b" ", b"x", b"]"]),
+)  # fmt: skip
+
+
+@given(st.binary() | KEY_LIKE)
 def test_the_migration_names_the_same_owner(raw: bytes) -> None:
-    """A key that `migrate` assigns to a connector is one that `merge` assigns to the same connector."""
+    """A key that `migrate` assigns to a connector is one that `merge` assigns to it, and the other way round."""
     owner, key = key_owner(raw), decode_key(raw)
-    if owner is not None and b"NaN" not in raw and b"Infinity" not in raw:
-        assert isinstance(key, OffsetKey)
-        assert key.connector == owner.connector
+    assert (owner.connector if owner else None) == (key.connector if isinstance(key, OffsetKey) else None)
+
+
+@given(st.text(min_size=1), PARTITIONS, st.text(min_size=1).filter(lambda name: name.isprintable()), st.booleans())
+def test_a_rename_leaves_every_other_byte(
+    connector: str, partition: dict[str, object] | None, new: str, spaces: bool
+) -> None:
+    written = [json.dumps(part, ensure_ascii=not spaces, separators=(",", ":")) for part in (connector, partition)]
+    raw = (" [ {} , {} ] " if spaces else "[{},{}]").format(*written).encode()
+    owner = key_owner(raw)
+    assert owner is not None
+    renamed, key = decode_key(renamed_key(raw, owner, new)), decode_key(raw)
+    assert isinstance(renamed, OffsetKey)
+    assert isinstance(key, OffsetKey)
+    assert (renamed.connector, renamed.partition) == (new, key.partition)
+    assert renamed.raw.endswith(raw[owner.end :])
+
+
+def test_a_new_name_beyond_the_bmp_is_spelled_as_connect_spells_it() -> None:
+    """It used to be written as raw UTF-8, under which no task finds its offsets: keys are looked up by their bytes."""
+    raw = b'["c",{"f":"a"}]'
+    owner = key_owner(raw)
+    assert owner is not None
+    assert renamed_key(raw, owner, "\u00e9\U0001f600") == '["\u00e9\\uD83D\\uDE00",{"f":"a"}]'.encode()
 
 
 @pytest.mark.parametrize(
