@@ -24,9 +24,7 @@ def demo(ctx: click.Context, kafka_version: str | None, keep: bool) -> Report:
     Example: eosctl demo --keep
     """
     from eosctl.ops.demo import demo_on_a_fresh_sandbox
-    from eosctl.sandbox.lock import DEFAULT_VERSION
 
     session = ctx.ensure_object(Session)
     session.flags.setdefault("timeout", 600.0)
-    version = kafka_version or DEFAULT_VERSION
-    return demo_on_a_fresh_sandbox(session.app(), environ=session.environ, kafka_version=version, keep=keep)
+    return demo_on_a_fresh_sandbox(session.app(), environ=session.environ, kafka_version=kafka_version, keep=keep)

@@ -1,4 +1,4 @@
-"""How to reach and authenticate to a Kafka cluster: one value that the native wire and librdkafka are both made from."""
+"""How to reach and authenticate to a Kafka cluster: the one value that both kinds of Kafka client are made from."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
 from eosctl.profiles import Target
 from eosctl.report import Report
+from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
@@ -69,7 +70,8 @@ class Walk:
         """Prints and runs one eosctl command as a user would; raises when it does not exit as expected."""
         self.say(f"\n   $ eosctl {shlex.join(words)}")
         command = [sys.executable, "-m", "eosctl", *words]
-        environ = {**self.environ, **self.exports(group)}
+        state = {"XDG_STATE_HOME": str(self.stack.directory / "state")}  # backups go when the sandbox goes
+        environ = {**self.environ, **self.exports(group), **state}
         done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         for line in (done.stderr + done.stdout).splitlines():
             self.say(f"   {line}")
@@ -99,11 +101,11 @@ class Walk:
             deadline.sleep(0.3)
 
 
-def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str, keep: bool) -> Report:
+def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str | None, keep: bool) -> Report:
     """Starts a sandbox with two groups, walks through the demo, and stops it unless `keep`."""
     name = f"demo-{os.getpid()}"
     old = GroupSpec(OLD_GROUP, (Eos.DISABLED, Eos.DISABLED), topic_prefix=OLD_GROUP)
-    spec = StackSpec(kafka_version=kafka_version, groups=(GroupSpec(GROUP), old))
+    spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(GroupSpec(GROUP), old))
     directory = app.state_dir / "sandbox" / name
     stack = Stack.up(spec, directory, name=name, environ=environ, on_event=app.on_event)
     try:
@@ -229,7 +231,9 @@ def _migrate_and_switch(walk: Walk) -> None:
 
 def _fence_a_zombie(walk: Walk) -> None:
     connector = MOVED[0]
-    walk.say(f"\n4. A zombie: a producer takes the id of {connector}'s task, writes, and holds its transaction open.")
+    walk.say(
+        f"\n4. A zombie: a producer takes the transactional id of a task of {connector}, writes, and holds its transaction open."
+    )
     _set_state(walk, connector, "stop")
     walk.wait_for("the task to stop", lambda: not _tasks(walk, connector))
     zombie_id, topic = task_transactional_id(GROUP, connector, 0), _topic(connector)
