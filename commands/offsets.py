@@ -205,6 +205,7 @@ def export_command(app: App, store: str, connectors: tuple[str, ...], file: str)
     from eosctl.ops.offset_export import export_lines, export_offsets
 
     if file == "-":
-        click.echo("\n".join(export_lines(app, store=store, connectors=connectors)))
+        for line in export_lines(app, store=store, connectors=connectors):
+            click.echo(line)
         return None
     return export_offsets(app, store=store, path=file, connectors=connectors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from eosctl.core.config_topic import fold_config_topic
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 
@@ -28,6 +29,27 @@ def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, f
         raise RefusedError(
             f"not stopped: {', '.join(running)}; nothing was written",
             hint=f"Stop them (PUT /connectors/NAME/stop), then run again. {_FORCE}",
+        )
+    _refuse_strangers(app, connectors)
+
+
+def _refuse_strangers(app: App, connectors: Sequence[str]) -> None:
+    """A connector that the worker does not know has no tasks, unless the worker is one of another group."""
+    url, topic = app.target.connect_urls[0], app.target.config_topic
+    there = app.worker(url).connectors()
+    absent = [name for name in connectors if name not in there]
+    if not absent:
+        return
+    with app.topics() as topics:
+        if topic not in topics.describe([topic]):
+            return
+        state = fold_config_topic(topics.read(topic).records)
+    strangers = [name for name in absent if name in state.connectors and state.connectors[name].config is not None]
+    if strangers:
+        raise RefusedError(
+            f"topic {topic} has the config of {', '.join(strangers)}, which the worker at {url} does not know: whether "
+            "tasks run can't be told; nothing was written",
+            hint=f"Name a worker and the config topic of the same group. {_FORCE}",
         )
 
 

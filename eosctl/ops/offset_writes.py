@@ -14,6 +14,7 @@ from pathlib import Path
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Prefer, Store, fold_store, plan_merge
 from eosctl.core.records import OutRecord
+from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -25,6 +26,9 @@ from eosctl.ops.offsets import report_target, require_store
 from eosctl.ops.ports import TopicStore
 from eosctl.ops.workers import discover_urls
 from eosctl.report import Problem, Report, Row
+
+Place = tuple[str, bytes, int]
+"""A topic, a key and the partition that is written to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +222,20 @@ def _data(plan: WritePlan) -> dict[str, object]:
 def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan]) -> Report:
     """Writes `plan` if it still holds; `again` makes it anew where the topics have moved.
 
-    Raises StalePlanError or RefusedError before anything was written.
+    The deadline starts anew: the time in which a person read the plan does not count. Raises StalePlanError or
+    RefusedError before anything was written.
     """
+    app = _with_whole_timeout(app)
     check_writable(app, plan)
     if moved(app, plan.found):
         renewed = again()
         if renewed.writes != plan.writes or renewed.creates != plan.creates:
             raise StalePlanError("these offsets changed since the plan was made", hint="Plan again.")
     return _write(app, plan)
+
+
+def _with_whole_timeout(app: App) -> App:
+    return replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
 
 
 def moved(app: App, found: OffsetStores) -> bool:
@@ -251,15 +261,17 @@ def _write(app: App, plan: WritePlan) -> Report:
     backup = keep_backup(app, sends, name=plan.name, cluster_id=plan.found.cluster_id)
     app.on_event(Event(f"backup: {backup}"))
     failure: EosctlError | None = None
-    with app.topics() as topics:
-        try:
+    outcomes: Mapping[Place, bool] = {}
+    try:
+        with app.topics() as topics:
             _create_and_write(topics, plan, sends)
-        except EosctlError as exc:  # what became of the records is found out by reading, not by guessing
-            failure = exc
-        try:
+    except EosctlError as exc:  # what became of the records is found out by reading, not by guessing
+        failure = exc
+    try:
+        with _with_whole_timeout(app).topics() as topics:
             outcomes = _outcomes(topics, plan)
-        except EosctlError as exc:
-            failure, outcomes = failure or exc, {}
+    except EosctlError as exc:
+        failure = failure or exc
     return _result_report(app, plan, outcomes, backup=backup, failure=failure)
 
 
@@ -276,7 +288,7 @@ def _create_and_write(topics: TopicStore, plan: WritePlan, sends: Sequence[Plann
     topics.write([OutRecord(w.topic, w.key.raw, w.after, partition=w.partition) for w in ordered])
 
 
-def _outcomes(topics: TopicStore, plan: WritePlan) -> Mapping[tuple[str, bytes, int], bool]:
+def _outcomes(topics: TopicStore, plan: WritePlan) -> Mapping[Place, bool]:
     """Whether each written key now has its planned value on the written partition."""
     sends = plan.sends()
     there = topics.describe(sorted({write.topic for write in sends}))
@@ -284,7 +296,7 @@ def _outcomes(topics: TopicStore, plan: WritePlan) -> Mapping[tuple[str, bytes, 
     return {_place(write): write.topic in stores and _holds(stores[write.topic], write) for write in sends}
 
 
-def _place(write: PlannedWrite) -> tuple[str, bytes, int]:
+def _place(write: PlannedWrite) -> Place:
     return (write.topic, write.key.raw, write.partition)
 
 
@@ -296,7 +308,7 @@ def _holds(store: Store, write: PlannedWrite) -> bool:
 def _result_report(
     app: App,
     plan: WritePlan,
-    outcomes: Mapping[tuple[str, bytes, int], bool],
+    outcomes: Mapping[Place, bool],
     *,
     backup: Path,
     failure: EosctlError | None,

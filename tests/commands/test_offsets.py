@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from eosctl.core.murmur2 import partition_for
+from eosctl.deadline import Clock
 from eosctl.errors import UnreachableError
+from eosctl.ops.app import App
 from tests.conftest import Invoke, Outcome
-from tests.fakes.offset_topics import OffsetWorld
+from tests.fakes.offset_topics import MemoryTopics, OffsetWorld
 
 GLOBAL, OWN = "connect-offsets", "reddit-offsets"
 APACHE, CATS, CHEESE = (
@@ -51,7 +53,7 @@ def run(world: OffsetWorld, invoke: Invoke) -> Run:
 
     def offsets(*words: str, url: bool = True, **surroundings: Any) -> Outcome:
         where = ["-b", "memory:9092", "-g", "connect", *(["-u", world.worker.url] if url else [])]
-        return invoke(*where, "offsets", *words, doors=world.doors(), **surroundings)
+        return invoke(*where, "offsets", *words, **{"doors": world.doors(), **surroundings})
 
     return offsets
 
@@ -195,6 +197,38 @@ def test_merge_is_refused_where_no_worker_can_be_asked(run: Run, world: OffsetWo
     done = run(*words, "--yes", url=False)
     assert (done.exit_code, world.topics.writes) == (6, 0)
     assert "--workers-down" in done.stderr
+
+
+def test_a_worker_of_another_group_does_not_vouch_for_a_connector(run: Run, world: OffsetWorld) -> None:
+    """A connector that a worker does not know used to count as stopped, even where the config topic has it."""
+    world.topics.add_topic("connect-configs", 1)
+    config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
+    world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
+    del world.worker.known["reddit"]
+    words = ["merge", "--connector", "reddit", "--into", "dedicated", "--dedicated-topic", "{connector}-offsets"]
+    done = run(*words, "--yes")
+    assert (done.exit_code, world.topics.writes) == (6, 0)
+    assert "which the worker at http://worker:8083 does not know" in done.stderr
+    world.topics.put("connect-configs", b"connector-reddit", None)
+    assert run(*words, "--yes").exit_code == 0, "a deleted connector has no tasks"
+
+
+def test_the_time_of_the_question_does_not_count(run: Run, world: OffsetWorld) -> None:
+    """A plan that was read for longer than --timeout used to be refused by the clock when it was agreed to."""
+    now_s = [0.0]
+    clock = Clock(monotonic_s=lambda: now_s[0], sleep_s=lambda _wanted_s: None)
+    deadlines: list[float] = []
+
+    def topics(app: App) -> MemoryTopics:
+        deadlines.append(app.deadline.remaining_s())
+        now_s[0] += 20.0
+        return world.topics
+
+    doors = {**world.doors(), "open_topics": topics}
+    words = ["merge", "--connector", "reddit", "--into", "dedicated", "--yes", "--timeout", "60s"]
+    assert run(*words, doors=doors, clock=clock).exit_code == 0
+    assert min(deadlines[-2:]) > 0
+    assert 60.0 in deadlines[1:]
 
 
 def test_without_a_url_the_group_tells_where_the_workers_are(run: Run, world: OffsetWorld) -> None:
