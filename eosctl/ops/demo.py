@@ -232,7 +232,7 @@ def _migrate_and_switch(walk: Walk) -> None:
 def _fence_a_zombie(walk: Walk) -> None:
     connector = MOVED[0]
     walk.say(
-        f"\n4. A zombie: a producer takes the transactional id of a task of {connector}, writes, and holds its transaction open."
+        f"\n4. A zombie: a producer takes the transactional id of {connector}'s task and leaves a transaction open."
     )
     _set_state(walk, connector, "stop")
     walk.wait_for("the task to stop", lambda: not _tasks(walk, connector))
