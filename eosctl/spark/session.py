@@ -6,6 +6,7 @@ ends with the session. Nothing in here knows Kafka or what the job does.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -66,6 +67,8 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     if settings.java_home is not None:
         environment["JAVA_HOME"] = str(settings.java_home)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
+    # py4j logs a traceback for the call that Ctrl-C cut off, and Python prints what no handler takes
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
     with _environment(environment), _interrupt_handler_kept(), settings.log_file.open("ab") as log:
         gateway, context = _started(conf, log, settings.log_file)
         try:
