@@ -102,7 +102,7 @@ class Stream:
         try:
             connected.sendall(data)
         except OSError as exc:
-            raise self._lost(exc, "sending to") from exc
+            raise self._lost(_alert_behind(connected, exc), "sending to") from exc
 
     def receive_frame(self) -> bytes:
         """The next frame; raises ConnectionLostError, DeadlineError or ProtocolError."""
@@ -132,10 +132,11 @@ class Stream:
         if isinstance(exc, TimeoutError):
             self._deadline.check(f"{doing} {self.address}")
             return ConnectionLostError(f"{self.address} did not answer within {self._idle_timeout_s:g} s")
-        if type(exc).__module__ == "ssl":
-            from eosctl.kafka.tls import tls_failure
+        if _is_tls_error(exc):
+            from eosctl.kafka.tls import is_alert, tls_failure
 
-            return tls_failure(exc, str(self.address))
+            if is_alert(exc):
+                return tls_failure(exc, str(self.address))
         return ConnectionLostError(f"lost the connection to {self.address}: {_reason(exc)}")
 
     def _wait_s(self, doing: str, at_most_s: float) -> float:
@@ -161,6 +162,25 @@ class Stream:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _is_tls_error(exc: OSError) -> bool:
+    return type(exc).__module__ == "ssl"  # asked without importing it, for plaintext
+
+
+def _alert_behind(connected: socket.socket, exc: OSError) -> OSError:
+    """The TLS alert that explains why sending failed, if one has arrived, else `exc`.
+
+    In TLS 1.3 a client is told after its handshake that its certificate was refused, with the connection closing.
+    """
+    if type(connected) is socket.socket or isinstance(exc, TimeoutError):
+        return exc
+    try:
+        connected.settimeout(0.5)
+        connected.recv(1)
+    except OSError as told:
+        return told if _is_tls_error(told) else exc
+    return exc
 
 
 def _reason(exc: BaseException | None) -> str:

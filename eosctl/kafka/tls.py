@@ -79,6 +79,11 @@ def _load_chain(context: ssl.SSLContext, certificate: str, key: str | None, pass
         ) from exc
 
 
+def is_alert(exc: OSError) -> bool:
+    """Whether the other side said why, rather than just went away."""
+    return "ALERT" in (getattr(exc, "reason", None) or "")
+
+
 def tls_failure(exc: OSError, broker: str) -> EosctlError:
     """What a failed handshake, or an alert in place of an answer, means for a person."""
     if isinstance(exc, ssl.SSLCertVerificationError):
@@ -93,7 +98,7 @@ def tls_failure(exc: OSError, broker: str) -> EosctlError:
             f"{broker} refused the TLS handshake: {reason.lower().replace('_', ' ')}",
             hint="It probably wants a client certificate that it trusts (ssl.keystore.* or ssl.certificate.location).",
         )
-    if "ALERT" in reason:
+    if is_alert(exc):
         return UnauthorizedError(f"{broker} refused the TLS handshake: {reason.lower().replace('_', ' ')}")
     if isinstance(exc, TimeoutError):
         return UnreachableError(f"{broker} did not finish the TLS handshake in time")

@@ -1,0 +1,96 @@
+"""Captures frames from a real broker: `python -m tests.wire.captured.capture HOST:PORT KAFKA-VERSION`.
+
+Writes <version>.ndjson here: one request and its response per API and version that the broker and eosctl share, the
+size bytes cut off. The broker should be fresh; needs confluent-kafka for an open transaction and a consumer group.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+
+from eosctl.wire import cluster_messages as cluster_api
+from eosctl.wire import group_messages as groups
+from eosctl.wire import transaction_messages as txn
+from eosctl.wire.api import Api, decode_response, encode_request
+from eosctl.wire.frames import FrameBuffer
+
+TOPIC, GROUP, OPEN, SEEN = "captured-topic", "captured-group", "captured-open", "captured-id"
+
+
+def request_of(api: Api[Any, Any], version: int, producer_id: int) -> Any:
+    """A request whose answer has something in it."""
+    if api is cluster_api.FIND_COORDINATOR and version < cluster_api.FIND_COORDINATOR_BATCHED_FROM:
+        return cluster_api.FindCoordinatorRequest(SEEN, cluster_api.KeyType.TRANSACTION)
+    partitions = (txn.TopicPartitions(TOPIC, (0, 7)),)
+    return {
+        "ApiVersions": cluster_api.ApiVersionsRequest("eosctl", "1"),
+        "Metadata": cluster_api.MetadataRequest((cluster_api.TopicQuery(name=TOPIC),), False),
+        "FindCoordinator": cluster_api.FindCoordinatorRequest(
+            key_type=cluster_api.KeyType.TRANSACTION, coordinator_keys=(SEEN, OPEN)
+        ),
+        "InitProducerId": txn.InitProducerIdRequest(SEEN, 30_000),
+        "ListTransactions": txn.ListTransactionsRequest(),
+        "DescribeTransactions": txn.DescribeTransactionsRequest((OPEN, SEEN, "captured-unknown")),
+        "DescribeProducers": txn.DescribeProducersRequest(partitions),
+        "WriteTxnMarkers": txn.WriteTxnMarkersRequest((txn.TxnMarker(producer_id, 0, False, partitions, 0),)),
+        "DescribeGroups": groups.DescribeGroupsRequest((GROUP, "captured-none")),
+    }[api.name]
+
+
+def main(address: str, kafka_version: str) -> None:
+    """Prepares the broker, asks everything, writes the file."""
+    producer = Producer({"bootstrap.servers": address, "transactional.id": OPEN})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(TOPIC, b"value")
+    producer.flush(30)
+    consumer = Consumer({"bootstrap.servers": address, "group.id": GROUP})
+    consumer.subscribe([TOPIC])
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), 30) as connection:
+        lines = list(_exchange(connection))
+    consumer.close()
+    target = Path(__file__).parent / f"{kafka_version}.ndjson"
+    target.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def _exchange(connection: socket.socket) -> Any:
+    apis = [
+        cluster_api.API_VERSIONS,
+        cluster_api.METADATA,
+        cluster_api.FIND_COORDINATOR,
+        txn.INIT_PRODUCER_ID,
+        txn.LIST_TRANSACTIONS,
+        txn.DESCRIBE_TRANSACTIONS,
+        txn.DESCRIBE_PRODUCERS,
+        txn.WRITE_TXN_MARKERS,
+        groups.DESCRIBE_GROUPS,
+    ]
+    frames, number, offered, producer_id = FrameBuffer(), 0, {18: (0, 4)}, 0
+    for api in apis:
+        oldest, newest = offered[api.key]
+        for version in range(max(oldest, api.oldest), min(newest, api.newest) + 1):
+            number += 1
+            request = request_of(api, version, producer_id)
+            asked = encode_request(api, request, version=version, correlation_id=number, client_id="capture")
+            connection.sendall(asked)
+            while (frame := frames.next_frame()) is None:
+                frames.feed(connection.recv(1 << 16))
+            yield {"api": api.name, "version": version, "request": asked[4:].hex(), "response": frame.hex()}
+            answer = decode_response(api, frame, version=version, correlation_id=number)
+            if api is cluster_api.API_VERSIONS:
+                offered = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
+            if api is txn.DESCRIBE_TRANSACTIONS:
+                producer_id = answer.transaction_states[0].producer_id
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
