@@ -147,13 +147,19 @@ def read_group(app: App) -> tuple[ConnectGroup, str]:
 def discover_urls(app: App) -> list[str]:
     """Where to reach the group's workers: the URLs that were given, else those its members advertise.
 
-    Credentials are part of given URLs only, so none goes to a discovered one. Raises as `read_group`.
+    Credentials are part of given URLs only, so none goes to a discovered one. Empty means that the group has no
+    member; members whose URLs are unknown raise UnreachableError. Else raises as `read_group`.
     """
     if app.target.connect_urls:
         return list(app.target.connect_urls)
     group, _cluster_id = read_group(app)
-    urls = [_normalised(member.url) for member in group.members]
-    return [url for url in urls if url is not None]
+    urls = [url for url in (_normalised(member.url) for member in group.members) if url is not None]
+    if group.members and not urls:
+        raise UnreachableError(
+            f"no member of group {group.group_id} tells the URL of its REST interface (the group is {group.state})",
+            hint="Run again when the rebalance is over, or give the URL of a worker with -u.",
+        )
+    return urls
 
 
 def running_tasks(app: App) -> Mapping[str, tuple[TaskStatus, ...]]:
