@@ -221,12 +221,13 @@ def _migrate_and_switch(walk: Walk) -> None:
         offsets = walk.worker().offsets(connector)
         missing = sum(1 for entry in offsets if entry.get("offset") is None)
         walk.prove("migrate", f"{connector}: source partitions without an offset", expected=0, actual=missing)
+    walk.eosctl("offsets", "diff", *which)
+    for connector in MOVED:
         _append_lines(walk, connector, FIRST_LINES, MORE_LINES)
         _set_state(walk, connector, "resume")
     for connector in MOVED:
         _wait_for_lines(walk, connector, FIRST_LINES + MORE_LINES)
         _prove_exactly_once(walk, "migrate", connector, FIRST_LINES + MORE_LINES)
-    walk.eosctl("offsets", "diff", "--connector", MOVED[0])
 
 
 def _fence_a_zombie(walk: Walk) -> None:
