@@ -67,10 +67,9 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     if settings.java_home is not None:
         environment["JAVA_HOME"] = str(settings.java_home)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
-    # py4j logs a traceback for the call that Ctrl-C cut off, and Python prints what no handler takes
-    logging.getLogger("py4j").addHandler(logging.NullHandler())
-    with _environment(environment), _interrupt_handler_kept(), settings.log_file.open("ab") as log:
-        gateway, context = _started(conf, log, settings.log_file)
+    with _environment(environment), _quiet_logging(), settings.log_file.open("ab") as log:
+        with _interrupt_handler_kept():
+            gateway, context = _started(conf, log, settings.log_file)
         try:
             yield SparkSession.builder.getOrCreate()
         finally:
@@ -171,8 +170,19 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
+def _quiet_logging() -> Iterator[None]:
+    """Gives the root logger a handler: py4j logs there the call that Ctrl-C cut off, and else Python prints it."""
+    nowhere = logging.NullHandler()
+    logging.getLogger().addHandler(nowhere)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(nowhere)
+
+
+@contextmanager
 def _interrupt_handler_kept() -> Iterator[None]:
-    """Puts the SIGINT handler back that SparkContext replaces by its own."""
+    """Puts the SIGINT handler back that SparkContext replaces: its own calls py4j from inside a call, which fails."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
