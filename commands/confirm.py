@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from eosctl.errors import UnconfirmedError
-from eosctl.render import render_report
+from eosctl.render import render_problems, render_report
 from eosctl.report import Report
 
 from .session import Session
@@ -25,6 +25,7 @@ def settle(plan: Report, apply: Callable[[], Report] | None, *, question: str, y
     session = click.get_current_context().ensure_object(Session)
     session.quiet_progress()
     render_report(plan, output="text", stream=sys.stderr, color=session.color(sys.stderr))
+    render_problems(plan, stream=sys.stderr)
     if not yes:
         _ask(question, session)
     return apply()

@@ -53,7 +53,7 @@ def partition_problem(app: App, place: Partition, fault: KafkaFault) -> Problem:
 
 
 def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
-    """What a missing owner may also mean: brokers leave ids out of a listing, silently, without the right to see them."""
+    """What a missing owner may also mean: brokers list only ids that one may DESCRIBE, and do not say so."""
     if Reason.NO_TRANSACTIONAL_ID not in reasons:
         return []
     return [

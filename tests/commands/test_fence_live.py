@@ -1,0 +1,273 @@
+"""fence and txn on a real broker and a real worker: zombies really end, live tasks are really protected."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+pytestmark = pytest.mark.live
+
+Invoke = Any
+GROUP = "connect-eos"
+
+
+def zombie(stack: Any, transactional_id: str, topic: str) -> Producer:
+    """A producer with an open transaction that holds one record."""
+    producer = Producer(
+        {"bootstrap.servers": stack.bootstrap_servers, "transactional.id": transactional_id, "log_level": 0}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"uncommitted")
+    assert producer.flush(30) == 0
+    return producer
+
+
+def offsets(stack: Any, topic: str) -> tuple[int, int]:
+    """LSO and high watermark of partition 0."""
+    from confluent_kafka import IsolationLevel, TopicPartition
+
+    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
+    found = []
+    for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
+        asked = {TopicPartition(topic, 0): OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+        (future,) = admin.list_offsets(asked, isolation_level=isolation).values()
+        found.append(future.result(30).offset)
+    return found[0], found[1]
+
+
+def wait_for(done: Any, what: str, timeout_s: float = 60.0) -> Any:
+    deadline_s = time.monotonic() + timeout_s
+    while not (result := done()):
+        if time.monotonic() > deadline_s:
+            pytest.fail(f"waited {timeout_s:g} s for {what}")
+        time.sleep(0.2)
+    return result
+
+
+def test_a_zombie_is_fenced_and_its_transaction_aborted(
+    invoke: Invoke, stack: Any, target_flags: list[str], unique: str
+) -> None:
+    producer = zombie(stack, unique, unique)
+    before = invoke("txn", "describe", unique, "-o", "json", *target_flags).json()["data"]["rows"][0]
+    assert (before["state"], before["partitions"]) == ("Ongoing", [{"topic": unique, "partition": 0}])
+    lso, end = offsets(stack, unique)
+    assert lso < end
+
+    outcome = invoke("fence", unique, "--yes", "-o", "json", *target_flags)
+    assert outcome.exit_code == 0, outcome.stderr
+    (row,) = outcome.json()["data"]["rows"]
+    assert row["outcome"] == "fenced"
+    assert row["before"]["producer_epoch"] == before["producer_epoch"]
+    assert row["after"] == {"producer_id": before["producer_id"], "producer_epoch": before["producer_epoch"] + 2}
+
+    with pytest.raises(KafkaException) as caught:
+        producer.commit_transaction(30)
+    assert caught.value.args[0].code() == KafkaError._FENCED
+    lso, end = offsets(stack, unique)
+    assert lso == end
+    with contextlib.suppress(KafkaException):  # a fenced producer says so again when it is closed
+        producer.close()
+
+    again = invoke("fence", unique, "--yes", "-o", "json", *target_flags).json()["data"]["rows"][0]
+    assert again["already_fenced"]
+    assert again["after"]["producer_epoch"] == row["after"]["producer_epoch"] + 1
+
+
+def test_unknown_ids_are_left_alone_on_a_real_broker_too(invoke: Invoke, target_flags: list[str], unique: str) -> None:
+    outcome = invoke("fence", unique, "--yes", "-o", "json", *target_flags)
+    assert outcome.exit_code == 0
+    assert outcome.json()["data"]["rows"][0]["outcome"] == "skipped_unknown"
+    assert invoke("txn", "describe", unique, *target_flags).exit_code == 1
+    created = invoke("fence", unique, "--create-unknown", "--yes", "-o", "json", *target_flags)
+    assert created.json()["data"]["rows"][0]["after"]["producer_epoch"] == 0
+
+
+def test_a_live_task_is_refused_then_fenced_and_comes_back(
+    invoke: Invoke, target_flags: list[str], file_source: Any
+) -> None:
+    file_source.append("one")
+    file_source.put()
+    file_source.wait_running()
+    file_source.wait_position(4)
+    arguments = ["fence", "--connector", file_source.name, "--yes", *target_flags]
+
+    refused = invoke(*arguments)
+    assert refused.exit_code == 6
+    assert f"runs task 0 of connector {file_source.name}" in refused.stderr
+
+    fenced = invoke(*arguments, "--live", "-o", "json")
+    assert fenced.exit_code == 0, fenced.stderr
+    document = fenced.json()
+    assert [row["transactional_id"] for row in document["data"]["rows"]] == [f"{GROUP}-{file_source.name}-0"]
+    assert document["data"]["rows"][0]["outcome"] == "fenced"
+    file_source.append("two")
+    wait_for(lambda: file_source.task_states() == ["FAILED"], "the fenced task to fail")
+
+    (hint,) = [error["hint"] for error in document["errors"] if error["code"] == "live_tasks"]
+    command = hint.splitlines()[1]
+    assert command.startswith("curl -X POST 'http://127.0.0.1:")
+    subprocess.run(["bash", "-c", command], check=True, capture_output=True, timeout=30)
+    file_source.wait_running()
+    file_source.wait_position(8)
+    again = invoke("fence", f"{GROUP}-{file_source.name}-0", "--dry-run", "-o", "json", *target_flags)
+    assert again.exit_code == 6
+
+
+def test_a_stopped_connector_is_fenced_without_more_words(
+    invoke: Invoke, target_flags: list[str], file_source: Any
+) -> None:
+    file_source.append("one")
+    file_source.put()
+    file_source.wait_running()
+    file_source.wait_position(4)
+    file_source.stop_and_wait()
+    outcome = invoke("fence", "--connector", file_source.name, "--yes", "-o", "json", *target_flags)
+    assert outcome.exit_code == 0, outcome.stderr
+    assert [row["outcome"] for row in outcome.json()["data"]["rows"]] == ["fenced"]
+    assert outcome.json()["errors"] == []
+
+
+def test_the_leader_id_is_refused(invoke: Invoke, target_flags: list[str]) -> None:
+    outcome = invoke("fence", f"connect-cluster-{GROUP}", "--yes", *target_flags)
+    assert outcome.exit_code == 6
+    assert "--allow-leader" in outcome.stderr
+
+
+def test_txn_commands_agree_about_one_transaction(
+    invoke: Invoke, stack: Any, target_flags: list[str], unique: str
+) -> None:
+    transactional_id = f"{GROUP}-{unique}-3"
+    producer = zombie(stack, transactional_id, unique)
+
+    def rows(*words: str) -> Any:
+        outcome = invoke(*words, "-o", "json", *target_flags)
+        assert outcome.exit_code == 0, outcome.stderr
+        return outcome.json()["data"]["rows"]
+
+    (listed,) = rows("txn", "list", "--state", "ongoing", "--match", f".*{unique}.*")
+    assert rows("txn", "list", "--state", "Ongoing", "--match", f".*{unique}.*", "--client-side") == [listed]
+    assert listed["owner"] == {"kind": "task", "connector": unique, "task": 3}
+    (held,) = rows("txn", "producers", "--topic", unique)
+    assert (held["producer_id"], held["transactional_id"]) == (listed["producer_id"], transactional_id)
+    assert held["start_offset"] == 0
+    (where,) = rows("txn", "coordinator", transactional_id)
+    (logged,) = rows("txn", "log", transactional_id)
+    assert (logged["state"], logged["producer_id"]) == ("Ongoing", listed["producer_id"])
+    assert logged["partition"] == where["partition"]
+    assert logged["partitions"] == [{"topic": unique, "partition": 0}]
+    assert rows("txn", "hanging", "--topic", unique, "--max-transaction-timeout", "1ms") == []
+    refused = invoke(
+        "txn", "abort", "--topic", unique, "--partition", "0", "--start-offset", "0", "--yes", *target_flags
+    )
+    assert refused.exit_code == 6
+    producer.abort_transaction(30)
+    producer.close()
+    assert rows("txn", "describe", transactional_id)[0]["state"] == "CompleteAbort"
+    assert [row["state"] for row in rows("txn", "log", transactional_id, "--all-records")][-1] == "CompleteAbort"
+
+
+@contextmanager
+def unverified_transactions(stack: Any) -> Iterator[None]:
+    """The broker does not ask coordinators about transactional writes, as brokers before 3.6 did not (KIP-890)."""
+    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
+    node = str(next(iter(admin.list_topics(timeout=30).brokers)))
+    name = "transaction.partition.verification.enable"
+
+    def change(operation: Any, value: str | None) -> None:
+        entry = ConfigEntry(name, value, incremental_operation=operation)
+        resource = ConfigResource(ResourceType.BROKER, node, incremental_configs=[entry])
+        (future,) = admin.incremental_alter_configs([resource]).values()
+        future.result(30)
+
+    change(AlterConfigOpType.SET, "false")
+    try:
+        yield
+    finally:
+        change(AlterConfigOpType.DELETE, None)
+
+
+def write_in_a_transaction_that_no_coordinator_knows(stack: Any, topic: str, *, producer_id: int) -> None:
+    """Produce v7 with one transactional batch, an hour old, from a producer id that nobody was ever given."""
+    from kafka.record.default_records import DefaultRecordBatchBuilder
+
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=True, producer_id=producer_id, producer_epoch=0,
+        base_sequence=0, batch_size=1_000,
+    )  # fmt: skip
+    builder.append(0, timestamp=int(time.time() * 1000) - 3_600_000, key=None, value=b"lost", headers=[])
+    batch = bytes(builder.build())
+
+    def text(value: str) -> bytes:
+        return struct.pack(">h", len(value)) + value.encode()
+
+    body = text("ghost") + struct.pack(">hii", -1, 30_000, 1) + text(topic) + struct.pack(">iii", 1, 0, len(batch))
+    request = struct.pack(">hhi", 0, 7, 1) + text("test") + body + batch
+    host, port = stack.bootstrap_servers.split(",")[0].rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        with connection.makefile("rb") as answers:
+            (size,) = struct.unpack(">i", answers.read(4))
+            answer = answers.read(size)
+    at = 4 + 4 + 2 + len(topic) + 4 + 4  # correlation id, topics, name, partitions, index
+    assert struct.unpack_from(">h", answer, at) == (0,), "the broker did not take the batch"
+
+
+@pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python, when imported
+def test_a_really_hanging_transaction_is_found_and_aborted(
+    invoke: Invoke, stack: Any, target_flags: list[str], unique: str
+) -> None:
+    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
+    admin.create_topics([NewTopic(unique, 1, 1)])[unique].result(30)
+    with unverified_transactions(stack):
+        write_in_a_transaction_that_no_coordinator_knows(stack, unique, producer_id=987_654_321)
+        assert offsets(stack, unique) == (0, 1)
+
+        found = invoke("txn", "hanging", "--topic", unique, "-o", "json", *target_flags)
+        assert found.exit_code == 3, found.stderr
+        (row,) = found.json()["data"]["rows"]
+        assert (row["producer_id"], row["start_offset"], row["reason"]) == (987_654_321, 0, "no_transactional_id")
+        everywhere = invoke("txn", "hanging", "--all", "-o", "json", *target_flags).json()["data"]["rows"]
+        assert unique in [row["topic"] for row in everywhere]
+
+        arguments = ["txn", "abort", "--topic", unique, "--partition", "0", "--start-offset", "0", "-o", "json"]
+        planned = invoke(*arguments, "--dry-run", *target_flags)
+        assert (planned.exit_code, offsets(stack, unique)) == (0, (0, 1))
+        aborted = invoke(*arguments, "--yes", *target_flags)
+    assert aborted.exit_code == 0, aborted.stderr
+    (row,) = aborted.json()["data"]["rows"]
+    assert (row["outcome"], row["lso_before"], row["lso_after"]) == ("aborted", 0, 2)  # the record and the marker
+    assert invoke("txn", "hanging", "--topic", unique, *target_flags).exit_code == 0
+
+
+def test_as_a_process_ids_come_from_stdin_and_stdout_is_one_document(target_flags: list[str], unique: str) -> None:
+    ids = [f"{unique}-{number}" for number in range(300)]
+    process = subprocess.run(
+        [sys.executable, "-m", "eosctl", "fence", "--from-file", "-", "--create-unknown", "--yes", "-o", "json",
+         *target_flags],
+        input="\n".join(ids).encode(), capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    document = json.loads(process.stdout)
+    assert document["data"]["summary"]["counts"] == {"fenced": 300}
+    assert [row["transactional_id"] for row in document["data"]["rows"]] == ids
