@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -75,7 +76,7 @@ def _ids_of_file(name: str | None) -> list[str]:
     if name is None:
         return []
     if name == "-":
-        return parse_id_lines(click.get_binary_stream("stdin").read(), source="stdin")
+        return parse_id_lines(sys.stdin.buffer.read(), source="stdin")
     try:
         data = Path(name).read_bytes()
     except OSError as exc:

@@ -228,6 +228,14 @@ def _partitions(row: Row) -> object:
     return [f"{partition['topic']}-{partition['partition']}" for partition in partitions]
 
 
+def _flat_summary(report: Report) -> Iterable[str]:
+    """The summary as one line, with the members of `counts` among its own."""
+    pairs: list[tuple[str, object]] = []
+    for key, value in report.summary.items():
+        pairs += value.items() if isinstance(value, Mapping) else [(key, value)]
+    yield ", ".join(f"{str(key).replace('_', ' ')}: {format_cell(value)}" for key, value in pairs)
+
+
 _FENCE_COLUMNS = (
     Column("TRANSACTIONAL-ID", "transactional_id"),
     Column("OWNER", _owner),
@@ -261,7 +269,10 @@ _PRODUCER_COLUMNS = (
 _ABORT_COLUMNS = (*_PRODUCER_COLUMNS, Column("REASON", "reason"), Column("LSO", "lso_before"))
 VIEWS |= {
     "fence-plan": View(
-        (*_FENCE_COLUMNS, Column("OUTCOME", _outcome)), empty="There is nothing to fence.", most_rows=20
+        (*_FENCE_COLUMNS, Column("OUTCOME", _outcome)),
+        footer=_flat_summary,
+        empty="There is nothing to fence.",
+        most_rows=20,
     ),
     "fence-result": View(
         (
@@ -271,10 +282,11 @@ VIEWS |= {
             Column("OUTCOME", "outcome"),
             Column("ERROR", "error.message"),
         ),
+        footer=_flat_summary,
         empty="There was nothing to fence.",
         most_rows=20,
     ),
-    "txn-list": View(_TXN_COLUMNS[:4] + _TXN_COLUMNS[5:6], empty="No transactional id matches."),
+    "txn-list": View(_TXN_COLUMNS[:4] + _TXN_COLUMNS[5:6], footer=_flat_summary, empty="No transactional id matches."),
     "txn-describe": View(_TXN_COLUMNS),
     "txn-producers": View(
         (*_PRODUCER_COLUMNS, Column("TRANSACTIONAL-ID", "transactional_id"), Column("OWNER", _owner)),

@@ -1,0 +1,130 @@
+"""`eosctl fence`, as typed: whole output, exit codes, questions, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.transactions import Scene, scene
+
+Invoke = Any
+Golden = Callable[[str, str], None]
+
+
+@pytest.fixture
+def stage() -> Iterator[Scene]:
+    with scene() as built:
+        yield built
+
+
+@pytest.fixture
+def fence(invoke: Invoke, stage: Scene) -> Invoke:
+    """`eosctl fence ARGS…` on the scene."""
+
+    def run(*args: str, **more: Any) -> Any:
+        return invoke("fence", *args, *stage.flags, **stage.surroundings, **more)
+
+    return run
+
+
+def test_dry_run_shows_the_plan_and_stops(fence: Invoke, stage: Scene, golden: Golden) -> None:
+    outcome = fence("--connector", "orders", "g-done-0", "nosuch", "--dry-run")
+    golden("fence/plan.txt", outcome.stdout)
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    assert stage.cluster.count("InitProducerId") == 0
+
+
+def test_yes_applies_and_stdout_holds_the_result_only(fence: Invoke, golden: Golden) -> None:
+    outcome = fence("--connector", "orders", "--yes")
+    golden("fence/result.txt", outcome.stdout)
+    golden("fence/result-talk.txt", outcome.stderr)
+    assert outcome.exit_code == 0
+
+
+def test_json_is_the_contracts_envelope(fence: Invoke, golden: Golden) -> None:
+    outcome = fence("g-orders-1", "--yes", "-o", "json")
+    golden("fence/result.json", outcome.stdout)
+    row = outcome.json()["data"]["rows"][0]
+    assert {"transactional_id", "coordinator", "before", "after", "outcome", "error"} <= row.keys()
+
+
+@pytest.mark.parametrize(("answer", "exit_code", "sent"), [("y\n", 0, 1), ("n\n", 6, 0), ("\n", 6, 0), ("", 6, 0)])
+def test_the_question(fence: Invoke, stage: Scene, answer: str, exit_code: int, sent: int) -> None:
+    outcome = fence("g-orders-0", input=answer, can_ask=True)
+    assert outcome.exit_code == exit_code
+    assert "Fence 1 transactional id? [y/N]" in outcome.stderr
+    assert stage.cluster.count("InitProducerId") == sent
+
+
+def test_without_a_terminal_nothing_is_written(fence: Invoke, stage: Scene) -> None:
+    outcome = fence("g-orders-0", can_ask=False)
+    assert (outcome.exit_code, outcome.stdout) == (6, "")
+    assert "--yes" in outcome.stderr
+    assert stage.cluster.count("InitProducerId") == 0
+
+
+def test_nothing_to_fence_asks_nothing(fence: Invoke) -> None:
+    outcome = fence("nosuch", can_ask=False)
+    assert outcome.exit_code == 0
+    assert "skipped_unknown" in outcome.stdout
+
+
+def test_a_live_task_is_refused_and_the_warning_comes_before_the_question(
+    fence: Invoke, stage: Scene, golden: Golden
+) -> None:
+    stage.worker.tasks = {("orders", 1): "RUNNING"}
+    refused = fence("--connector", "orders", "--yes")
+    assert refused.exit_code == 6
+    golden("fence/live-refused.txt", refused.stderr)
+    asked = fence("--connector", "orders", "--live", input="n\n", can_ask=True)
+    assert asked.exit_code == 6
+    assert asked.stderr.index("includeTasks=true&onlyFailed=true") < asked.stderr.index("[y/N]")
+
+
+def test_ids_from_a_file_and_from_stdin(fence: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "ids"
+    path.write_text("g-orders-1\n\ng-orders-0\ng-orders-1\n")
+    for arguments, more in ((("--from-file", str(path)), {}), (("--from-file", "-"), {"input": path.read_text()})):
+        rows = fence(*arguments, "--dry-run", "-o", "json", **more).json()["data"]["rows"]
+        assert [row["transactional_id"] for row in rows] == ["g-orders-1", "g-orders-0"]
+
+
+def test_a_bad_file_is_a_usage_matter(fence: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "ids"
+    path.write_bytes(b"ok\n\xff\n")
+    bad = fence("--from-file", str(path))
+    assert (bad.exit_code, f"{path}, line 2: not UTF-8" in bad.stderr) == (2, True)
+    missing = fence("--from-file", str(tmp_path / "none"), "-o", "json")
+    assert (missing.exit_code, missing.json()["errors"][0]["code"]) == (2, "input_file")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--tasks", "2"), ("--match", "("), ("--connector", "c", "--tasks", "-1")])
+def test_usage(fence: Invoke, arguments: tuple[str, ...]) -> None:
+    assert fence(*arguments).exit_code == 2
+
+
+def test_a_long_plan_shows_twenty_rows_as_text_and_all_as_json(fence: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "ids"
+    path.write_text("".join(f"nosuch-{number:03}\n" for number in range(200)))
+    text = fence("--from-file", str(path), "--dry-run").stdout
+    assert text.count("nosuch-") == 20
+    assert "... and 180 more rows; -o json has them all" in text
+    assert text.splitlines()[-1] == "ids: 200, skipped unknown: 200, already fenced: 0, live: 0"
+    document = fence("--from-file", str(path), "--dry-run", "-o", "json").json()
+    assert (len(document["data"]["rows"]), document["data"]["summary"]["ids"]) == (200, 200)
+
+
+def test_one_refused_id_is_partial_and_the_grant_is_printed(fence: Invoke, stage: Scene) -> None:
+    stage.cluster.deny_write.add("g-orders-0")
+    outcome = fence("--connector", "orders", "--yes", "-o", "json")
+    assert (outcome.exit_code, outcome.json()["status"]) == (7, "partial")
+    assert [row["outcome"] for row in outcome.json()["data"]["rows"]] == ["failed", "fenced"]
+    assert "--operation Write --transactional-id g-orders-0" in outcome.stderr
+
+
+def test_a_closed_port_is_unreachable(invoke: Invoke) -> None:
+    outcome = invoke("fence", "x", "-b", "127.0.0.1:1", "--timeout", "5s", "-o", "json")
+    assert (outcome.exit_code, outcome.json()["status"]) == (4, "error")

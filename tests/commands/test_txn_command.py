@@ -1,0 +1,102 @@
+"""`eosctl txn`, as typed: whole output and exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.transactions import Scene, scene
+
+Invoke = Any
+Golden = Callable[[str, str], None]
+
+
+@pytest.fixture
+def stage() -> Iterator[Scene]:
+    with scene() as built:
+        built.cluster.state.topics["__transaction_state"] = 50
+        yield built
+
+
+@pytest.fixture
+def txn(invoke: Invoke, stage: Scene) -> Invoke:
+    """`eosctl txn ARGS…` on the scene."""
+
+    def run(*args: str, **more: Any) -> Any:
+        return invoke("txn", *args, *stage.flags, **stage.surroundings, **more)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("list", ("list",)),
+        ("describe", ("describe", "g-orders-1", "g-done-0")),
+        ("producers", ("producers", "--topic", "sink")),
+        ("hanging-none", ("hanging", "--topic", "sink", "--max-transaction-timeout", "1m")),
+    ],
+)
+def test_text(txn: Invoke, golden: Golden, name: str, arguments: tuple[str, ...]) -> None:
+    outcome = txn(*arguments)
+    golden(f"txn/{name}.txt", outcome.stdout)
+    assert outcome.exit_code == 0, outcome.stderr
+
+
+def test_a_hanging_transaction_is_a_finding(txn: Invoke, stage: Scene, golden: Golden) -> None:
+    del stage.cluster.state.transactions["g-orders-1"]
+    outcome = txn("hanging", "--all", "--max-transaction-timeout", "1m")
+    golden("txn/hanging.txt", outcome.stdout)
+    assert outcome.exit_code == 3
+    document = txn("hanging", "--topic", "sink", "--max-transaction-timeout", "1m", "-o", "json").json()
+    assert (document["kind"], document["status"]) == ("txn-hanging", "findings")
+    expected = {
+        "topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset",
+        "last_timestamp_ms", "age_ms", "reason",
+    }  # fmt: skip
+    assert expected <= document["data"]["rows"][0].keys()
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("describe", "g-orders-1")])
+def test_json_has_every_member_of_the_contract(txn: Invoke, arguments: tuple[str, ...]) -> None:
+    document = txn(*arguments, "-o", "json").json()
+    assert document["kind"] == f"txn-{arguments[0]}"
+    assert document["target"] == {"kafka_cluster_id": "fake-cluster-id", "group_id": "g"}
+    expected = {
+        "transactional_id", "state", "producer_id", "producer_epoch", "coordinator", "transaction_timeout_ms",
+        "started_ms", "age_ms", "partitions", "owner",
+    }  # fmt: skip
+    assert expected <= document["data"]["rows"][-1].keys()
+
+
+def test_states_are_taken_in_any_case(txn: Invoke) -> None:
+    rows = txn("list", "--state", "ongoing", "-o", "json").json()["data"]["rows"]
+    assert [row["transactional_id"] for row in rows] == ["g-orders-1"]
+    assert txn("list", "--state", "nosuch").exit_code == 2
+
+
+def test_coordinator(txn: Invoke) -> None:
+    (row,) = txn("coordinator", "my-connect-source-0", "-o", "json").json()["data"]["rows"]
+    assert (row["partition"], row["coordinator"], row["host"]) == (38, 1, "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"),
+    [
+        (("describe",), 2),
+        (("describe", "nosuch"), 1),
+        (("describe", "nosuch", "g-done-0"), 7),
+        (("producers", "--topic", "nosuch"), 1),
+        (("hanging",), 2),
+        (("hanging", "--topic", "sink", "--all"), 2),
+        (("abort", "--topic", "sink", "--partition", "0"), 2),
+        (("abort", "--topic", "sink", "--partition", "0", "--start-offset", "99"), 1),
+        (("abort", "--topic", "sink", "--partition", "0", "--start-offset", "0"), 6),
+    ],
+)
+def test_exit_codes(txn: Invoke, arguments: tuple[str, ...], exit_code: int) -> None:
+    outcome = txn(*arguments)
+    assert outcome.exit_code == exit_code
+    assert outcome.stderr
