@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +20,10 @@ from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
 from eosctl.events import Event, OnEvent
 from eosctl.java import Java
 from eosctl.sandbox.lock import Jar
+from eosctl.sandbox.truststore import trust_options
+
+# what Java or Ivy says when a download fails, wherever in its output that is
+_REASON = re.compile(r"[^\n]*(?:PKIX|SSL\w*Exception|refused|UnknownHost|timed out|Unreachable|HTTP response)[^\n]*")
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path:
@@ -26,6 +31,12 @@ def cache_dir(environ: Mapping[str, str]) -> Path:
     if environ.get("EOSCTL_CACHE"):
         return Path(environ["EOSCTL_CACHE"])
     return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eosctl"
+
+
+def ca_file(environ: Mapping[str, str]) -> Path | None:
+    """$SSL_CERT_FILE, as Python and pip read it; None where it is not set or no file."""
+    path = Path(environ.get("SSL_CERT_FILE") or "/nonexistent")
+    return path if path.is_file() else None
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
@@ -51,12 +62,14 @@ def ensure_jars(
     maven_url: str | None,
     on_event: OnEvent,
     java_options: Sequence[str] = (),
+    ca_file: Path | None = None,
 ) -> list[Path]:
     """The paths of all `jars` in the cache, fetching those that are missing or have the wrong size.
 
     `maven_url` (http, https or file) replaces Ivy's own idea of where Maven Central is; `java_options` are for the
-    JVM that fetches (see `proxy_options`). Raises UnreachableError when a jar can't be had, EosctlError when one has
-    another sha256 than the lock; then nothing was installed.
+    JVM that fetches (see `proxy_options`), `ca_file` the PEM bundle it is to trust in place of Java's own. Raises
+    UnreachableError when a jar can't be had, EosctlError when one has another sha256 than the lock; then nothing was
+    installed.
     """
     store = cache / "jars"
     store.mkdir(parents=True, exist_ok=True)
@@ -67,7 +80,9 @@ def ensure_jars(
                 shutil.rmtree(abandoned, ignore_errors=True)
             on_event(Event(f"fetching {len(missing)} jars of Kafka ({sum(jar.size for jar in missing) / 1e6:.0f} MB)"))
             with tempfile.TemporaryDirectory(prefix="fetch-", dir=store) as directory:
-                _retrieve(missing, Path(directory), java=java, maven_url=maven_url, java_options=java_options)
+                trust = trust_options(ca_file, Path(directory)) if ca_file else []
+                options = [*java_options, *trust]
+                _retrieve(missing, Path(directory), java=java, maven_url=maven_url, java_options=options)
                 _install(missing, Path(directory), store)
     return [_path(store, jar) for jar in jars]
 
@@ -104,11 +119,12 @@ def _retrieve(
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     absent = [jar for jar in jars if not (directory / "out" / jar.file_name).exists()]
     if absent:
-        reasons = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line or "refused" in line]
+        reason = _REASON.search(done.stdout + done.stderr)
         raise UnreachableError(
             f"could not fetch {len(absent)} of {len(jars)} jars, first {absent[0].file_name}"
-            + (f" ({reasons[0].strip()})" if reasons else ""),
-            hint="Set EOSCTL_MAVEN_URL to a Maven repository that this machine reaches (http, https or file:).",
+            + (f": {reason[0].strip()}" if reason else ""),
+            hint="Set EOSCTL_MAVEN_URL to a Maven repository that this machine reaches (http, https or file:),\n"
+            "and SSL_CERT_FILE to the certificates it is to trust, if they are your own.",
         )
 
 

@@ -12,7 +12,7 @@ from eosctl.errors import EosctlError, NotFoundError
 from eosctl.events import Event, OnEvent, ignore_events
 from eosctl.java import require_java
 from eosctl.sandbox import process, state
-from eosctl.sandbox.jars import cache_dir, ensure_jars, proxy_options
+from eosctl.sandbox.jars import ca_file, cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.launcher import Launcher
 from eosctl.sandbox.lock import read_lock
 from eosctl.sandbox.readiness import wait_ready
@@ -50,7 +50,7 @@ class Stack:
         java = require_java(environ)
         jars = ensure_jars(
             jars_wanted, cache=cache_dir(environ), java=java, maven_url=environ.get("EOSCTL_MAVEN_URL"),
-            on_event=on_event, java_options=proxy_options(environ),
+            on_event=on_event, java_options=proxy_options(environ), ca_file=ca_file(environ),
         )  # fmt: skip
         directory = directory.absolute()
         directory.mkdir(parents=True)
