@@ -33,7 +33,7 @@ def test_keytool_reads_every_certificate(tmp_path: Path) -> None:
     """Java's wheel trusts its own list only: behind a company's proxy no jar could be fetched."""
     store, kind, password = trust_options(_bundle(tmp_path / "ca.pem", 3), tmp_path)
     keytool = require_java(os.environ).home / "bin" / "keytool"
-    command = [keytool, "-list", "-keystore", store.partition("=")[2], "-storetype", kind.partition("=")[2]]
+    command = [str(keytool), "-list", "-keystore", store.partition("=")[2], "-storetype", kind.partition("=")[2]]
     done = subprocess.run([*command, "-storepass", password.partition("=")[2]], capture_output=True, text=True)
     assert "contains 3 entries" in done.stdout, done.stdout + done.stderr
 
