@@ -99,9 +99,11 @@ class Cluster:
         except BaseException:
             self._discard(connection)
             raise
+        if connection.stream.aborted:
+            self._discard(connection)
+            return
         with self._lock:
-            if connection in self._open:
-                self._idle[address].append(connection)
+            self._idle[address].append(connection)
 
     def _candidates(self) -> list[Address]:
         with self._lock:

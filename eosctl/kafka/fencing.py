@@ -26,7 +26,14 @@ from eosctl.kafka.coordinators import BATCH, find_coordinators
 from eosctl.kafka.faults import COORDINATOR_RETRIES, SAME_BROKER, fault, fault_of, wait_s
 from eosctl.kafka.stream import Address
 from eosctl.wire.cluster_messages import KeyType
-from eosctl.wire.error_codes import NONE, REQUEST_TIMED_OUT
+from eosctl.wire.error_codes import (
+    CONCURRENT_TRANSACTIONS,
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    NONE,
+    NOT_COORDINATOR,
+    REQUEST_TIMED_OUT,
+)
 from eosctl.wire.init_producer_id import decode_fence_answer, fence_encoder
 from eosctl.wire.transaction_messages import INIT_PRODUCER_ID, InitProducerIdResponse
 
@@ -34,6 +41,12 @@ CONNECTIONS_PER_COORDINATOR = 8
 WINDOW = 8
 IDS_PER_CONNECTION = 16  # a connection more is worth its handshake for this many ids
 _JOIN_S = 2.0
+_IN_WORDS = {
+    COORDINATOR_NOT_AVAILABLE: "a transaction coordinator is not available (on a new cluster it is being created)",
+    COORDINATOR_LOAD_IN_PROGRESS: "a transaction coordinator is loading, or waits for new producer ids",
+    CONCURRENT_TRANSACTIONS: "open transactions are being aborted",
+    NOT_COORDINATOR: "a transaction coordinator has moved",
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -203,7 +216,8 @@ class Fencing:
     def _tell(self, why: KafkaFault) -> None:
         if why.code not in self._told:
             self._told.add(why.code)
-            self._on_event(Event(f"{why.name}{': ' + why.message if why.message else ''}; trying again"))
+            reason = why.message or _IN_WORDS.get(why.code, why.name)
+            self._on_event(Event(f"{reason}; trying again ({why.name})"))
 
     def _end(
         self, attempt: _Attempt, *, answer: InitProducerIdResponse | None = None, confirmed: bool = True
@@ -274,7 +288,7 @@ class Fencing:
             version=version, client_id=self._client_id, transaction_timeout_ms=self._transaction_timeout_ms
         )
         upcoming: _Attempt | None = first
-        while upcoming is not None or in_flight:
+        while (upcoming is not None or in_flight) and not self._stopping.is_set():
             frames = []
             while upcoming is not None:
                 number = connection.next_correlation_id()
@@ -285,7 +299,7 @@ class Fencing:
             if frames:
                 connection.stream.send(b"".join(frames))
             self._receive(connection, in_flight, version)
-            if len(in_flight) <= WINDOW // 2 and not self._stopping.is_set():
+            if len(in_flight) <= WINDOW // 2:
                 upcoming = _next_waiting(lane)
 
     def _receive(self, connection: Connection, in_flight: deque[tuple[int, _Attempt]], version: int) -> None:

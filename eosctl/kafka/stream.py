@@ -55,7 +55,7 @@ class Stream:
         self._deadline = deadline
         self._idle_timeout_s = idle_timeout_s
         self._socket: socket.socket | None = None
-        self._aborted = False
+        self.aborted = False
 
     def connect(self, tls: ssl.SSLContext | None) -> None:
         """Connects to the first of the host's addresses that answers, then speaks TLS if a context is given."""
@@ -144,13 +144,13 @@ class Stream:
         return min(at_most_s, max(self._deadline.remaining_s(), 0.001))
 
     def _require_socket(self) -> socket.socket:
-        if self._socket is None or self._aborted:
+        if self._socket is None or self.aborted:
             raise ConnectionLostError(f"the connection to {self.address} is closed")
         return self._socket
 
     def abort(self) -> None:
         """Wakes the thread that waits on this stream: its wait ends in ConnectionLostError."""
-        self._aborted = True
+        self.aborted = True
         if self._socket is not None:
             try:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not SSLSocket's: it would drop its state

@@ -39,7 +39,7 @@ APIS: tuple[Api[Any, Any], ...] = (
     DESCRIBE_GROUPS,
 )
 VERSIONS = [(api, version) for api in APIS for version in range(api.oldest, api.newest + 1)]
-_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=8) | st.just("x" * 130)
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=8) | st.just("x" * 130)
 
 
 def _integers(bits: int) -> st.SearchStrategy[int]:

@@ -63,7 +63,7 @@ def main(address: str, kafka_version: str) -> None:
 
 
 def _exchange(connection: socket.socket) -> Any:
-    apis = [
+    apis: list[Api[Any, Any]] = [
         cluster_api.API_VERSIONS,
         cluster_api.METADATA,
         cluster_api.FIND_COORDINATOR,

@@ -1,0 +1,62 @@
+"""How the connection tests reach the fake cluster, and servers that are no broker."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from tests.fakes.broker import FakeCluster
+
+
+@contextlib.contextmanager
+def admin_of(cluster: FakeCluster, *, timeout_s: float = 20, **settings: Any) -> Iterator[NativeTransactionAdmin]:
+    """An admin of the fake cluster; `settings` are fields of ClientSettings."""
+    client = ClientSettings(cluster.bootstrap_servers, **settings)
+    with NativeTransactionAdmin(client, deadline=Deadline.after(timeout_s)) as admin:
+        yield admin
+
+
+def connect(bootstrap: str | tuple[str, ...], *, timeout_s: float = 10, **settings: Any) -> str:
+    """The cluster id, which takes one connection and one request."""
+    servers = (bootstrap,) if isinstance(bootstrap, str) else bootstrap
+    with NativeTransactionAdmin(ClientSettings(servers, **settings), deadline=Deadline.after(timeout_s)) as admin:
+        return admin.cluster_id()
+
+
+def listener_port() -> int:
+    """A port where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextlib.contextmanager
+def server_that_says(answer: bytes, *, close: bool = True) -> Iterator[str]:
+    """A server that reads a little, says `answer`, and hangs up (or stays silent)."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    accepted: list[socket.socket] = []
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                accepted.append(connection)
+                connection.recv(1000)
+                connection.sendall(answer)
+                if close:
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield f"127.0.0.1:{listener.getsockname()[1]}"
+    with contextlib.suppress(OSError):
+        listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    for connection in accepted:
+        connection.close()
+    thread.join(5)

@@ -1,0 +1,86 @@
+"""Requests on a cluster that is not well: busy and moved coordinators, moved leaders, old versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosctl.errors import (
+    UnauthorizedError,
+    UnsupportedError,
+    UsageError,
+)
+from eosctl.wire import error_codes as codes
+from tests.fakes.broker import FakeCluster
+from tests.fakes.broker_state import FakeGroup
+from tests.kafka.connecting import admin_of
+
+
+def test_describing_survives_a_busy_and_a_moved_coordinator() -> None:
+    with FakeCluster(brokers=2) as cluster:
+        cluster.state.open_transaction("one", ("t", 0))
+        cluster.fail_next("DescribeTransactions", codes.COORDINATOR_LOAD_IN_PROGRESS, codes.NOT_COORDINATOR)
+        with admin_of(cluster) as admin:
+            answer = admin.describe_transactions(["one"])["one"]
+            assert getattr(answer, "state", None) == "Ongoing"
+
+
+def test_listing_waits_for_a_loading_coordinator_and_is_never_half() -> None:
+    with FakeCluster(brokers=3) as cluster:
+        for number in range(30):
+            cluster.state.open_transaction(f"id-{number}", ("t", 0))
+        with admin_of(cluster) as admin:
+            cluster.fail_next("ListTransactions", codes.NONE, codes.COORDINATOR_LOAD_IN_PROGRESS)
+            assert len(admin.list_transactions()) == 30
+            cluster.stop_broker(3)
+            assert len({item.transactional_id for item in admin.list_transactions()}) == 30
+
+
+def test_a_bad_pattern_is_a_usage_error() -> None:
+    with FakeCluster() as cluster:
+        cluster.fail_next("ListTransactions", codes.INVALID_REGULAR_EXPRESSION)
+        with admin_of(cluster) as admin, pytest.raises(UsageError):
+            admin.list_transactions(pattern=".*")
+
+
+def test_a_filter_the_broker_is_too_old_for_is_refused() -> None:
+    with FakeCluster(versions={"ListTransactions": (0, 1)}) as cluster, admin_of(cluster) as admin:
+        assert admin.list_transactions(duration_ms=5) == []
+        with pytest.raises(UnsupportedError, match=r"needs Kafka 4\.1 \(ListTransactions v2\)"):
+            admin.list_transactions(pattern="x.*")
+
+
+def test_a_leader_that_moved_is_found_again() -> None:
+    with FakeCluster(brokers=2) as cluster:
+        cluster.state.open_transaction("one", ("t", 0), ("t", 1))
+        cluster.fail_next("DescribeProducers", codes.NOT_LEADER_OR_FOLLOWER)
+        cluster.fail_next("WriteTxnMarkers", codes.NOT_LEADER_OR_FOLLOWER)
+        with admin_of(cluster) as admin:
+            answers = admin.describe_producers([("t", 0), ("t", 1)])
+            producer = answers[("t", 1)][0]  # type: ignore[index]
+            assert producer.txn_start_offset == 0
+            assert admin.abort_transaction(producer) is None
+
+
+def test_an_abort_that_is_refused_is_a_fault() -> None:
+    with FakeCluster() as cluster:
+        producer_id = cluster.state.open_transaction("one", ("t", 0), epoch=5)
+        cluster.state.producers[("t", 0)][producer_id].coordinator_epoch = 3
+        with admin_of(cluster) as admin:
+            producer = admin.describe_producers([("t", 0)])[("t", 0)][0]  # type: ignore[index]
+            cluster.state.producers[("t", 0)][producer_id].coordinator_epoch = 4
+            fault = admin.abort_transaction(producer)
+            assert fault is not None
+            assert fault.name == "TRANSACTION_COORDINATOR_FENCED"
+
+
+@pytest.mark.parametrize("version", [4, 5, 6])
+def test_groups_are_described_in_old_and_new_versions(version: int) -> None:
+    with FakeCluster(brokers=2, versions={"DescribeGroups": (0, version)}) as cluster:
+        cluster.state.groups["g"] = FakeGroup(members=(("m", "c", "/h", b"\0\1", b"\0\2"),))
+        with admin_of(cluster) as admin:
+            (member,) = admin.describe_group("g").members
+            assert (member.member_id, member.metadata, member.assignment) == ("m", b"\0\1", b"\0\2")
+            assert admin.describe_group("unknown").state == "Dead"
+            cluster.fail_next("DescribeGroups", codes.GROUP_AUTHORIZATION_FAILED)
+            with pytest.raises(UnauthorizedError, match="GROUP_AUTHORIZATION_FAILED"):
+                admin.describe_group("g")
