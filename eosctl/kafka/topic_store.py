@@ -8,11 +8,13 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import Bounds, OutRecord, TopicDescription, TopicRead, Written
 from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
-from eosctl.events import OnEvent, ignore_events
+from eosctl.events import Event, OnEvent, ignore_events
 from eosctl.kafka.admin import TopicAdmin
 from eosctl.kafka.topic_reader import TopicReader
 from eosctl.kafka.topic_writer import TopicWriter
 
+_MARKER_PATIENCE_S = 5.0
+_MARKER_POLL_S = 0.02
 _ISOLATIONS = ("read_committed", "read_uncommitted")
 
 
@@ -74,4 +76,33 @@ class KafkaTopicStore:
             deadline=self._deadline,
             on_event=self._on_event,
         )
-        return writer.write(records)
+        written = writer.write(records)
+        if transactional_id is not None:
+            self._wait_until_visible(written)
+        return written
+
+    def _wait_until_visible(self, written: Sequence[Written]) -> None:
+        """Waits until read_committed sees what was committed.
+
+        The coordinator answers EndTxn before the markers are written; on Kafka 4.3.1 an LSO was seen to lag after an
+        abort, so a read right after a write must not rely on it. Another open transaction can hold the records back
+        for longer; that is said, not waited for.
+        """
+        last: dict[tuple[str, int], int] = {}
+        for each in written:
+            last[each.topic, each.partition] = max(each.offset, last.get((each.topic, each.partition), -1))
+        patience = Deadline.after(min(_MARKER_PATIENCE_S, self._deadline.remaining_s()), self._deadline.clock)
+        while hidden := self._hidden(last):
+            if patience.expired():
+                names = ", ".join(f"{topic}-{partition}" for topic, partition in hidden[:3])
+                message = (
+                    f"committed, but not yet visible to read_committed: an open transaction lies before it in {names}"
+                )
+                self._on_event(Event(message, warning=True))
+                return
+            patience.sleep(_MARKER_POLL_S)
+
+    def _hidden(self, last: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:
+        """The partitions of `last` whose LSO has not passed the offset there."""
+        stable = {(topic, b.partition): b.lso for topic in {t for t, _ in last} for b in self._admin.bounds(topic)}
+        return sorted(where for where, offset in last.items() if stable[where] <= offset)

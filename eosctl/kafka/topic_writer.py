@@ -22,6 +22,7 @@ _PROGRESS_EVERY = 10_000
 _TRANSACTION_TIMEOUT_MS = 120_000  # how long readers may be blocked if eosctl dies in the middle
 _DELIVERY_TIMEOUT_MS = 60_000
 _ABORT_TIMEOUT_S = 10.0
+_FATAL = (KafkaException, SystemError)  # see _kafka_error
 
 
 def writer_properties(settings: ClientSettings, *, transactional_id: str | None) -> Properties:
@@ -80,7 +81,7 @@ class TopicWriter:
             else:
                 self._send_in_transaction(producer, records)
         finally:
-            with suppress(KafkaException):  # a fenced producer raises its fatal error from every call
+            with suppress(*_FATAL):  # a fenced producer raises its fatal error from every call
                 producer.purge()
                 producer.flush(1.0)
         return [written for written in self._written if written is not None]
@@ -101,8 +102,8 @@ class TopicWriter:
                 self._send(producer, record)
             while producer.flush(_POLL_S):
                 self._check(producer)
-        except KafkaException as exc:  # poll and flush raise a fatal error too, such as being fenced
-            raise self._translated(error_of(exc), f"writing records ({self._tally()})", None) from exc
+        except _FATAL as exc:  # poll and flush raise a fatal error too, such as being fenced
+            raise self._translated(_kafka_error(exc), f"writing records ({self._tally()})", None) from exc
         self._check(producer)
 
     def _send(self, producer: Producer, record: OutRecord) -> None:
@@ -124,6 +125,7 @@ class TopicWriter:
                 producer.poll(_POLL_S)
                 self._check(producer)
             except KafkaException as exc:
+                producer.poll(0)  # after a fatal error produce says only that; poll raises the error itself
                 raise self._translated(error_of(exc), f"writing to topic {record.topic}", record.topic) from exc
         if index % _PROGRESS_EVERY == 0:
             producer.poll(0)
@@ -173,8 +175,8 @@ class TopicWriter:
             try:
                 step(max(min(2.0, self._deadline.remaining_s()), 0.001))
                 return
-            except KafkaException as exc:
-                error = error_of(exc)
+            except _FATAL as exc:
+                error = _kafka_error(exc)
                 self._errors.check(doing)
                 if not error.retriable() or error.fatal():
                     raise self._translated(error, doing, None) from exc
@@ -197,19 +199,18 @@ class TopicWriter:
         try:
             producer.purge()
             producer.abort_transaction(_ABORT_TIMEOUT_S)
-        except KafkaException as exc:
-            if not error_of(exc).fatal():  # a fenced producer's transaction was aborted by who fenced it
+        except _FATAL as exc:
+            if not _kafka_error(exc).fatal():  # a fenced producer's transaction was aborted by who fenced it
                 wait_s = _TRANSACTION_TIMEOUT_MS // 1000
                 self._on_event(
                     Event(
-                        f"the transaction of {self._id} could not be aborted ({error_of(exc).name()}); "
+                        f"the transaction of {self._id} could not be aborted ({_kafka_error(exc).name()}); "
                         f"the coordinator does it, and readers wait for it, within {wait_s} s",
                         warning=True,
                     )
                 )
 
     def _translated(self, error: KafkaError, doing: str, topic: str | None) -> EosctlError:
-
         if error.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
             return BrokerError(
                 f"{doing} failed: another producer took over transactional id {self._id}; nothing was written",
@@ -220,3 +221,17 @@ class TopicWriter:
         else:
             access = Access("WRITE", "TransactionalId", self._id or "")
         return translate(error, doing, access=access, because=self._errors.reason())
+
+
+def _kafka_error(exception: KafkaException | SystemError) -> KafkaError:
+    """The KafkaError behind what a call into librdkafka raised.
+
+    confluent-kafka 2.16 runs delivery callbacks while a fatal error is already raised; Python turns that into a
+    SystemError whose cause is the real one. Any other SystemError goes on.
+    """
+    cause: BaseException | None = exception
+    while cause is not None and not isinstance(cause, KafkaException):
+        cause = cause.__cause__
+    if cause is None:
+        raise exception
+    return error_of(cause)

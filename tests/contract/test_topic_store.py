@@ -14,9 +14,12 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, NotFoundError, UsageError
+from eosctl.events import Event
+from eosctl.kafka.librdkafka import quiet_logger
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.ops.ports import TopicStore
 from tests.fakes.topics import FakeTopicStore
+from tests.sandbox_fixtures import wait_until
 
 PARTITIONS = 3
 
@@ -119,6 +122,19 @@ def test_a_transaction_ends_in_a_marker_that_does_not_hang_the_reader(store: Top
     assert read.blocked() == ()
 
 
+@pytest.mark.live
+def test_a_write_behind_an_open_transaction_says_that_it_is_hidden(bootstrap: str, real_topic: str) -> None:
+    producer = _transactional_producer(bootstrap, f"{real_topic}-open")
+    producer.produce(real_topic, b"open", b"k", partition=0)
+    producer.flush(10)
+    events: list[Event] = []
+    settings = ClientSettings(tuple(bootstrap.split(",")))
+    with KafkaTopicStore(settings, deadline=Deadline.after(30), on_event=events.append) as real:
+        real.write(_at(real_topic, 0, (b"k", b"v")), transactional_id=f"{real_topic}-id")
+    producer.abort_transaction(10)
+    assert [e.message for e in events if e.warning and f"{real_topic}-0" in e.message]
+
+
 def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.read("contract-nowhere")
@@ -152,10 +168,13 @@ def test_an_open_transaction_of_the_fake_holds_back_the_lso() -> None:
     assert [r.key for r in fake.read("t").records] == [b"a", b"b"]
 
 
+def _producer(bootstrap: str, transactional_id: str) -> Any:
+    properties = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "enable.metrics.push": False}
+    return confluent_kafka.Producer(properties, logger=quiet_logger())
+
+
 def _transactional_producer(bootstrap: str, transactional_id: str) -> Any:
-    producer = confluent_kafka.Producer(
-        {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "enable.metrics.push": False}
-    )
+    producer = _producer(bootstrap, transactional_id)
     producer.init_transactions(30)
     producer.begin_transaction()
     return producer
@@ -196,20 +215,23 @@ def test_an_open_transaction_is_told_and_does_not_hang(bootstrap: str, real_topi
         assert [r.key for r in read.records] == [b"before"]
         assert [(b.lso, b.end) for b in read.blocked()] == [(1, 3)]
         producer.abort_transaction(10)
+        wait_until(lambda: not real.read(real_topic).blocked(), what="the abort marker", timeout_s=10)
         assert [r.key for r in real.read(real_topic).records] == [b"before", b"behind"]
 
 
 @pytest.mark.live
-def test_a_writer_whose_id_was_taken_over_says_so(bootstrap: str, real_topic: str) -> None:
+@pytest.mark.parametrize("settle_s", [0.0, 0.3], ids=["fenced-while-sending", "fenced-before-flush"])
+def test_a_writer_whose_id_was_taken_over_says_so(bootstrap: str, real_topic: str, settle_s: float) -> None:
+    """With delivery reports waiting behind the fatal error, a SystemError out of confluent-kafka came to the user."""
     transactional_id = f"{real_topic}-id"
 
     def records() -> Iterator[OutRecord]:
         yield OutRecord(real_topic, b"k", b"1", 0)
-        thief = confluent_kafka.Producer(
-            {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "enable.metrics.push": False}
-        )
+        thief = _producer(bootstrap, transactional_id)
         thief.init_transactions(30)
-        yield OutRecord(real_topic, b"k", b"2", 0)
+        for value in (b"2", b"3"):
+            time.sleep(settle_s)  # lets the broker's refusal arrive between two records
+            yield OutRecord(real_topic, b"k", value, 0)
 
     with _real(bootstrap) as real:
         with pytest.raises(BrokerError, match=f"took over transactional id {transactional_id}; nothing was written"):
