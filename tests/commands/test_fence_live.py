@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import socket
 import struct
 import subprocess
@@ -271,3 +272,35 @@ def test_as_a_process_ids_come_from_stdin_and_stdout_is_one_document(target_flag
     document = json.loads(process.stdout)
     assert document["data"]["summary"]["counts"] == {"fenced": 300}
     assert [row["transactional_id"] for row in document["data"]["rows"]] == ids
+
+
+def test_ctrl_c_ends_with_a_report_and_the_next_run_knows_what_is_done(
+    invoke: Invoke, target_flags: list[str], unique: str
+) -> None:
+    ids = [f"{unique}-{number}" for number in range(60_000)]
+    words = ["fence", "--from-file", "-", "--create-unknown", "--yes", "--timeout", "120s", "-o", "json", *target_flags]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "eosctl", *words],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write("\n".join(ids).encode())
+    process.stdin.close()
+    process.stdin = None
+
+    def some_are_fenced() -> bool:
+        listed = invoke("txn", "list", "--match", f"{unique}-.*", "-o", "json", *target_flags).json()
+        return int(listed["data"]["summary"]["ids"]) > 100
+
+    wait_for(some_are_fenced, "the first ids to be fenced")
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    document = json.loads(stdout)
+    counts = document["data"]["summary"]["counts"]
+    assert counts["fenced"] + counts["unconfirmed"] == 60_000
+    assert 0 < counts["fenced"] < 60_000
+    assert next(error["code"] for error in document["errors"] if error["severity"] == "error") == "interrupted"
+    done = [row["transactional_id"] for row in document["data"]["rows"] if row["outcome"] == "fenced"]
+    plan = invoke("fence", *done[:3], "--dry-run", "-o", "json", *target_flags).json()
+    assert [row["already_fenced"] for row in plan["data"]["rows"]] == [True] * 3
