@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from eosctl.connect.worker_url import parse_worker_url
 from eosctl.core.group_protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnreachableError, UnsupportedError
 from eosctl.ops.app import App
+from eosctl.ops.ports import TransactionAdmin
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 OBJECTION = "This worker does not have exactly-once source support enabled."
@@ -175,3 +177,33 @@ class FakeConnectWorker:
                 "type": kind,
             },
         }
+
+
+@dataclass
+class FakeGroups:
+    """TransactionAdmin, as far as groups go: `states` are given one after the other, the last one for ever."""
+
+    connect: FakeConnect
+    states: list[str] = field(default_factory=lambda: ["Stable"])
+    owned: Mapping[str, Sequence[Work]] = field(default_factory=dict)
+    raw: RawGroup | None = None
+    asked: int = 0
+
+    def open(self, _app: App) -> TransactionAdmin:
+        return cast(TransactionAdmin, self)
+
+    def __enter__(self) -> FakeGroups:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        pass
+
+    def cluster_id(self) -> str:
+        return CLUSTER_ID
+
+    def describe_group(self, group_id: str) -> RawGroup:
+        self.asked += 1
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        if state == "Dead":
+            return RawGroup(group_id, state, "", "", ())
+        return self.raw or self.connect.raw_group(group_id, state=state, owned=self.owned)

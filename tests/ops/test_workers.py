@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.group_protocol import Work
 from eosctl.core.transactions import RawGroup
 from eosctl.core.worker_config import WorkerConfig, parse_worker_config
 from eosctl.deadline import Clock, Deadline
@@ -24,41 +23,12 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.ops.app import App
-from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.workers import TaskStatus, discover_urls, list_workers, observe_workers, probe_workers, running_tasks
 from eosctl.profiles import Target
-from tests.fakes.connect import CLUSTER_ID, FILE_SOURCE, FakeConnect, FakeConnector
+from tests.fakes.connect import CLUSTER_ID, FILE_SOURCE, FakeConnect, FakeConnector, FakeGroups
 from tests.sandbox_fixtures import GROUP, FileSource
 
 W0, W1 = "http://w0:8083", "http://w1:8083"
-
-
-@dataclass
-class FakeGroups:
-    """TransactionAdmin, as far as groups go: `states` are given one after the other, the last one for ever."""
-
-    connect: FakeConnect
-    states: list[str] = field(default_factory=lambda: ["Stable"])
-    owned: Mapping[str, Sequence[Work]] = field(default_factory=dict)
-    raw: RawGroup | None = None
-    asked: int = 0
-
-    def open(self, _app: App) -> TransactionAdmin:
-        return cast(TransactionAdmin, self)
-
-    def __enter__(self) -> FakeGroups:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        pass
-
-    def cluster_id(self) -> str:
-        return CLUSTER_ID
-
-    def describe_group(self, group_id: str) -> RawGroup:
-        self.asked += 1
-        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
-        return self.raw or self.connect.raw_group(group_id, state=state, owned=self.owned)
 
 
 @dataclass
@@ -197,6 +167,12 @@ def test_a_rebalance_is_waited_out(world: World) -> None:
     assert world.groups.asked == 3
 
 
+def test_a_group_whose_first_worker_is_about_to_join_is_waited_for(world: World) -> None:
+    """A worker that already answered REST used to be told that its group does not exist."""
+    world.groups.states = ["Dead", "Dead", "PreparingRebalance", "Stable"]
+    assert observe_workers(world.app()).stable
+
+
 def test_a_rebalance_without_end_is_reported_with_what_is_known(world: World) -> None:
     world.groups.states = ["PreparingRebalance"]
     report = list_workers(world.app(connect_urls=(W0,)))
@@ -221,6 +197,7 @@ def test_an_unknown_group_is_not_found(world: World) -> None:
     world.groups.raw = RawGroup("g", "Dead", "", "", ())
     with pytest.raises(NotFoundError, match="'g' does not exist"):
         list_workers(world.app())
+    assert world.now_s == pytest.approx(2, abs=0.5)
 
 
 def test_credentials_go_to_given_urls_only(world: World) -> None:
