@@ -105,6 +105,7 @@ _SANDBOX = View(
 VIEWS: dict[str, View] = {
     "sandbox-up": _SANDBOX,
     "sandbox-status": _SANDBOX,
+    "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")]),
     "sandbox-logs": View((Column("NODE", "node"), Column("LINE", "line")), empty="the logs are empty"),
     "demo": View(
         (

@@ -1,0 +1,37 @@
+"""`eosctl completion`: click's own completion scripts, as data like everything else."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from eosctl.report import Report
+
+from .options import EosctlCommand
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(cls=EosctlCommand)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> Report:
+    """Print the completion script of a shell.
+
+    The script asks eosctl itself for the candidates at each Tab, so it never goes stale. Needs no Kafka; bash 4.4 or
+    newer. To load it into the running shell, and for good:
+
+    \b
+    eval "$(eosctl completion bash)"
+    eosctl completion bash > ~/.local/share/bash-completion/completions/eosctl
+    eosctl completion zsh  > "${fpath[1]}/_eosctl"
+    eosctl completion fish > ~/.config/fish/completions/eosctl.fish
+
+    Example: eosctl completion bash
+    """
+    template = get_completion_class(shell)
+    assert template is not None  # noqa: S101 - click has had all three shells since 8.0
+    script = template(ctx.find_root().command, {}, "eosctl", "_EOSCTL_COMPLETE")
+    # not `source()`: that of bash starts a bash to check its version
+    text = script.source_template % script.source_vars()
+    return Report(kind="completion", data={"shell": shell, "script": text})
