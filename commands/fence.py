@@ -14,6 +14,9 @@ from eosctl.report import Report
 from .confirm import settle
 from .options import EosctlCommand, pass_app, write_options
 
+_VIA_HELP = "native: InitProducerId per id; connect: the leader's own fencing of a STOPPED --connector, which also \
+writes the task-count record (Kafka 3.5); producer: librdkafka, for what the native wire can't authenticate to."
+
 
 @click.command("fence", cls=EosctlCommand)
 @click.argument("transactional_ids", metavar="[TXN_ID]...", nargs=-1)
@@ -25,6 +28,7 @@ from .options import EosctlCommand, pass_app, write_options
 @click.option("--live", is_flag=True, help="Also ids of tasks that run now: they will fail.")
 @click.option("--allow-leader", is_flag=True, help="Also what may be the id of a Connect leader.")
 @click.option("--create-unknown", is_flag=True, help="Also ids that no coordinator knows: fencing creates them.")
+@click.option("--via", type=click.Choice(["native", "connect", "producer"]), default="native", help=_VIA_HELP)
 @write_options
 @pass_app
 def fence(
@@ -38,6 +42,7 @@ def fence(
     live: bool,
     allow_leader: bool,
     create_unknown: bool,
+    via: str,
     yes: bool,
     dry_run: bool,
 ) -> Report:
@@ -58,7 +63,7 @@ def fence(
     from eosctl.ops.fence_gather import FenceRequest
 
     given = (*transactional_ids, *_ids_of_file(from_file))
-    request = FenceRequest(given, prefix, match, connector, tasks, live, allow_leader, create_unknown)
+    request = FenceRequest(given, prefix, match, connector, tasks, live, allow_leader, create_unknown, via)
     plan = plan_fence(app, request)
     count = len(plan.wanted())
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import quote
 
-from eosctl.connect.worker_url import parse_worker_url
 from eosctl.core.fencing import (
     FENCE_TRANSACTION_TIMEOUT_MS,
+    Described,
     FenceItem,
-    LiveTask,
     Outcome,
     blocked_leaders,
     blocked_live,
@@ -24,18 +22,19 @@ from eosctl.core.fencing import (
     settled,
     unanswered,
 )
-from eosctl.core.transactions import FenceAnswer, KafkaFault
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
+from eosctl.errors import EosctlError, ExitCode, StalePlanError, UnsupportedError
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.fence_checks import cautions, refuse_leaders, refuse_live, tasks_text
 from eosctl.ops.fence_gather import FenceRequest, Gathered, Liveness, find_liveness, gather_ids, newest_task_count
 from eosctl.ops.fence_report import fence_report
+from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers
 from eosctl.report import Problem, Report
 
 _READ_BACK_S = 5.0
 _PROGRESS_EVERY = 100
-_NAMED = 5
 
 FenceRoute = Callable[[App, Sequence[str]], Iterator[FenceAnswer]]
 
@@ -66,24 +65,36 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     Raises RefusedError for ids of running tasks (without `live`) and leader ids (without `allow_leader`), and what
     gathering raises: UsageError, NotFoundError, UnreachableError, UnauthorizedError.
     """
+    if request.via == "connect":
+        check_connect_route(app, request)
     gathered = gather_ids(app, request)
     liveness = find_liveness(app)
-    with app.transactions() as admin:
-        cluster_id = admin.cluster_id()
-        described = admin.describe_transactions(gathered.ids) if gathered.ids else {}
+    cluster_id, described = _describe(app, request, gathered.ids)
     items = plan_items(
         gathered.ids,
         described,
         owner_of_id=lambda transactional_id: gathered.owner_of(app, transactional_id),
         live=liveness.by_id,
-        create_unknown=request.create_unknown,
+        create_unknown=request.create_unknown or request.via == "connect",  # Connect creates what it does not know
     )
     if not request.allow_leader:
-        _refuse_leaders(blocked_leaders(items))
+        refuse_leaders(blocked_leaders(items))
     if not request.live:
-        _refuse_live(blocked_live(items))
-    problems = (*gathered.problems, *liveness.problems, *_cautions(app, items))
+        refuse_live(blocked_live(items))
+    problems = (*gathered.problems, *liveness.problems, *cautions(app, items))
     return FencePlan(request, gathered, liveness, cluster_id, items, problems)
+
+
+def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:
+    """The cluster id and each id's state; where only librdkafka can authenticate, neither can be known."""
+    try:
+        with app.transactions() as admin:
+            return admin.cluster_id(), admin.describe_transactions(ids) if ids else {}
+    except UnsupportedError as error:
+        if request.via == "producer" and request.create_unknown:
+            return "", dict.fromkeys(ids, KafkaFault(TRANSACTIONAL_ID_NOT_FOUND, "TRANSACTIONAL_ID_NOT_FOUND"))
+        hint = "Add --via producer --create-unknown to fence with librdkafka, without looking first."
+        raise UnsupportedError(error.message, hint=hint) from error
 
 
 def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -> Report:
@@ -96,7 +107,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     problems = list(plan.problems)
     interrupted = False
     try:
-        for answer in _with_progress(app, (route or _natively)(app, plan.wanted()), total=len(plan.wanted())):
+        for answer in _with_progress(app, (route or _route(plan))(app, plan.wanted()), total=len(plan.wanted())):
             items[answer.transactional_id] = settled(items[answer.transactional_id], answer)
     except KeyboardInterrupt:
         interrupted = True
@@ -110,6 +121,14 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
         _ask_again(app, items)
     report = fence_report(app, "fence-result", list(items.values()), cluster_id=plan.cluster_id, problems=problems)
     return replace(report, exit_code=ExitCode.INTERRUPTED) if interrupted else report
+
+
+def _route(plan: FencePlan) -> FenceRoute:
+    connector = plan.request.connector
+    if plan.request.via == "connect" and connector is not None:
+        before = {item.transactional_id: item.before for item in plan.items}
+        return lambda app, ids: fence_through_connect(app, connector, {one: before[one] for one in ids})
+    return fence_with_producers if plan.request.via == "producer" else _natively
 
 
 def _natively(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
@@ -131,14 +150,17 @@ def _recheck(app: App, plan: FencePlan) -> None:
 
     States and epochs may have moved: they do with every transaction, and fencing is right all the same.
     """
-    with app.transactions() as admin:
-        if admin.cluster_id() != plan.cluster_id:
-            raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, these brokers are of another one")
+    if plan.cluster_id:
+        with app.transactions() as admin:
+            if admin.cluster_id() != plan.cluster_id:
+                raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, this is another one")
+    if plan.request.via == "connect":
+        check_connect_route(app, plan.request)
     if not plan.request.live:
         started = newly_live(plan.items, find_liveness(app).by_id)
         if started:
             raise StalePlanError(
-                f"since the plan was made, {_tasks_text(started)} began to run; nothing was fenced",
+                f"since the plan was made, {tasks_text(started)} began to run; nothing was fenced",
                 hint="Stop the connector and plan again, or fence live tasks with --live.",
             )
     recorded = plan.gathered.task_count_record
@@ -182,72 +204,3 @@ def _interruption(items: Iterable[FenceItem]) -> Problem:
         f"{outcomes.count(Outcome.UNCONFIRMED)} have no answer",
         hint="Run the same command again: its plan marks ids that are fenced already.",
     )
-
-
-def _refuse_leaders(items: Sequence[FenceItem]) -> None:
-    if not items:
-        return
-    raise RefusedError(
-        f"{_some(item.transactional_id for item in items)} may be the id of a Connect leader",
-        hint="A leader that loses it fails its next write to the config topic, and can stay stuck until a rebalance. "
-        "If that is what you want, add --allow-leader.",
-    )
-
-
-def _refuse_live(items: Sequence[FenceItem]) -> None:
-    tasks = [item.live for item in items if item.live is not None]
-    if not tasks:
-        return
-    connectors = sorted({task.connector for task in tasks})
-    raise RefusedError(
-        f"cannot fence {_some(item.transactional_id for item in items)}: {_tasks_text(tasks)} now",
-        hint=f"A fenced task goes FAILED at its next commit and Connect does not restart it. "
-        f"Stop {_some(connectors)} first, or add --live and restart the tasks afterwards.",
-    )
-
-
-def _tasks_text(tasks: Sequence[LiveTask]) -> str:
-    return _some(f"worker {task.worker} runs task {task.task} of connector {task.connector}" for task in tasks)
-
-
-def _some(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
-    listed = list(names)
-    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    return ", ".join(listed[:_NAMED]) + more
-
-
-def _cautions(app: App, items: Sequence[FenceItem]) -> list[Problem]:
-    """What the one who asked for it should know before saying yes."""
-    cautions = []
-    if blocked_leaders(items):
-        cautions.append(
-            Problem(
-                code="leader_id",
-                severity="warning",
-                message="a leader that loses its id notices at its next write, which fails once with HTTP 500",
-                hint="PUT the unchanged config of any connector right after; do so before any restart with "
-                "includeTasks=true, which can leave the leader stuck.",
-            )
-        )
-    if blocked_live(items):
-        cautions.append(
-            Problem(
-                code="live_tasks",
-                severity="warning",
-                message="running tasks are fenced: they go FAILED at their next commit and stay so",
-                hint="Afterwards run:\n" + "\n".join(restart_commands(app, items)),
-            )
-        )
-    return cautions
-
-
-def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
-    """One command per connector whose running tasks are fenced, at its worker's URL."""
-    workers = {item.live.connector: f"http://{item.live.worker}" for item in items if item.live is not None}
-    given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
-    return [
-        f"curl -X POST '{(given[0] if given else worker).rstrip('/')}/connectors/{quote(connector, safe='')}/restart"
-        "?includeTasks=true&onlyFailed=true'"
-        for connector, worker in sorted(workers.items())
-    ]

@@ -18,7 +18,7 @@ _NOT_HOLDING = frozenset({"FAILED", "UNASSIGNED", "DESTROYED", "STOPPED"})
 
 @dataclass(frozen=True, slots=True)
 class FenceRequest:
-    """Ids as asked for; `tasks` overrides the task-count record of `connector`, and needs it."""
+    """Ids as asked for; `tasks` overrides the task-count record of `connector`; `via`: native, connect or producer."""
 
     transactional_ids: tuple[str, ...] = ()
     prefix: str | None = None
@@ -28,6 +28,7 @@ class FenceRequest:
     live: bool = False
     allow_leader: bool = False
     create_unknown: bool = False
+    via: str = "native"
 
 
 @dataclass(frozen=True, slots=True)

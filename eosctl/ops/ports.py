@@ -127,3 +127,6 @@ class ConnectWorker(Protocol):
 
     def plugins(self) -> Sequence[Mapping[str, object]]:
         """`GET /connector-plugins`."""
+
+    def fence(self, connector: str, headers: Mapping[str, str]) -> None:
+        """`PUT /connectors/{c}/fence` (3.3+, internal), on the leader only; `headers` sign an empty body."""

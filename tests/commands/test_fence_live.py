@@ -304,3 +304,43 @@ def test_ctrl_c_ends_with_a_report_and_the_next_run_knows_what_is_done(
     done = [row["transactional_id"] for row in document["data"]["rows"] if row["outcome"] == "fenced"]
     plan = invoke("fence", *done[:3], "--dry-run", "-o", "json", *target_flags).json()
     assert [row["already_fenced"] for row in plan["data"]["rows"]] == [True] * 3
+
+
+def test_through_connect_the_ids_are_fenced_and_the_record_is_written(
+    invoke: Invoke, target_flags: list[str], file_source: Any
+) -> None:
+    file_source.append("one")
+    file_source.put()
+    file_source.wait_running()
+    file_source.wait_position(4)
+    arguments = ["fence", "--connector", file_source.name, "--via", "connect", "--yes", "-o", "json", *target_flags]
+    running = invoke(*arguments)
+    assert running.exit_code == 6
+    assert "needs it STOPPED" in running.stderr
+
+    file_source.stop_and_wait()
+    outcome = invoke(*arguments)
+    assert outcome.exit_code == 0, outcome.stderr
+    (row,) = outcome.json()["data"]["rows"]
+    assert row["outcome"] == "fenced"
+    assert row["after"]["producer_epoch"] == row["before"]["producer_epoch"] + 1
+    (state,) = invoke("txn", "describe", row["transactional_id"], "-o", "json", *target_flags).json()["data"]["rows"]
+    assert state["transaction_timeout_ms"] == 90_000  # the mark of Connect's own round
+    shown = invoke("task-counts", "show", file_source.name, "-o", "json", *target_flags).json()["data"]["rows"]
+    assert shown[0]["recorded"] == 0
+    file_source.set_state("resume")
+    file_source.wait_running()
+
+
+def test_with_producers_epochs_are_the_same(invoke: Invoke, stack: Any, target_flags: list[str], unique: str) -> None:
+    producer = zombie(stack, unique, unique)
+    outcome = invoke("fence", unique, "--via", "producer", "--yes", "-o", "json", *target_flags)
+    assert outcome.exit_code == 0, outcome.stderr
+    (row,) = outcome.json()["data"]["rows"]
+    assert (row["outcome"], row["confirmed_by"]) == ("fenced", "answer")
+    assert row["after"]["producer_epoch"] == row["before"]["producer_epoch"] + 2
+    with pytest.raises(KafkaException) as caught:
+        producer.commit_transaction(30)
+    assert caught.value.args[0].code() == KafkaError._FENCED
+    with contextlib.suppress(KafkaException):
+        producer.close()

@@ -24,7 +24,8 @@ from eosctl.errors import (
 from eosctl.events import Event
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.app import App
-from eosctl.ops.fence import apply_fence, plan_fence, restart_commands
+from eosctl.ops.fence import apply_fence, plan_fence
+from eosctl.ops.fence_checks import restart_commands
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.profiles import Target
 from eosctl.report import Report
@@ -289,7 +290,7 @@ def test_another_cluster_or_another_record_makes_the_plan_stale(stage: Stage) ->
     stage.config.records = config_records(*created("c", 1, record=1))
     app = stage.app()
     plan = plan_fence(app, FenceRequest(connector="c"))
-    with pytest.raises(StalePlanError, match="another one"):
+    with pytest.raises(StalePlanError, match="this is another one"):
         apply_fence(app, replace(plan, cluster_id="was-another"))
     stage.config.records = config_records(*created("c", 1, record=2))
     with pytest.raises(StalePlanError, match="was 1 in the plan and is 2 now"):

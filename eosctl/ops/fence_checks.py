@@ -1,0 +1,86 @@
+"""What keeps `fence` from harm: refusals for running tasks and leaders, and what to know before saying yes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote
+
+from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.fencing import FenceItem, LiveTask, blocked_leaders, blocked_live
+from eosctl.errors import RefusedError
+from eosctl.ops.app import App
+from eosctl.report import Problem
+
+_NAMED = 5
+
+
+def refuse_leaders(items: Sequence[FenceItem]) -> None:
+    """Raises RefusedError if any of `items` (those blocked for what may be a leader) is left."""
+    if not items:
+        return
+    raise RefusedError(
+        f"{_some(item.transactional_id for item in items)} may be the id of a Connect leader",
+        hint="A leader that loses it fails its next write to the config topic, and can stay stuck until a rebalance. "
+        "If that is what you want, add --allow-leader.",
+    )
+
+
+def refuse_live(items: Sequence[FenceItem]) -> None:
+    """Raises RefusedError naming connector, task and worker of the items that running tasks hold."""
+    tasks = [item.live for item in items if item.live is not None]
+    if not tasks:
+        return
+    connectors = sorted({task.connector for task in tasks})
+    raise RefusedError(
+        f"cannot fence {_some(item.transactional_id for item in items)}: {tasks_text(tasks)} now",
+        hint=f"A fenced task goes FAILED at its next commit and Connect does not restart it. "
+        f"Stop {_some(connectors)} first, or add --live and restart the tasks afterwards.",
+    )
+
+
+def tasks_text(tasks: Sequence[LiveTask]) -> str:
+    """Who runs what, for a message."""
+    return _some(f"worker {task.worker} runs task {task.task} of connector {task.connector}" for task in tasks)
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more
+
+
+def cautions(app: App, items: Sequence[FenceItem]) -> list[Problem]:
+    """What the one who asked for it should know before saying yes."""
+    cautions = []
+    if blocked_leaders(items):
+        cautions.append(
+            Problem(
+                code="leader_id",
+                severity="warning",
+                message="a leader that loses its id notices at its next write, which fails once with HTTP 500",
+                hint="PUT the unchanged config of any connector right after; do so before any restart with "
+                "includeTasks=true, which can leave the leader stuck.",
+            )
+        )
+    if blocked_live(items):
+        cautions.append(
+            Problem(
+                code="live_tasks",
+                severity="warning",
+                message="running tasks are fenced: they go FAILED at their next commit and stay so",
+                hint="Afterwards run:\n" + "\n".join(restart_commands(app, items)),
+            )
+        )
+    return cautions
+
+
+def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
+    """One command per connector whose running tasks are fenced, at its worker's URL."""
+    workers = {item.live.connector: f"http://{item.live.worker}" for item in items if item.live is not None}
+    given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
+    return [
+        f"curl -X POST '{(given[0] if given else worker).rstrip('/')}/connectors/{quote(connector, safe='')}/restart"
+        "?includeTasks=true&onlyFailed=true'"
+        for connector, worker in sorted(workers.items())
+    ]

@@ -1,0 +1,130 @@
+"""The other two ways to fence: through Connect's own endpoint, and with librdkafka producers.
+
+`--via connect` makes the leader do what it does before it starts tasks: fence the recorded ids and write the
+task-count record. It needs the connector STOPPED, so that nothing is left to fence when it resumes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from eosctl.connect.signing import signature_headers
+from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
+from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
+from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError, UnauthorizedError, UsageError
+from eosctl.ops.app import App
+from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.ports import ConnectWorker
+
+_SESSION_KEY = b"session-key"
+
+
+def fence_with_producers(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+    """One librdkafka producer per id."""
+    from eosctl.kafka.producer_fencing import fence_with_producers as producers
+
+    yield from producers(
+        app.target.require_client(), ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS, deadline=app.deadline
+    )
+
+
+def check_connect_route(app: App, request: FenceRequest) -> None:
+    """Raises UsageError for ids that the endpoint can't take, RefusedError unless the connector is STOPPED."""
+    others = (request.prefix, request.pattern, request.tasks)
+    if request.connector is None or request.transactional_ids or any(other is not None for other in others):
+        raise UsageError(
+            "--via connect fences the recorded ids of one connector",
+            hint="Give --connector NAME, and neither ids nor --tasks.",
+        )
+    entry = leader_worker(app).connectors().get(request.connector)
+    if entry is None:
+        raise NotFoundError(f"there is no connector {request.connector}", hint="See `eosctl workers list`.")
+    state, tasks = _state_of(entry)
+    if state != "STOPPED" or tasks:
+        raise RefusedError(
+            f"connector {request.connector} is {state} with {tasks} tasks; --via connect needs it STOPPED",
+            hint=f"PUT /connectors/{request.connector}/stop (Kafka 3.5+), then run again.",
+        )
+
+
+def _state_of(entry: Mapping[str, object]) -> tuple[str, int]:
+    status = entry.get("status")
+    connector = status.get("connector") if isinstance(status, Mapping) else None
+    tasks = status.get("tasks") if isinstance(status, Mapping) else None
+    state = connector.get("state") if isinstance(connector, Mapping) else None
+    return str(state), len(tasks) if isinstance(tasks, list) else 0
+
+
+def leader_worker(app: App) -> ConnectWorker:
+    """The leader's REST interface: a follower would forward without the signature; raises ConnectError."""
+    from eosctl.ops.workers import read_group
+
+    group, _cluster_id = read_group(app)
+    if group.leader_url is None:
+        raise ConnectError(f"group {group.group_id} has no leader now", hint="A rebalance is going on; run again.")
+    leader = parse_worker_url(group.leader_url).text
+    given = {parse_worker_url(url).text: url for url in app.target.connect_urls}  # may carry credentials
+    return app.worker(given.get(leader, leader))
+
+
+def fence_through_connect(
+    app: App, connector: str, before: Mapping[str, TransactionDescription | None]
+) -> Iterator[FenceAnswer]:
+    """A signed `PUT /connectors/C/fence`; what it did is read from the coordinators, not believed.
+
+    Raises what the worker's last answer was, after the answers for ids that were fenced all the same.
+    """
+    failure = _put_fence(app, connector)
+    with app.transactions() as admin:
+        now = admin.describe_transactions(list(before))
+    for transactional_id, old in before.items():
+        answer = _compare(transactional_id, old, now.get(transactional_id))
+        if answer.fault is None or failure is None:
+            yield answer
+    if failure is not None:
+        raise failure
+
+
+def _put_fence(app: App, connector: str) -> EosctlError | None:
+    """The failure, if any; a key that was just replaced, and a leader id that was just taken, deserve a second try."""
+    worker = leader_worker(app)
+    failure: EosctlError | None = None
+    for _attempt in range(2):
+        try:
+            worker.fence(connector, session_headers(app))
+        except (UnauthorizedError, ConnectError) as error:
+            failure = error
+        else:
+            return None
+    return failure
+
+
+def _compare(
+    transactional_id: str, old: TransactionDescription | None, now: TransactionDescription | KafkaFault | None
+) -> FenceAnswer:
+    if not isinstance(now, TransactionDescription):
+        return FenceAnswer(transactional_id, None, fault=now, confirmed=False)
+    if old is not None and (now.producer_id, now.producer_epoch) == (old.producer_id, old.producer_epoch):
+        same = KafkaFault(-1, "NOT_FENCED", "the worker left this id as it was: to it, fencing is not due")
+        return FenceAnswer(transactional_id, now.coordinator, fault=same)
+    return FenceAnswer(transactional_id, now.coordinator, now.producer_id, now.producer_epoch)
+
+
+def session_headers(app: App) -> dict[str, str]:
+    """The headers that sign an empty body with the group's newest session key; none where there is no key."""
+    with app.topics() as store:
+        records = store.read(app.target.config_topic, newest_per_key=True).records
+    value = next((record.value for record in reversed(records) if record.key == _SESSION_KEY), None)
+    if value is None:
+        return {}
+    try:
+        return signature_headers(base64.b64decode(json.loads(value)["key"], validate=True))
+    except (ValueError, KeyError, TypeError, binascii.Error) as exc:
+        raise ConnectError(
+            f"the session key in topic {app.target.config_topic} can't be read",
+            hint="Is it the config topic of this group?",
+        ) from exc
