@@ -32,7 +32,7 @@ from eosctl.errors import EosctlError, NotFoundError, RefusedError, StalePlanErr
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
-from eosctl.ops.migrate_report import plan_row
+from eosctl.ops.migrate_report import Applied, plan_row
 from eosctl.ops.migrate_stores import target_topic_of
 from eosctl.ops.migrate_topics import (
     create_missing,
@@ -97,17 +97,6 @@ class MigrationStages(Protocol):
 
 OpenStages = Callable[[int], AbstractContextManager[MigrationStages]]
 """Opens the stages for about so many records."""
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What an apply did: records sent, and the target compared with the plan afterwards."""
-
-    sent: SentCounts
-    compared: Comparison
-    created: tuple[str, ...]
-    backup: Path
-    overrides: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,18 @@ from eosctl.ops.offset_rows import value_json
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 
 if TYPE_CHECKING:
-    from eosctl.ops.migrate import Applied
-    from eosctl.spark.job import Comparison, DecidedKey, Mismatch
+    from eosctl.spark.job import Comparison, DecidedKey, Mismatch, SentCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an apply did: records sent, and the target compared with the plan afterwards."""
+
+    sent: SentCounts
+    compared: Comparison
+    created: tuple[str, ...]
+    backup: Path
+    overrides: tuple[str, ...]
 
 
 def plan_row(decided: DecidedKey) -> Row:
