@@ -19,6 +19,7 @@ from eosctl.errors import (
     RefusedError,
     StalePlanError,
     UnreachableError,
+    UnsupportedError,
     UsageError,
 )
 from eosctl.events import Event
@@ -391,3 +392,23 @@ def test_many_ids_give_rows_in_the_order_asked(stage: Stage) -> None:
     assert [row["transactional_id"] for row in report.rows] == ids[::-1]
     assert report.summary["counts"] == {"fenced": 3000}
     assert [row["outcome"] for row in report.rows[:2]] == ["fenced", "fenced"]
+
+
+def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_told_to(stage: Stage) -> None:
+    """Kerberos: states can't be read, so unknown ids can't be skipped; that must be asked for."""
+    app = stage.app()
+    kerberos = replace(app.target.require_client(), security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI")
+    app = replace(app, target=replace(app.target, client=kerberos))
+    for options in ({}, {"via": "producer"}, {"create_unknown": True}):
+        with pytest.raises(UnsupportedError) as caught:
+            plan_fence(app, FenceRequest(("g-c-0",), **options))  # type: ignore[arg-type]
+        assert "--via producer --create-unknown" in str(caught.value.hint)
+    report = plan_fence(app, FenceRequest(("g-c-0",), via="producer", create_unknown=True)).report(app)
+    assert outcomes(report) == {"g-c-0": "would_fence"}
+    assert row(report, "g-c-0")["before"] is None
+
+
+@pytest.mark.parametrize("options", [{}, {"connector": "c", "tasks": 1}, {"connector": "c", "prefix": "g"}])
+def test_connects_own_fencing_takes_one_connector_and_nothing_else(stage: Stage, options: Any) -> None:
+    with pytest.raises(UsageError, match="--via connect"):
+        stage.plan("g-c-0", via="connect", **options)
