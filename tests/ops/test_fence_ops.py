@@ -401,7 +401,7 @@ def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_
     app = replace(app, target=replace(app.target, client=kerberos))
     for options in ({}, {"via": "producer"}, {"create_unknown": True}):
         with pytest.raises(UnsupportedError) as caught:
-            plan_fence(app, FenceRequest(("g-c-0",), **options))  # type: ignore[arg-type]
+            plan_fence(app, FenceRequest(("g-c-0",), **options))
         assert "--via producer --create-unknown" in str(caught.value.hint)
     report = plan_fence(app, FenceRequest(("g-c-0",), via="producer", create_unknown=True)).report(app)
     assert outcomes(report) == {"g-c-0": "would_fence"}
