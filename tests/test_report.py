@@ -9,7 +9,7 @@ import pytest
 
 from eosctl.errors import ExitCode, RefusedError
 from eosctl.render import plain_table, render_problems, render_report
-from eosctl.render.views import Column, View, format_cell, printable
+from eosctl.render.cells import Column, View, format_cell, printable
 from eosctl.report import Problem, Report, Row, error_report, json_bytes, rfc3339
 
 

@@ -1,17 +1,23 @@
 """Report -> text or JSON; the only importer of rich.
 
 Text and JSON are projections of the same rows. Plain text goes to pipes and files: aligned columns, nothing cut off,
-no escape codes. A terminal gets a rich table that folds instead of cutting.
+no escape codes. A terminal gets a rich table that folds instead of cutting; where folding would leave too little of a
+column, each row becomes a block of lines.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from typing import IO
 
-from eosctl.render.views import View, printable, view_of
+from eosctl.render.cells import Column, View, printable
+from eosctl.render.views import view_of
 from eosctl.report import Report, Row
+
+_GAP = "  "
+_FOLD_BEYOND = 20  # characters: a cell folded tighter than this can't be read
 
 
 def render_report(report: Report, *, output: str, stream: IO[str], color: bool) -> None:
@@ -22,10 +28,8 @@ def render_report(report: Report, *, output: str, stream: IO[str], color: bool) 
         return
     view = view_of(report)
     rows = report.rows[: view.most_rows]
-    if rows and color:
-        _write_rich_table(view, rows, stream)
-    elif rows:
-        stream.write("".join(line + "\n" for line in plain_table(view, rows)))
+    if rows:
+        _write_rows(view, rows, stream, color=color)
     elif view.empty:
         stream.write(view.empty + "\n")
     if len(rows) < len(report.rows):
@@ -48,7 +52,18 @@ def plain_table(view: View, rows: Sequence[Row]) -> list[str]:
     cells = [[column.header for column in view.columns]]
     cells += [[column.cell(row) for column in view.columns] for row in rows]
     widths = [max(len(line[index]) for line in cells) for index in range(len(view.columns))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    return [_GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+
+
+def _write_rows(view: View, rows: Sequence[Row], stream: IO[str], *, color: bool) -> None:
+    """A table; on a terminal that is too narrow for one, blocks."""
+    columns = shutil.get_terminal_size().columns if stream.isatty() else None
+    if columns is not None and _least_width(view, rows) > columns:
+        stream.write("".join(line + "\n" for line in blocks(view, rows)))
+    elif color:
+        _write_rich_table(view, rows, stream)
+    else:
+        stream.write("".join(line + "\n" for line in plain_table(view, rows)))
 
 
 def _write_rich_table(view: View, rows: Sequence[Row], stream: IO[str]) -> None:
@@ -58,7 +73,27 @@ def _write_rich_table(view: View, rows: Sequence[Row], stream: IO[str]) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in view.columns:
-        table.add_column(Text(column.header), overflow="fold")
+        table.add_column(Text(column.header), overflow="fold", min_width=_least_column(column, rows))
     for row in rows:
         table.add_row(*(Text(column.cell(row), style=column.style(row)) for column in view.columns))
     Console(file=stream, markup=False, highlight=False).print(table)
+
+
+def _least_column(column: Column, rows: Sequence[Row]) -> int:
+    """The narrowest that `column` may be folded to: its header stays whole, and so does any cell that is short."""
+    longest = max(len(column.cell(row)) for row in rows)
+    return max(len(column.header), min(longest, _FOLD_BEYOND))
+
+
+def _least_width(view: View, rows: Sequence[Row]) -> int:
+    return sum(_least_column(column, rows) for column in view.columns) + len(_GAP) * (len(view.columns) - 1)
+
+
+def blocks(view: View, rows: Sequence[Row]) -> list[str]:
+    """Each row as lines of header and cell, and a blank line; long cells are left to the terminal."""
+    width = max(len(column.header) for column in view.columns)
+    lines: list[str] = []
+    for row in rows:
+        lines += [f"{column.header.ljust(width)}{_GAP}{column.cell(row)}" for column in view.columns]
+        lines.append("")
+    return lines

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from eosctl.deadline import Clock
 from eosctl.events import Event
-from eosctl.render.views import printable
+from eosctl.render.cells import printable
 
 _QUIET_S = 2.0
 _LINE_EVERY_S = 10.0

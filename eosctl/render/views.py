@@ -2,84 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
+from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
+from eosctl.render.offset_views import OFFSET_VIEWS
 from eosctl.report import Report, Row
-
-_STYLES = {
-    "fenced": "green", "ok": "green", "pass": "green", "running": "green", "healthy": "green", "enabled": "green",
-    "failed": "red", "fail": "red", "error": "red", "conflict": "red", "unreachable": "red", "differs": "yellow",
-    "unconfirmed": "yellow", "warning": "yellow", "unknown": "yellow", "not_enabled": "yellow", "write": "yellow",
-    "delete": "yellow",
-}  # fmt: skip
-
-
-def format_cell(value: object) -> str:
-    """A JSON value as one cell: `-` for null, yes/no, text as it is, anything deeper as compact JSON."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, list | tuple) and all(isinstance(item, str | int) for item in value):
-        return printable(", ".join(str(item) for item in value)) or "-"
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def printable(text: str) -> str:
-    """`text` with control characters escaped: names come from topics and must not steer a terminal."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A header and a dotted path into the row (`before.state`), or a function of the row."""
-
-    header: str
-    source: str | Callable[[Row], object]
-
-    def cell(self, row: Row) -> str:
-        """The text of this column in `row`."""
-        return format_cell(self.source(row) if callable(self.source) else dig(row, self.source))
-
-    def style(self, row: Row) -> str:
-        """A colour for words that mean good or bad."""
-        return _STYLES.get(self.cell(row).lower(), "")
-
-
-def dig(row: object, path: str) -> object:
-    """The member at a dotted path; None where any step is missing."""
-    for step in path.split("."):
-        if not isinstance(row, Mapping):
-            return None
-        row = row.get(step)
-    return row
-
-
-def summary_lines(report: Report) -> Iterable[str]:
-    """The summary as one line of `key: value` pairs, then backup and undo where the report has them."""
-    pairs = [f"{key.replace('_', ' ')}: {format_cell(value)}" for key, value in report.summary.items()]
-    if pairs:
-        yield ", ".join(pairs)
-    for key in ("backup", "undo"):
-        if report.data.get(key):
-            yield f"{key}: {report.data[key]}"
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """How one kind of report looks as text; `empty` stands in for a table without rows.
-
-    Of more than `most_rows` rows text shows the first ones only, and says so; JSON always has them all.
-    """
-
-    columns: tuple[Column, ...]
-    footer: Callable[[Report], Iterable[str]] = summary_lines
-    empty: str = ""
-    most_rows: int | None = None
 
 
 def _sandbox_lines(report: Report) -> Iterable[str]:
@@ -103,6 +30,7 @@ _SANDBOX = View(
 )
 
 VIEWS: dict[str, View] = {
+    **OFFSET_VIEWS,
     "sandbox-up": _SANDBOX,
     "sandbox-status": _SANDBOX,
     "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")]),
@@ -120,7 +48,12 @@ VIEWS: dict[str, View] = {
 
 
 def view_of(report: Report) -> View:
-    """The view of the report's kind; a kind without one shows every member of its first row."""
+    """The view of the report's kind; a kind without one shows every member of its first row.
+
+    The rows of a migration that went wrong are the keys that differ.
+    """
+    if report.kind == "offsets-migrate-result" and report.summary.get("differing"):
+        return VIEWS["offsets-verify"]
     if report.kind in VIEWS:
         return VIEWS[report.kind]
     keys = list(report.rows[0]) if report.rows else []
@@ -162,24 +95,32 @@ def _task_count_details(report: Report) -> Iterable[str]:
     yield from _finding_lines(report)
 
 
-_TASK_COUNT_COLUMNS = (
-    Column("CONNECTOR", "connector"),
-    Column("TYPE", "type"),
+def _fencing(row: Row) -> object:
+    """Whether the leader will fence before the tasks start again, and how many ids; null where it can't be known."""
+    due, count = row["pending_fencing"], row["would_fence_count"]
+    return f"due, {count} {'id' if count == 1 else 'ids'}" if due is True else due
+
+
+_CONNECTOR = Column("CONNECTOR", "connector")
+_TASK_COUNTS = (
     Column("STATE", "target_state"),
     Column("TASKS", "task_count"),
     Column("RECORDED", "recorded"),
-    Column("RECORD-OFFSET", "record_offset"),
-    Column("COMMIT-OFFSET", "newest_commit_offset"),
-    Column("FENCING-DUE", "pending_fencing"),
-    Column("WOULD-FENCE", "would_fence_count"),
+    Column("FENCING", _fencing),
     Column("ALIVE-IDS", _count("alive_ids")),
     Column("FINDINGS", _finding_codes),
 )
+_RECORD_OFFSETS = (
+    Column("RECORD-OFFSET", "record_offset"),
+    Column("COMMIT-OFFSET", "newest_commit_offset"),
+)
 VIEWS |= {
-    "task-counts-list": View(_TASK_COUNT_COLUMNS, empty="The config topic names no connector."),
-    "task-counts-show": View(_TASK_COUNT_COLUMNS, footer=_task_count_details),
+    "task-counts-list": View((_CONNECTOR, *_TASK_COUNTS), empty="The config topic names no connector."),
+    "task-counts-show": View(
+        (_CONNECTOR, Column("TYPE", "type"), *_TASK_COUNTS, *_RECORD_OFFSETS), footer=_task_count_details
+    ),
     "task-counts-validate": View(
-        _TASK_COUNT_COLUMNS, footer=_finding_lines, empty="The config topic names no connector."
+        (_CONNECTOR, *_TASK_COUNTS), footer=_finding_lines, empty="The config topic names no connector."
     ),
     "task-counts-replay": View(
         (
@@ -214,29 +155,25 @@ def _outcome(row: Row) -> object:
     return f"{row['outcome']} (fenced before)" if row.get("already_fenced") else row["outcome"]
 
 
-def _age(path: str) -> Callable[[Row], object]:
-    def age(row: Row) -> object:
-        age_ms = dig(row, path)
-        return f"{age_ms / 1000:.0f}s" if isinstance(age_ms, int) else None
+def _open_for(state: str, age: str) -> Callable[[Row], object]:
+    """How long the transaction has been open; null where it is not: a coordinator keeps the start of the last one."""
 
-    return age
+    def open_for(row: Row) -> object:
+        age_ms, now = dig(row, age), dig(row, state)
+        is_open = now is None or now in _OPEN_STATES
+        return duration(age_ms) if isinstance(age_ms, int) and is_open else None
+
+    return open_for
 
 
 def _partitions(row: Row) -> object:
     partitions = row.get("partitions")
     if not isinstance(partitions, list):
         return None
-    return [f"{partition['topic']}-{partition['partition']}" for partition in partitions]
+    return [partition_name(partition) for partition in partitions]
 
 
-def _flat_summary(report: Report) -> Iterable[str]:
-    """The summary as one line, with the members of `counts` among its own."""
-    pairs: list[tuple[str, object]] = []
-    for key, value in report.summary.items():
-        pairs += value.items() if isinstance(value, Mapping) else [(key, value)]
-    yield ", ".join(f"{str(key).replace('_', ' ')}: {format_cell(value)}" for key, value in pairs)
-
-
+_OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 _FENCE_COLUMNS = (
     Column("TRANSACTIONAL-ID", "transactional_id"),
     Column("OWNER", _owner),
@@ -245,7 +182,7 @@ _FENCE_COLUMNS = (
     Column("PRODUCER-ID", "before.producer_id"),
     Column("EPOCH", "before.producer_epoch"),
     Column("TIMEOUT-MS", "before.transaction_timeout_ms"),
-    Column("OPEN-FOR", _age("before.age_ms")),
+    Column("OPEN-FOR", _open_for("before.state", "before.age_ms")),
 )
 _TXN_COLUMNS = (
     Column("TRANSACTIONAL-ID", "transactional_id"),
@@ -255,7 +192,7 @@ _TXN_COLUMNS = (
     Column("EPOCH", "producer_epoch"),
     Column("COORDINATOR", "coordinator"),
     Column("TIMEOUT-MS", "transaction_timeout_ms"),
-    Column("OPEN-FOR", _age("age_ms")),
+    Column("OPEN-FOR", _open_for("state", "age_ms")),
     Column("PARTITIONS", _partitions),
 )
 _PRODUCER_COLUMNS = (
@@ -271,7 +208,6 @@ _ABORT_COLUMNS = (*_PRODUCER_COLUMNS, Column("REASON", "reason"), Column("LSO", 
 VIEWS |= {
     "fence-plan": View(
         (*_FENCE_COLUMNS, Column("OUTCOME", _outcome)),
-        footer=_flat_summary,
         empty="There is nothing to fence.",
         most_rows=20,
     ),
@@ -283,18 +219,17 @@ VIEWS |= {
             Column("OUTCOME", "outcome"),
             Column("ERROR", "error.message"),
         ),
-        footer=_flat_summary,
         empty="There was nothing to fence.",
         most_rows=20,
     ),
-    "txn-list": View(_TXN_COLUMNS[:4] + _TXN_COLUMNS[5:6], footer=_flat_summary, empty="No transactional id matches."),
+    "txn-list": View(_TXN_COLUMNS[:4] + _TXN_COLUMNS[5:6], empty="No transactional id matches."),
     "txn-describe": View(_TXN_COLUMNS),
     "txn-producers": View(
         (*_PRODUCER_COLUMNS, Column("TRANSACTIONAL-ID", "transactional_id"), Column("OWNER", _owner)),
         empty="No producer is active there.",
     ),
     "txn-hanging": View(
-        (*_PRODUCER_COLUMNS, Column("OPEN-FOR", _age("age_ms")), Column("REASON", "reason")),
+        (*_PRODUCER_COLUMNS, Column("OPEN-FOR", _open_for("state", "age_ms")), Column("REASON", "reason")),
         empty="No transaction is hanging.",
     ),
     "txn-abort-plan": View(_ABORT_COLUMNS),
@@ -356,93 +291,10 @@ VIEWS["upgrade-plan"] = View(
 )
 
 
-def _stored(path: str) -> Callable[[Row], object]:
-    """What a store (its cell is at `path`) has for a key: its value, `deleted` for a tombstone, `-` for no record."""
-
-    def value(row: Row) -> object:
-        cell = dig(row, path)
-        if not isinstance(cell, Mapping):
-            return None
-        return "deleted" if cell.get("value") is None else cell["value"]
-
-    return value
-
-
-def _ignored_key_lines(report: Report) -> Iterable[str]:
-    """The records that no connector ever finds, then the summary."""
-    ignored = report.data.get("ignored")
-    for each in ignored if isinstance(ignored, list) else []:
-        place = f"{each['topic']}-{each['partition']} offset {each['offset']}"
-        yield f"ignored by Connect ({each['reason']}): {format_cell(each['key'])} at {place}"
-    yield from summary_lines(report)
-
-
-_OFFSET_COLUMNS = (
-    Column("CONNECTOR", "connector"),
-    Column("SOURCE-PARTITION", "source_partition"),
-    Column("GLOBAL", _stored("stores.global")),
-    Column("DEDICATED", _stored("stores.dedicated")),
-)
-_OFFSET_LIST = View(
-    (
-        *_OFFSET_COLUMNS,
-        Column("DOCUMENTED", "effective.documented"),
-        Column("RUNTIME", "effective.runtime"),
-        Column("FLAGS", "flags"),
-    ),
-    footer=_ignored_key_lines,
-    empty="No connector has offsets here.",
-)
-_OFFSET_WRITES = (
-    Column("CONNECTOR", "connector"),
-    Column("SOURCE-PARTITION", "source_partition"),
-    Column("ACTION", "action"),
-    Column("REASON", "reason"),
-    Column("BEFORE", "before"),
-    Column("AFTER", "after"),
-    Column("TOPIC", "target.topic"),
-    Column("PARTITION", "target.partition"),
-)
-
-
-def _created_topic_lines(report: Report) -> Iterable[str]:
-    """The topics that a plan makes, then the summary."""
-    creates = report.data.get("creates")
-    for each in creates if isinstance(creates, list) else []:
-        size = f"{each['partitions']} partitions, replication factor {each['replication_factor']}"
-        yield f"creates topic {format_cell(each['topic'])}: compacted, {size}"
-    yield from summary_lines(report)
-
-
-def _write_view(*more: Column) -> View:
-    return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.")
-
-
-VIEWS |= {
-    "offsets-list": _OFFSET_LIST,
-    "offsets-get": _OFFSET_LIST,
-    "offsets-diff": View(
-        (
-            Column("CONNECTOR", "connector"),
-            Column("SOURCE-PARTITION", "source_partition"),
-            Column("LEFT", _stored("left")),
-            Column("RIGHT", _stored("right")),
-            Column("STATUS", "status"),
-        ),
-        empty="No connector has offsets here.",
-    ),
-    "offsets-export": View(()),
-    "offsets-merge-plan": _write_view(),
-    "offsets-restore-plan": _write_view(),
-    "offsets-merge-result": _write_view(Column("OUTCOME", "outcome")),
-    "offsets-restore-result": _write_view(Column("OUTCOME", "outcome")),
-}
-
-
 def _assigned_tasks(row: Row) -> object:
-    """The row's tasks as `connector-number`, as Connect's own logs name them; null where they are not known."""
+    """The row's tasks as `connector/number`, as the owners of transactional ids; null where they are not known."""
     tasks = dig(row, "assigned.tasks")
-    return [f"{task['connector']}-{task['task']}" for task in tasks] if isinstance(tasks, list) else None
+    return [f"{task['connector']}/{task['task']}" for task in tasks] if isinstance(tasks, list) else None
 
 
 def _group_line(report: Report) -> Iterable[str]:

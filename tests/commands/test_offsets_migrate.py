@@ -65,7 +65,7 @@ def test_usage(invoke: Any, plan_file: Path, words: list[str], message: str) -> 
 def test_a_plan_is_shown_and_refused_without_a_terminal(invoke: Any, plan_file: Path) -> None:
     outcome = invoke("offsets", "migrate", "-b", "127.0.0.1:1", "--plan", str(plan_file))
     assert outcome.exit_code == 6
-    assert '["a",{"f":"x"}]' in outcome.stderr
+    assert 'write   a          {"f":"x"}' in outcome.stderr
     assert "there is no terminal" in outcome.stderr
 
 

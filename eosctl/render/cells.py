@@ -1,0 +1,105 @@
+"""What a report's text is made of: cells, columns, closing lines, and the View that names them for one kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from eosctl.report import Report, Row
+
+_STYLES = {
+    "fenced": "green", "ok": "green", "pass": "green", "running": "green", "healthy": "green", "enabled": "green",
+    "failed": "red", "fail": "red", "error": "red", "conflict": "red", "unreachable": "red", "differs": "yellow",
+    "unconfirmed": "yellow", "warning": "yellow", "unknown": "yellow", "not_enabled": "yellow", "write": "yellow",
+    "delete": "yellow",
+}  # fmt: skip
+
+
+def format_cell(value: object) -> str:
+    """A JSON value as one cell: `-` for null, yes/no, text as it is, anything deeper as compact JSON."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list | tuple) and all(isinstance(item, str | int) for item in value):
+        return printable(", ".join(str(item) for item in value)) or "-"
+    return printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def printable(text: str) -> str:
+    """`text` with control characters escaped: names come from topics and must not steer a terminal."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A header and a dotted path into the row (`before.state`), or a function of the row."""
+
+    header: str
+    source: str | Callable[[Row], object]
+
+    def cell(self, row: Row) -> str:
+        """The text of this column in `row`."""
+        return format_cell(self.source(row) if callable(self.source) else dig(row, self.source))
+
+    def style(self, row: Row) -> str:
+        """A colour for words that mean good or bad."""
+        return _STYLES.get(self.cell(row).lower(), "")
+
+
+def dig(row: object, path: str) -> object:
+    """The member at a dotted path; None where any step is missing."""
+    for step in path.split("."):
+        if not isinstance(row, Mapping):
+            return None
+        row = row.get(step)
+    return row
+
+
+def partition_name(place: object) -> str | None:
+    """`{"topic", "partition"}` as Kafka itself writes it, `topic-partition`; None where there is none."""
+    return f"{place['topic']}-{place['partition']}" if isinstance(place, Mapping) else None
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time in the one unit that says enough: `95s`, `12m`, `30h`, `4d`."""
+    seconds = milliseconds // 1000
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def summary_lines(report: Report) -> Iterable[str]:
+    """The summary as one line of `key: value` pairs, then the files and the undo command that the report names."""
+    pairs = [pair for key, value in report.summary.items() for pair in _summary_pairs(key, value)]
+    if pairs:
+        yield ", ".join(pairs)
+    for key in ("file", "plan_file", "backup", "undo"):
+        if report.data.get(key):
+            yield f"{key.replace('_', ' ')}: {format_cell(report.data[key])}"
+
+
+def _summary_pairs(key: str, value: object) -> list[str]:
+    """One member of a summary; the members of `counts` stand among its own, those of others behind their name."""
+    if not isinstance(value, Mapping):
+        return [f"{key.replace('_', ' ')}: {format_cell(value)}"]
+    if key == "counts":
+        return [f"{name.replace('_', ' ')}: {format_cell(count)}" for name, count in value.items()]
+    return [f"{key.replace('_', ' ')}: " + ", ".join(f"{count} {name}" for name, count in value.items())]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How one kind of report looks as text; `empty` stands in for a table without rows.
+
+    Of more than `most_rows` rows text shows the first ones only, and says so; JSON always has them all.
+    """
+
+    columns: tuple[Column, ...]
+    footer: Callable[[Report], Iterable[str]] = summary_lines
+    empty: str = ""
+    most_rows: int | None = None

@@ -1,0 +1,137 @@
+"""The views of `offsets …`: what is stored, what a write would change, what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from eosctl.render.cells import Column, View, dig, format_cell, partition_name, summary_lines
+from eosctl.report import Report, Row
+
+
+def _stored(path: str) -> Callable[[Row], object]:
+    """What a store (its cell is at `path`) has for a key: its value, `deleted` for a tombstone, `-` for no record."""
+
+    def value(row: Row) -> object:
+        cell = dig(row, path)
+        if not isinstance(cell, Mapping):
+            return None
+        return "deleted" if cell.get("value") is None else cell["value"]
+
+    return value
+
+
+def _ignored_key_lines(report: Report) -> Iterable[str]:
+    """The records that no connector ever finds, then the summary."""
+    ignored = report.data.get("ignored")
+    for each in ignored if isinstance(ignored, list) else []:
+        place = f"{each['topic']}-{each['partition']} offset {each['offset']}"
+        yield f"ignored by Connect ({each['reason']}): {format_cell(each['key'])} at {place}"
+    yield from summary_lines(report)
+
+
+def _partition_at(path: str) -> Callable[[Row], object]:
+    """The `topic-partition` at `path`."""
+    return lambda row: partition_name(dig(row, path))
+
+
+_OFFSET_COLUMNS = (
+    Column("CONNECTOR", "connector"),
+    Column("SOURCE-PARTITION", "source_partition"),
+    Column("GLOBAL", _stored("stores.global")),
+    Column("DEDICATED", _stored("stores.dedicated")),
+)
+_OFFSET_LIST = View(
+    (
+        *_OFFSET_COLUMNS,
+        Column("DOCUMENTED", "effective.documented"),
+        Column("RUNTIME", "effective.runtime"),
+        Column("FLAGS", "flags"),
+    ),
+    footer=_ignored_key_lines,
+    empty="No connector has offsets here.",
+)
+
+
+def _connector(row: Row) -> object:
+    former = row.get("renamed_from")
+    return f"{row['connector']} (was {former})" if former else row["connector"]
+
+
+def _source_partition(row: Row) -> object:
+    """The source partition; the whole key where it is not one that Connect writes."""
+    return row["key"] if row["source_partition"] is None else row["source_partition"]
+
+
+_OFFSET_WRITES = (
+    Column("ACTION", "action"),
+    Column("CONNECTOR", _connector),
+    Column("SOURCE-PARTITION", _source_partition),
+    Column("BEFORE", "before"),
+    Column("AFTER", "after"),
+    Column("REASON", "reason"),
+    Column("TARGET", _partition_at("target")),
+)
+
+
+def _created_topic_lines(report: Report) -> Iterable[str]:
+    """The topics that a plan makes, then the summary."""
+    creates = report.data.get("creates")
+    for each in creates if isinstance(creates, list) else []:
+        yield _created_topic(each)
+    yield from summary_lines(report)
+
+
+def _created_topic(topic: Row) -> str:
+    size = f"{topic['partitions']} partitions, replication factor {topic['replication_factor']}"
+    return f"creates topic {format_cell(topic['topic'])}: compacted, {size}"
+
+
+def _migration_lines(report: Report) -> Iterable[str]:
+    """The topics that a migration makes, and where the rows are that are not shown; then the summary."""
+    targets = report.data.get("targets")
+    for each in targets if isinstance(targets, list) else []:
+        if not each["exists"]:
+            yield _created_topic(each)
+    keys = report.summary.get("keys")
+    if isinstance(keys, int) and keys > len(report.rows):
+        yield f"{len(report.rows)} of {keys:,} keys are shown; all are in {format_cell(report.data.get('snapshot'))}"
+    yield from summary_lines(report)
+
+
+def _write_view(*more: Column) -> View:
+    return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.")
+
+
+_MISMATCHES = (
+    Column("STATUS", "status"),
+    Column("SIDE", "side"),
+    Column("CONNECTOR", "connector"),
+    Column("SOURCE-PARTITION", _source_partition),
+    Column("EXPECTED", "expected"),
+    Column("ACTUAL", "actual"),
+    Column("STORED-IN", _partition_at("target")),
+)
+
+
+OFFSET_VIEWS = {
+    "offsets-list": _OFFSET_LIST,
+    "offsets-get": _OFFSET_LIST,
+    "offsets-diff": View(
+        (
+            Column("CONNECTOR", "connector"),
+            Column("SOURCE-PARTITION", "source_partition"),
+            Column("LEFT", _stored("left")),
+            Column("RIGHT", _stored("right")),
+            Column("STATUS", "status"),
+        ),
+        empty="No connector has offsets here.",
+    ),
+    "offsets-export": View(()),
+    "offsets-merge-plan": _write_view(),
+    "offsets-restore-plan": _write_view(),
+    "offsets-merge-result": _write_view(Column("OUTCOME", "outcome")),
+    "offsets-restore-result": _write_view(Column("OUTCOME", "outcome")),
+    "offsets-migrate-plan": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing to write."),
+    "offsets-migrate-result": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing was written."),
+    "offsets-verify": View(_MISMATCHES, empty="Both sides are as planned."),
+}
