@@ -106,20 +106,26 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
         source, target = stores[DEDICATED], stores[GLOBAL]
         if request.into == DEDICATED:
             source, target = target, source
-        _refuse_hidden(connector, (source, target))
+        refuse_hidden(connector, (source, target))
         writes += plan_merge(source, target, connector, into=request.into, prefer=request.prefer)
-    _refuse_elsewhere(found, connectors)
+    refuse_elsewhere(found, connectors)
+    return write_plan("offsets-merge", writes, found, allowances=request.allowances)
+
+
+def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *, allowances: Allowances) -> WritePlan:
+    """The plan of `writes`, with the topics that they need made and what is remarkable about them."""
     return WritePlan(
-        name="offsets-merge",
+        name=name,
         writes=tuple(writes),
         creates=_new_topics(found, writes),
         found=found,
-        allowances=request.allowances,
+        allowances=allowances,
         problems=(*found.dedicated.problems, *_scattered_problems(writes)),
     )
 
 
-def _refuse_hidden(connector: str, stores: Sequence[Store]) -> None:
+def refuse_hidden(connector: str, stores: Sequence[Store]) -> None:
+    """Raises RefusedError where an open transaction may hide newer offsets of `connector` in one of `stores`."""
     for store in stores:
         hidden = sorted({store.home(key.raw) for key in store.connectors.get(connector, ()) if store.may_hide(key.raw)})
         if hidden:
@@ -130,7 +136,8 @@ def _refuse_hidden(connector: str, stores: Sequence[Store]) -> None:
             )
 
 
-def _refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:
+def refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:
+    """Raises RefusedError for connectors whose config names Kafka brokers of its own."""
     elsewhere = sorted(found.dedicated.elsewhere & set(connectors))
     if elsewhere:
         raise RefusedError(
