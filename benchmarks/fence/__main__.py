@@ -82,11 +82,11 @@ class _Bench:
 
     def _warm_up(self, count: int) -> None:
         for _ in range(2):
-            subprocess.run(self._eosctl(self._ids(count)), check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(self._eosctl(self._ids(count)), check=True, capture_output=True)
 
     def _seen(self, count: int, how: str, *, runs: int) -> None:
         ids = self._ids(count)
-        subprocess.run(self._eosctl(ids), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(self._eosctl(ids), check=True, capture_output=True)
         print(f"\n{count} seen ids, Java {how}")
         compare("eosctl fence", lambda: self._eosctl(ids), f"Java, {how}", lambda: self._fence(ids, how), runs=runs)
 
