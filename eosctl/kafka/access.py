@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eosctl.core.acl_lines import grant_hint
+from eosctl.core.client_settings import ClientSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`operation` (READ) on a resource: `resource_type` is Topic, TransactionalId, Group or Cluster."""
+    """`operation` (READ) on a resource: `resource_type` is Topic, TransactionalId, Group or Cluster.
+
+    `settings` are those of the client that lacks it.
+    """
 
     operation: str
     resource_type: str
     name: str
+    settings: ClientSettings = field(repr=False)
 
     def __str__(self) -> str:
         return f"{self.operation} on {self.resource_type} {self.name}"
 
     def hint(self) -> str:
         """The kafka-acls line that grants it."""
-        return grant_hint(self.operation, self.resource_type, [self.name])
+        return grant_hint(self.operation, self.resource_type, [self.name], settings=self.settings)

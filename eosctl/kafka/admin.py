@@ -97,7 +97,7 @@ class TopicAdmin:
         new = NewTopic(topic, num_partitions=partitions, replication_factor=replication_factor, config=dict(config))
         client, timeout_s = self._connected(), self._request_timeout_s()
         future = client.create_topics([new], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
-        self._result(future, f"creating topic {topic}", Access("CREATE", "Topic", topic))
+        self._result(future, f"creating topic {topic}", Access("CREATE", "Topic", topic, self._settings))
         while not self._is_ready(topic, partitions):
             self._deadline.check(f"waiting for the {partitions} partitions of the new topic {topic}")
             self._deadline.sleep(_POLL_S)
@@ -119,7 +119,7 @@ class TopicAdmin:
                 return self._ask_offsets(topic, partitions, spec, isolation)
             except KafkaException as exc:
                 if error_of(exc).code() not in _LEADER_MOVES:
-                    raise self._translated(exc, doing, Access("DESCRIBE", "Topic", topic)) from exc
+                    raise self._translated(exc, doing, self._reading(topic)) from exc
                 self._deadline.check(f"{doing} ({error_of(exc).name()})")
             self._deadline.sleep(_POLL_S)
 
@@ -152,7 +152,7 @@ class TopicAdmin:
     def _existing(self, topic: str, future: Future[Any]) -> Any:
         """What DescribeTopics says of `topic`, None when there is no such topic."""
         try:
-            return self._result(future, f"describing topic {topic}", Access("DESCRIBE", "Topic", topic))
+            return self._result(future, f"describing topic {topic}", self._reading(topic))
         except NotFoundError:
             return None
 
@@ -178,6 +178,10 @@ class TopicAdmin:
         future = client.describe_cluster(request_timeout=timeout_s)
         cluster_id: str = self._result(future, f"connecting to {servers}").cluster_id
         return cluster_id
+
+    def _reading(self, topic: str) -> Access:
+        """What is asked about here is read next: READ, which includes the DESCRIBE that asking needs."""
+        return Access("READ", "Topic", topic, self._settings)
 
     def _result(self, future: Future[Any], doing: str, access: Access | None = None) -> Any:
         self._wait(future, doing)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.errors import BrokerError, ProtocolError, UnauthorizedError, UnreachableError, UnsupportedError
+from eosctl.errors import BrokerError, ProtocolError, UnauthorizedError, UnreachableError
 from eosctl.kafka.sasl import make_mechanism
 from eosctl.kafka.stream import ConnectionLostError, Stream
 from eosctl.wire.api import Api, BrokerVersions, decode_response, encode_request
@@ -114,6 +114,8 @@ class Connection:
                 else ("The listener may expect TLS: check security.protocol (SSL or SASL_SSL) and port.")
             )
             raise UnreachableError(f"no Kafka answer: {exc.message}", hint=hint) from exc
+        except ProtocolError as exc:
+            raise UnreachableError(f"no Kafka answer from {self.broker}: {exc.message}", hint=exc.hint) from exc
         refused = frame[4:6] == UNSUPPORTED_VERSION.to_bytes(2, "big")
         version = 0 if refused else _API_VERSIONS_FIRST_TRY
         answer = decode_response(API_VERSIONS, frame, version=version, correlation_id=number)
@@ -138,7 +140,7 @@ class Connection:
     def _shake_hands(self, mechanism: str) -> None:
         answer = self.call(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism))
         if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
-            raise UnsupportedError(
+            raise UnauthorizedError(
                 f"{self.broker} does not offer SASL {mechanism}",
                 hint=f"It offers {', '.join(answer.mechanisms) or 'none'}: set sasl.mechanism to one of them.",
             )

@@ -143,7 +143,7 @@ def translate(
     if code in _MISSING:
         return NotFoundError(f"{doing} failed: the topic does not exist: {reason}")
     if code in _DOWN:
-        return _unreachable_error(doing, reason)
+        return _unreachable_error(doing, because or error.str())
     if code in _TIMED_OUT:
         return UnreachableError(f"{doing}: no answer from the brokers: {reason}", hint="Are all brokers up?")
     if code == KafkaError._INVALID_ARG:
@@ -158,7 +158,13 @@ def _security_error(doing: str, reason: str) -> UnauthorizedError:
     )
 
 
-def _unreachable_error(doing: str, reason: str) -> UnreachableError:
+def _unreachable_error(doing: str, reason: str | None) -> UnreachableError:
+    """librdkafka does not tell `error_cb` of brokers that hang up, as they do over a wrong security.protocol."""
+    if reason is None:
+        return UnreachableError(
+            f"{doing}: no broker can be reached, or they close the connection at once",
+            hint="Check --bootstrap-server, and security.protocol: the listener may want TLS, SASL, or neither.",
+        )
     return UnreachableError(
         f"{doing}: no broker can be reached: {reason}",
         hint="Check --bootstrap-server, and security.protocol in --command-config.",
@@ -194,7 +200,7 @@ class ErrorLog:
         if self._refused is not None:
             raise _security_error(doing, self._refused.str())
         if self._down_since_s is not None and self.monotonic_s() - self._down_since_s >= self.patience_s:
-            raise _unreachable_error(doing, self.reason() or "all brokers are down")
+            raise _unreachable_error(doing, self.reason())
 
     def reason(self) -> str | None:
         """The last thing librdkafka complained about, if it did."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from eosctl.core.acl_lines import grant_hint
+from eosctl.core.client_settings import ClientSettings
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.errors import BrokerError, UnauthorizedError
 from eosctl.kafka.cluster import Cluster
@@ -31,14 +33,13 @@ from eosctl.wire.transaction_messages import (
 Partition = tuple[str, int]
 
 
-def count_partitions(cluster: Cluster, topics: Iterable[str] | None) -> dict[str, int]:
+def count_partitions(cluster: Cluster, topics: Iterable[str] | None, settings: ClientSettings) -> dict[str, int]:
     """Topic -> number of partitions; topics that don't exist are absent. Raises UnauthorizedError, BrokerError."""
     counts = {}
     for topic in cluster.metadata(topics).topics:
         if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
-            raise UnauthorizedError(
-                f"not allowed to describe topic {topic.name}", hint="It needs DESCRIBE on the topic."
-            )
+            hint = grant_hint("DESCRIBE", "Topic", [topic.name or ""], settings=settings, then="READ")
+            raise UnauthorizedError(f"not allowed to describe topic {topic.name}", hint=hint)
         if topic.error_code in {NONE, LEADER_NOT_AVAILABLE}:
             counts[topic.name or ""] = len(topic.partitions)
         elif topic.error_code != UNKNOWN_TOPIC_OR_PARTITION:

@@ -150,7 +150,7 @@ class TopicReader:
                 f"topic {self._topic} changed while it was read: {error.str()}", hint="Run the command again."
             )
         else:
-            access = Access("READ", "Topic", self._topic)
+            access = Access("READ", "Topic", self._topic, self._settings)
             raise translate(error, f"reading topic {self._topic}", access=access)
 
     def _advance(self, partition: int, position: int) -> None:

@@ -217,9 +217,9 @@ class TopicWriter:
                 hint="See who uses it: eosctl txn describe " + (self._id or ""),
             )
         if topic is not None:
-            access = Access("WRITE", "Topic", topic)
+            access = Access("WRITE", "Topic", topic, self._settings)
         else:
-            access = Access("WRITE", "TransactionalId", self._id or "")
+            access = Access("WRITE", "TransactionalId", self._id or "", self._settings)
         return translate(error, doing, access=access, because=self._errors.reason())
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self, TypeVar
 
+from eosctl.core.acl_lines import grant_hint
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.transactions import (
     ActiveProducer,
@@ -124,7 +125,7 @@ class NativeTransactionAdmin:
 
     def topic_partitions(self, topics: Collection[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions; None means every topic, those that don't exist are absent."""
-        return count_partitions(self._cluster, topics)
+        return count_partitions(self._cluster, topics, self._settings)
 
     def describe_producers(
         self, partitions: Iterable[Partition]
@@ -157,7 +158,8 @@ class NativeTransactionAdmin:
         answers = ask_until_settled(
             [group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
         )
-        return _value_or_raise(answers[group_id], f"describe group {group_id}")
+        hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
+        return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
 
     # -- one round each; ask_until_settled repeats them
 
@@ -240,13 +242,13 @@ def _ask_each_broker(
     return answers
 
 
-def _value_or_raise(answer: V | KafkaFault, doing: str) -> V:
-    """The answer to a question about one thing; its fault as the error that fits it."""
+def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = None) -> V:
+    """The answer to a question about one thing; its fault as the error that fits it, `denied` what grants it."""
     if not isinstance(answer, KafkaFault):
         return answer
     reason = f"can't {doing}: {answer.name}{': ' + answer.message if answer.message else ''}"
     if answer.code == GROUP_AUTHORIZATION_FAILED:
-        raise UnauthorizedError(reason, hint="The principal needs DESCRIBE on the group.")
+        raise UnauthorizedError(reason, hint=denied)
     if answer.code == INVALID_REGULAR_EXPRESSION:
         raise UsageError(reason, hint="Brokers read the pattern as RE2.")
     if answer.code in {NETWORK_EXCEPTION, REQUEST_TIMED_OUT}:

@@ -10,6 +10,7 @@ from eosctl.core.fencing import LiveTask, live_ids, unique_ids
 from eosctl.core.ids import Owner, owner_of, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.txn_report import hidden_ids_warning
 from eosctl.report import Problem
 
 # states of a task that has no producer; a PAUSED task keeps its own, and so its id
@@ -70,11 +71,14 @@ def gather_ids(app: App, request: FenceRequest) -> Gathered:
     """
     _check(request)
     ids = list(request.transactional_ids)
+    problems: list[Problem] = []
     if request.prefix is not None or request.pattern is not None:
-        ids += _matching_ids(app, _matcher(request))
+        matching = _matching_ids(app, _matcher(request))
+        problems = hidden_ids_warning(app, matching)
+        ids += matching
     if request.connector is None:
-        return Gathered(unique_ids(ids))
-    return _with_connector(app, request, request.connector, ids)
+        return Gathered(unique_ids(ids), problems=tuple(problems))
+    return _with_connector(app, request, request.connector, ids, problems)
 
 
 def _check(request: FenceRequest) -> None:
@@ -108,9 +112,10 @@ def _matching_ids(app: App, matches: Callable[[str], bool]) -> list[str]:
         )
 
 
-def _with_connector(app: App, request: FenceRequest, connector: str, ids: list[str]) -> Gathered:
+def _with_connector(
+    app: App, request: FenceRequest, connector: str, ids: list[str], problems: list[Problem]
+) -> Gathered:
     group_id = app.target.require_group_id()
-    problems: list[Problem] = []
     recorded = None
     connectors: Sequence[str] = ()
     if request.tasks is None:

@@ -136,8 +136,9 @@ def _no_hint(_app: App, _doing: str, _ids: Sequence[str]) -> str | None:
 
 
 def _grant(app: App, doing: str, ids: Sequence[str]) -> str | None:
-    operation = "DESCRIBE" if doing == "describe" else "WRITE"
-    return grant_hint(operation, "TransactionalId", ids, settings=app.target.client)
+    if doing == "describe":
+        return grant_hint("DESCRIBE", "TransactionalId", ids, settings=app.target.client, then="WRITE")
+    return grant_hint("WRITE", "TransactionalId", ids, settings=app.target.client)
 
 
 def _timeout_too_long(_app: App, _doing: str, _ids: Sequence[str]) -> str | None:

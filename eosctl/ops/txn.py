@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from eosctl.core.acl_lines import grant_hint
 from eosctl.core.ids import owner_of
 from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
 from eosctl.core.transactions import (
@@ -16,11 +17,11 @@ from eosctl.core.transactions import (
     TransactionListing,
     TransactionState,
 )
-from eosctl.errors import UnsupportedError, UsageError
+from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TransactionAdmin
-from eosctl.ops.txn_report import id_problem, txn_report
-from eosctl.report import Report, Row, rfc3339
+from eosctl.ops.txn_report import hidden_ids_warning, id_problem, txn_report
+from eosctl.report import Problem, Report, Row, rfc3339
 
 T = TypeVar("T")
 _OPEN = {
@@ -51,7 +52,8 @@ def list_transactions(app: App, wanted: ListFilter) -> Report:
         cluster_id = admin.cluster_id()
         listed = _list_here(app, admin, wanted) if wanted.client_side else _list_there(admin, wanted)
     rows = [_listing_row(app, listing) for listing in sorted(listed, key=lambda listing: listing.transactional_id)]
-    return txn_report(app, "txn-list", rows, cluster_id=cluster_id, summary=_count_by(rows, "state"))
+    summary, problems = _count_by(rows, "state"), hidden_ids_warning(app, rows)
+    return txn_report(app, "txn-list", rows, cluster_id=cluster_id, summary=summary, problems=problems)
 
 
 def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> Sequence[TransactionListing]:
@@ -142,13 +144,23 @@ def find_coordinators(app: App, ids: Sequence[str]) -> Report:
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
         found = admin.find_coordinators(wanted)
-        partitions = admin.topic_partitions([TOPIC]).get(TOPIC)  # after the lookup, which creates the topic
+        partitions, unseen = _log_partitions(app, admin)  # after the lookup, which creates the topic
     rows, faults = _split(wanted, found, lambda name, where: _coordinator_row(name, where, partitions))
-    problems = [id_problem(app, name, fault, "find the coordinator of") for name, fault in faults.items()]
+    problems = [id_problem(app, name, fault, "find the coordinator of") for name, fault in faults.items()] + unseen
     summary = {"ids": len(rows), "partitions": partitions}
     return txn_report(
         app, "txn-coordinator", rows, cluster_id=cluster_id, summary=summary, problems=problems, faults=faults.values()
     )
+
+
+def _log_partitions(app: App, admin: TransactionAdmin) -> tuple[int | None, list[Problem]]:
+    """How many partitions `__transaction_state` has; coordinators can be found without the right to know it."""
+    try:
+        return admin.topic_partitions([TOPIC]).get(TOPIC), []
+    except UnauthorizedError as error:
+        message = f"the partition of each id is unknown: {error.message}"
+        hint = grant_hint("DESCRIBE", "Topic", [TOPIC], settings=app.target.client)
+        return None, [Problem(error.code, message, hint, severity="warning")]
 
 
 def _coordinator_row(transactional_id: str, coordinator: Coordinator, partitions: int | None) -> Row:

@@ -179,6 +179,7 @@ def _abort_problem(app: App, plan: AbortPlan, fault: KafkaFault) -> Problem:
     place = f"{plan.request.topic}-{plan.request.partition}"
     if fault.code in AUTHORIZATION_CODES:
         hint = grant_hint("ALTER", "Cluster", [""], settings=app.target.client)
+        hint += "\n(brokers before Kafka 3.8 want ClusterAction instead of Alter)"
         return Problem("not_authorized", f"could not abort on {place}: {text_of(fault)}", hint)
     return Problem("failed", f"could not abort on {place}: {text_of(fault)}", _HINTS.get(fault.code))
 

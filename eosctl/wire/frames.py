@@ -32,7 +32,7 @@ class FrameBuffer:
             return None
         size = int.from_bytes(self._data[self._start : body], "big", signed=True)
         if not 0 <= size <= self.limit_bytes:
-            raise ProtocolError(self._describe_bad_size(size), hint=self._hint())
+            raise self._bad_size(size)
         if len(self._data) < body + size:
             return None
         with memoryview(self._data) as view:
@@ -43,13 +43,13 @@ class FrameBuffer:
             self._start = 0
         return frame
 
-    def _describe_bad_size(self, size: int) -> str:
-        return f"response frame of {size} bytes refused (the limit is {self.limit_bytes})"
-
-    def _hint(self) -> str:
+    def _bad_size(self, size: int) -> ProtocolError:
         head = bytes(self._data[self._start : self._start + 4])
         if head.startswith(_TLS_ALERT):
-            return "The port answered with a TLS alert: it expects TLS (security.protocol SSL or SASL_SSL)."
+            return ProtocolError("a TLS alert", hint="The port expects TLS: security.protocol SSL or SASL_SSL.")
         if head == _HTTP:
-            return "The port answered in HTTP: it is not a Kafka listener."
-        return "The port may not be a Kafka listener, or not of this security.protocol."
+            return ProtocolError("an HTTP answer", hint="It is an HTTP server, not a Kafka listener.")
+        return ProtocolError(
+            f"response frame of {size} bytes refused (the limit is {self.limit_bytes})",
+            hint="The port may not be a Kafka listener, or not of this security.protocol.",
+        )

@@ -43,7 +43,8 @@ def test_rights_one_by_one(invoke: Invoke, secure_stack: Any, tmp_path: Path, un
 
     nothing = fence(unique)
     assert nothing.exit_code == 5, nothing.stderr
-    assert f"--allow-principal User:fencer --operation Describe --transactional-id {unique}" in nothing.stderr
+    both = "--allow-principal User:fencer --operation Describe --operation Write"
+    assert f"{both} --transactional-id {unique}" in nothing.stderr
 
     grant(stack, "DESCRIBE", unique)
     readable = fence(unique)

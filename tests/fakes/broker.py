@@ -147,6 +147,7 @@ class FakeCluster:
         self.latency_s = 0.0
         self.deny_describe: set[str] = set()
         self.deny_write: set[str] = set()
+        self.deny_topics: set[str] = set()
         self.seen: list[Seen] = []
         self.tamper: Callable[[Seen, bytes], bytes] = lambda _seen, frame: frame
         self._failures: dict[str, collections.deque[int]] = collections.defaultdict(collections.deque)

@@ -71,7 +71,7 @@ def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api
         controller_id=state.nodes[0],
         topics=tuple(
             cluster_api.TopicMetadata(
-                error_code=codes.NONE if name in state.topics else codes.UNKNOWN_TOPIC_OR_PARTITION,
+                error_code=_topic_error(cluster, name),
                 name=name,
                 partitions=tuple(
                     cluster_api.PartitionMetadata(partition_index=index, leader_id=state.leader(index))
@@ -81,6 +81,12 @@ def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api
             for name in names
         ),
     )
+
+
+def _topic_error(cluster: FakeCluster, name: str) -> int:
+    if name in cluster.deny_topics:
+        return codes.TOPIC_AUTHORIZATION_FAILED
+    return codes.NONE if name in cluster.state.topics else codes.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _find_coordinator(asked: Asked, request: cluster_api.FindCoordinatorRequest) -> cluster_api.FindCoordinatorResponse:

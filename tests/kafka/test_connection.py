@@ -83,14 +83,15 @@ def test_a_broker_without_common_versions_is_unsupported() -> None:
     ("answer", "error", "words"),
     [
         (b"", UnreachableError, "closed the connection"),
-        (b"\x15\x03\x03\x00\x02\x02\x50", ProtocolError, "TLS alert"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", ProtocolError, "not a Kafka listener"),
-        (b"\x7f\xff\xff\xff", ProtocolError, "2147483647 bytes refused"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", UnreachableError, "a TLS alert The port expects TLS"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", UnreachableError, "not a Kafka listener"),
+        (b"\x7f\xff\xff\xff", UnreachableError, "2147483647 bytes refused"),
         (b"\x00\x00\x00\x04\x00\x00\x00\x01", ProtocolError, "truncated"),
         (b"\x00\x00\x00\x06\x00\x00\x00\x09\x00\x00", ProtocolError, "answers request 9"),
     ],
 )
 def test_what_is_no_kafka_broker(answer: bytes, error: type[EosctlError], words: str) -> None:
+    """A TLS listener used to be exit code 1 and "response frame of 352518912 bytes refused", without its address."""
     with server_that_says(answer) as address, pytest.raises(error) as caught:
         connect(address)
     assert words in f"{caught.value.message} {caught.value.hint}"

@@ -15,6 +15,8 @@ from eosctl.errors import BrokerError, EosctlError, NotFoundError, UnauthorizedE
 from eosctl.kafka.access import Access
 from eosctl.kafka.librdkafka import ErrorLog, client_properties, quiet_logger, translate
 
+SETTINGS = ClientSettings(("a:1",), sasl_username="alice")
+
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
@@ -91,16 +93,16 @@ def test_a_token_file_is_read_at_every_call(tmp_path: Path) -> None:
     ],
 )
 def test_errors_become_ours(code: int, kind: type[EosctlError]) -> None:
-    error = translate(KafkaError(code), "reading topic t", access=Access("READ", "Topic", "t"))
+    error = translate(KafkaError(code), "reading topic t", access=Access("READ", "Topic", "t", SETTINGS))
     assert type(error) is kind
     assert "reading topic t" in error.message
 
 
 def test_a_missing_permission_is_named_with_the_line_that_grants_it() -> None:
     denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    error = translate(denied, "reading topic t", access=Access("READ", "Topic", "t"))
+    error = translate(denied, "reading topic t", access=Access("READ", "Topic", "t", SETTINGS))
     assert "READ on Topic t" in error.message
-    assert "--operation Read --topic t" in (error.hint or "")
+    assert "--bootstrap-server a:1 --add --allow-principal User:alice --operation Read --topic t" in (error.hint or "")
 
 
 def test_brokers_that_come_back_in_time_are_no_error() -> None:
@@ -123,3 +125,14 @@ def test_brokers_that_stay_away_are_unreachable_for_the_reason_heard() -> None:
     now_s[0] = 3.0
     with pytest.raises(UnreachableError, match="asking: no broker can be reached: Connection refused"):
         log.check("asking")
+
+
+def test_brokers_that_hang_up_point_to_the_security_protocol() -> None:
+    """librdkafka keeps "connection closed by peer" from `error_cb`; "all brokers are down" was all that was said."""
+    now_s = [0.0]
+    log = ErrorLog(lambda: now_s[0], patience_s=3.0)
+    log(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    now_s[0] = 3.0
+    with pytest.raises(UnreachableError, match="close the connection at once") as caught:
+        log.check("asking")
+    assert "security.protocol" in (caught.value.hint or "")

@@ -316,7 +316,8 @@ def test_a_missing_right_fails_its_ids_only(
     (problem,) = report.problems
     assert problem.code == "not_authorized"
     assert f"Missing: {operation.upper()} on TransactionalId" in str(problem.hint)
-    line = f"--allow-principal User:alice --operation {operation.title()} --transactional-id g-c-0"
+    operations = "--operation Describe --operation Write" if operation == "describe" else "--operation Write"
+    line = f"--allow-principal User:alice {operations} --transactional-id g-c-0"
     assert line in str(problem.hint)
 
 
