@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import IO
 
 from eosctl.render.cells import Column, View, printable
@@ -23,8 +24,7 @@ _FOLD_BEYOND = 20  # characters: a cell folded tighter than this can't be read
 def render_report(report: Report, *, output: str, stream: IO[str], color: bool) -> None:
     """Writes `report` to `stream` as `output` (`text` or `json`); `color`: the stream is a colour terminal."""
     if output == "json":
-        json.dump(report.envelope(), stream, ensure_ascii=False, indent=2)
-        stream.write("\n")
+        _write_json(report, stream)
         return
     view = view_of(report)
     rows = report.rows[: view.most_rows]
@@ -36,6 +36,16 @@ def render_report(report: Report, *, output: str, stream: IO[str], color: bool) 
         stream.write(f"... and {len(report.rows) - len(rows):,} more rows; -o json has them all\n")
     for line in view.footer(report):
         stream.write(line + "\n")
+
+
+def _write_json(report: Report, stream: IO[str]) -> None:
+    """The envelope with a row per line: no more than one row is in memory as text, and a line can be grepped for."""
+    frame = json.dumps(replace(report, rows=()).envelope(), ensure_ascii=False, indent=2)
+    head, empty, tail = frame.partition('"rows": []')
+    stream.write(head + empty[:-1])
+    for number, row in enumerate(report.rows):
+        stream.write((",\n      " if number else "\n      ") + json.dumps(dict(row), ensure_ascii=False))
+    stream.write(("\n    ]" if report.rows else "]") + tail + "\n")
 
 
 def render_problems(report: Report, *, stream: IO[str]) -> None:
