@@ -1,4 +1,4 @@
-"""`eosctl offsets`: parses, calls one operation, returns its report. `migrate` and `verify` load with Spark's part."""
+"""`eosctl offsets`: parses, calls one operation, returns its report. Some leaves have their own module."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ from eosctl.report import Report
 from .confirm import settle
 from .options import EosctlGroup, pass_app, write_options
 
-_ELSEWHERE = ("migrate", "verify")
+# sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
+_ELSEWHERE = {
+    "import": "offsets_files:import_",
+    "lint": "offsets_files",
+    "migrate": "offsets_migrate",
+    "switch": "offsets_switch",
+    "verify": "offsets_migrate",
+}
 _DEDICATED_TOPIC = click.option(
     "--dedicated-topic", metavar="PATTERN", help="For connectors without a topic of their own: 'offsets-{connector}'."
 )
 
 
 class OffsetsGroup(EosctlGroup):
-    """Loads `migrate` and `verify` from their own module only when they are asked for."""
+    """Loads some sub-commands from modules of their own, only when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, without loading anything."""
@@ -31,8 +38,8 @@ class OffsetsGroup(EosctlGroup):
         """The sub-command, loaded now where it is another module's."""
         if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
-        module = importlib.import_module(".offsets_migrate", __package__)
-        command = getattr(module, cmd_name)
+        module_name, _colon, attribute = _ELSEWHERE[cmd_name].partition(":")
+        command = getattr(importlib.import_module(f".{module_name}", __package__), attribute or cmd_name)
         assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
         return command
 
@@ -84,18 +91,23 @@ def list_command(app: App, connectors: tuple[str, ...], stores: tuple[str, ...],
 @offsets.command("get")
 @one_connector
 @click.option("--partition", metavar="JSON", help="One source partition, in any spelling.")
+@click.option("--rest", is_flag=True, help="Ask a worker too, and compare.")
 @_DEDICATED_TOPIC
 @pass_app
-def get_command(app: App, connectors: tuple[str, ...], partition: str | None, dedicated_topic: str | None) -> Report:
+def get_command(
+    app: App, connectors: tuple[str, ...], *, partition: str | None, rest: bool, dedicated_topic: str | None
+) -> Report:
     """One connector's offsets, or one of them.
 
-    Exit code 1 when there is no such source partition. Needs Kafka 0.11 or newer.
+    With --rest, each row also says what a worker answers (KIP-875): the same; null, where it looks under another
+    spelling of the key; or something else. That is shown, and no failure. Exit code 1 when there is no such source
+    partition. Needs Kafka 0.11 or newer; --rest a worker of 3.5 or newer.
 
     Example: eosctl offsets get -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
     """
     from eosctl.ops.offsets import OffsetQuery, get_offsets
 
-    return get_offsets(app, OffsetQuery(connectors, (), dedicated_topic), partition=partition)
+    return get_offsets(app, OffsetQuery(connectors, (), dedicated_topic), partition=partition, rest=rest)
 
 
 @offsets.command("diff")
@@ -192,20 +204,37 @@ def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, 
 @offsets.command("export")
 @click.option("--store", required=True, metavar="STORE", help="global, dedicated (with --connector), or a topic.")
 @click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["ndjson", "rest"]),
+    default="ndjson",
+    show_default=True,
+    help="Record file, or KIP-875 body of one connector.",
+)
+@click.option("--all-records", is_flag=True, help="The whole committed log, not the newest of each key.")
 @click.argument("file", default="-")
 @pass_app
-def export_command(app: App, store: str, connectors: tuple[str, ...], file: str) -> Report | None:
-    """Save a store as NDJSON, lossless: the newest committed record of each key, tombstones and odd keys too.
+def export_command(
+    app: App, store: str, connectors: tuple[str, ...], *, form: str, all_records: bool, file: str
+) -> Report | None:
+    """Save a store: as NDJSON, lossless, or as a body for PATCH /connectors/NAME/offsets.
 
-    FILE is replaced when everything was read; without FILE, or with -, the lines go to stdout. Needs Kafka 0.11 or
-    newer.
+    NDJSON holds the newest committed record of each key and partition, tombstones and odd keys too. The KIP-875 body
+    (--format rest) holds what one connector's live offsets mean, not the bytes of their keys; what it can't hold is
+    reported. FILE is replaced when everything was read; without FILE, or with -, the lines go to stdout. Needs Kafka
+    0.11 or newer.
 
-    Example: eosctl offsets export -b kafka:9092 --store global offsets.ndjson
+    \b
+    Example:
+      eosctl offsets export -b kafka:9092 --store global offsets.ndjson
+      eosctl offsets export -b kafka:9092 --store global --connector orders-source --format rest body.json
     """
-    from eosctl.ops.offset_export import export_lines, export_offsets
+    from eosctl.ops.offset_export import ExportRequest, export_lines, export_offsets
 
+    request = ExportRequest(store, connectors, form, all_records=all_records)
     if file == "-":
-        for line in export_lines(app, store=store, connectors=connectors):
+        for line in export_lines(app, request):
             click.echo(line)
         return None
-    return export_offsets(app, store=store, path=file, connectors=connectors)
+    return export_offsets(app, request, path=file)

@@ -29,6 +29,17 @@ def _ignored_key_lines(report: Report) -> Iterable[str]:
     yield from summary_lines(report)
 
 
+def _lint_lines(report: Report) -> Iterable[str]:
+    """How to mend each kind of finding, once, and what was cut; then the summary."""
+    for code, fix in dict.fromkeys((row["code"], row["fix"]) for row in report.rows):
+        yield f"fix {format_cell(code)}: {format_cell(fix)}"
+    limit, codes = report.data.get("rows_per_code"), report.summary.get("codes")
+    for code, count in codes.items() if isinstance(codes, Mapping) else ():
+        if isinstance(limit, int) and count > limit:
+            yield f"{format_cell(code)}: {limit} of {count:,} are shown"
+    yield from summary_lines(report)
+
+
 def _partition_at(path: str) -> Callable[[Row], object]:
     """The `topic-partition` at `path`."""
     return lambda row: partition_name(dig(row, path))
@@ -113,9 +124,46 @@ _MISMATCHES = (
 )
 
 
+def _switch_lines(report: Report) -> Iterable[str]:
+    """The topic that the merge makes, and where the steps are written down; then the summary."""
+    yield from _created_topic_lines(report)
+    yield f"journal: {format_cell(report.data.get('journal'))}"
+
+
+_SWITCH = View(
+    (
+        Column("STEP", "step"),
+        Column("OUTCOME", "outcome"),
+        Column("ACTION", "action"),
+        Column("BEFORE", "before"),
+        Column("AFTER", "after"),
+        Column("DETAIL", "detail"),
+    ),
+    footer=_switch_lines,
+    empty="Nothing to do.",
+)
+
 OFFSET_VIEWS = {
+    "offsets-switch-plan": _SWITCH,
+    "offsets-switch-result": _SWITCH,
     "offsets-list": _OFFSET_LIST,
     "offsets-get": _OFFSET_LIST,
+    "offsets-get-rest": View(
+        (*_OFFSET_LIST.columns, Column("REST", "rest.offset"), Column("REST-STATUS", "rest.status")),
+        footer=_ignored_key_lines,
+    ),
+    "offsets-lint": View(
+        (
+            Column("SEVERITY", "severity"),
+            Column("CODE", "code"),
+            Column("SUBJECT", "subject"),
+            Column("MESSAGE", "message"),
+        ),
+        footer=_lint_lines,
+        empty="Nothing is wrong.",
+    ),
+    "offsets-import-plan": _write_view(),
+    "offsets-import-result": _write_view(Column("OUTCOME", "outcome")),
     "offsets-diff": View(
         (
             Column("CONNECTOR", "connector"),

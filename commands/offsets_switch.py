@@ -1,0 +1,36 @@
+"""`eosctl offsets switch`: parses, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+import click
+
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .confirm import settle
+from .options import EosctlCommand, pass_app, write_options
+
+
+@click.command("switch", cls=EosctlCommand)
+@click.option("--connector", required=True, metavar="NAME", help="The source connector.")
+@click.option("--to", "target", required=True, metavar="TOPIC|global", help="Where its offsets will be kept.")
+@write_options
+@pass_app
+def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -> Report:
+    """Move a connector between offsets topics: no record lost, none delivered twice.
+
+    Changing offsets.storage.topic alone makes a connector read its whole source again: Kafka takes nothing from the
+    former topic. So: stop, give the new topic what the one in use has, change the config, ask Connect whether it finds
+    every offset, resume, and watch it run. A connector that was STOPPED or PAUSED is so again in the end.
+
+    Each step is in a journal. After a kill, or a step that failed, the same command goes on where it was; `--to` with
+    the former topic goes back. --timeout is per step. Needs workers of Kafka 3.5 or newer.
+
+    Example: eosctl offsets switch -b kafka:9092 -g connect --connector orders-source --to orders-offsets
+    """
+    from eosctl.ops.offset_switch import SwitchRequest, plan_switch
+    from eosctl.ops.switch_report import apply_switch, show_switch
+
+    plan = plan_switch(app, SwitchRequest(connector, target))
+    question = f"Stop {connector} and move its offsets?"
+    return settle(show_switch(app, plan), lambda: apply_switch(app, plan), question=question, yes=yes, dry_run=dry_run)

@@ -1,0 +1,184 @@
+"""`offsets switch` as a whole: plan and result as rows of steps, and the run through them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from eosctl.core.offset_views import GLOBAL
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, StalePlanError
+from eosctl.ops.app import App
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
+from eosctl.ops.offset_rows import write_row
+from eosctl.ops.offset_switch import (
+    CHECK,
+    CONFIGURE,
+    MERGE,
+    PAUSED,
+    RESTART,
+    RESUME,
+    STEPS,
+    STOP,
+    STOPPED,
+    WATCH,
+    SwitchPlan,
+    SwitchRequest,
+    describe_store,
+    plan_switch,
+)
+from eosctl.ops.switch_steps import StepDone, run_step
+from eosctl.report import Json, Problem, Report, Row, rfc3339
+
+
+def show_switch(app: App, plan: SwitchPlan) -> Report:
+    """The plan; an earlier run that was cut off is named."""
+    rows = [_row(plan, step, "done_before" if step in plan.done else "planned") for step in _in_order(plan)]
+    return _report(app, plan, "offsets-switch-plan", rows, problems=[*_earlier(plan), *plan.problems()])
+
+
+def apply_switch(app: App, plan: SwitchPlan) -> Report:
+    """Goes through the steps; the first that fails ends it, exit 7, with everything before it done and said.
+
+    Raises StalePlanError where the connector is no longer as planned, InterruptedByUserError on Ctrl-C.
+    """
+    app = replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
+    _require_unchanged(app, plan)
+    plan.journal.write(
+        "begin", connector=plan.connector, origin=plan.origin, target=plan.target, state=plan.state, done=plan.done
+    )
+    done: dict[str, StepDone] = {}
+    failure: tuple[str, EosctlError] | None = None
+    for step in plan.steps:
+        try:
+            done[step] = run_step(app, plan, step)
+        except EosctlError as exc:
+            failure = (step, exc)
+            break
+        except KeyboardInterrupt as exc:
+            raise InterruptedByUserError(
+                f"interrupted during the step {step}; done before: {', '.join(done) or 'nothing'}",
+                hint="Run the same command again: it goes on from here.",
+            ) from exc
+    if failure is None:
+        plan.journal.write("end")
+    return _result(app, plan, done, failure)
+
+
+def _require_unchanged(app: App, plan: SwitchPlan) -> None:
+    renewed = plan_switch(app, SwitchRequest(plan.connector, plan.target))
+    if (renewed.steps, renewed.now.config, renewed.state) != (plan.steps, plan.now.config, plan.state):
+        raise StalePlanError(
+            f"{plan.connector} changed since the plan was made; nothing was written", hint="Plan again."
+        )
+
+
+def _result(
+    app: App, plan: SwitchPlan, done: Mapping[str, StepDone], failure: tuple[str, EosctlError] | None
+) -> Report:
+    rows = []
+    for step in _in_order(plan):
+        if step in plan.done:
+            rows.append(_row(plan, step, "done_before"))
+        elif step in done:
+            rows.append(_row(plan, step, "done", done[step].detail))
+        elif failure is not None and failure[0] == step:
+            rows.append(_row(plan, step, "failed", failure[1].message))
+        else:
+            rows.append(_row(plan, step, "not_reached"))
+    problems = [*_earlier(plan), *(problem for each in done.values() for problem in each.problems)]
+    if failure is not None:
+        problems += [Problem.of(failure[1]), _way_on(plan)]
+    merged = done[MERGE].merged if MERGE in done else None
+    return _report(app, plan, "offsets-switch-result", rows, problems=problems, merged=merged, failed=bool(failure))
+
+
+def _way_on(plan: SwitchPlan) -> Problem:
+    return Problem(
+        "switch_unfinished",
+        f"the switch of {plan.connector} is not finished",
+        hint=f"Run it again to go on: {_command(plan, plan.target)}\nGo back: {_command(plan, plan.origin)}",
+    )
+
+
+def _report(
+    app: App,
+    plan: SwitchPlan,
+    kind: str,
+    rows: Sequence[Row],
+    *,
+    problems: Sequence[Problem],
+    merged: Report | None = None,
+    failed: bool = False,
+) -> Report:
+    merge = plan.merge
+    writes = merged.rows if merged is not None else [write_row(write) for write in merge.writes] if merge else []
+    data: dict[str, Json] = {
+        "connector": plan.connector,
+        "from": plan.origin,
+        "to": plan.target,
+        "state": plan.state,
+        "config": {
+            "property": TOPIC_PROPERTY,
+            "before": plan.now.config.get(TOPIC_PROPERTY),
+            "after": None if plan.target == GLOBAL else plan.target,
+        },
+        "writes": writes,
+        "creates": [new.as_row() for new in merge.creates] if merge else [],
+        "backup": merged.data["backup"] if merged is not None else None,
+        "journal": str(plan.journal.path),
+        "undo": _command(plan, plan.origin) if plan.origin != plan.target else None,
+    }
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary={
+            "steps": len(rows),
+            "to_do": sum(row["outcome"] in ("planned", "not_reached", "failed") for row in rows),
+        },
+        data=data,
+        target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+        exit_code=ExitCode.PARTIAL if failed else ExitCode.OK,
+    )
+
+
+def _command(plan: SwitchPlan, to: str) -> str:
+    return shlex.join(["eosctl", "offsets", "switch", "--connector", plan.connector, "--to", to])
+
+
+def _earlier(plan: SwitchPlan) -> list[Problem]:
+    begun = plan.begun
+    if begun is None:
+        return []
+    message = (
+        f"a switch of {plan.connector} from {begun.origin} to {begun.target} was begun at {rfc3339(begun.began_ms)} "
+        f"and not finished; done then: {', '.join(begun.done) or 'nothing'}; the connector was {begun.state}"
+    )
+    return [Problem("switch_unfinished", message, severity="warning")]
+
+
+def _in_order(plan: SwitchPlan) -> list[str]:
+    return [step for step in STEPS if step in plan.steps or step in plan.done]
+
+
+def _row(plan: SwitchPlan, step: str, outcome: str, detail: str | None = None) -> Row:
+    before, after, action = _wording(plan)[step]
+    return {"step": step, "action": action, "before": before, "after": after, "outcome": outcome, "detail": detail}
+
+
+def _wording(plan: SwitchPlan) -> Mapping[str, tuple[str | None, str | None, str]]:
+    """Per step: what is there before, after, and what is done, in words."""
+    now = plan.now
+    verb = "pause" if plan.state == PAUSED else "resume"
+    writes = f"{len(plan.merge.sends())} offsets to write" if plan.merge else None
+    return {
+        STOP: (now.state, STOPPED, "stop the connector and wait until it has no task"),
+        MERGE: (writes, None, f"give {describe_store(plan.target)} what {describe_store(plan.origin)} has"),
+        CONFIGURE: (plan.origin, plan.target, f"change {TOPIC_PROPERTY} in its config"),
+        CHECK: (None, None, "ask Connect for its offsets: none may be null"),
+        RESUME: (STOPPED, plan.state, f"{verb} the connector"),
+        WATCH: (None, plan.state, f"wait until connector and tasks are {plan.state}"),
+        RESTART: (None, plan.state, f"restart its tasks, which Kafka {now.version} may not do itself"),
+    }

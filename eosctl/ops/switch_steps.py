@@ -1,0 +1,195 @@
+"""The steps of `offsets switch`, each safe to do again: after a kill the next run looks, and goes on from there.
+
+A step is in the journal before it begins and after it ended. Nothing is resumed that would read its source anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from eosctl.core.java_json import encode_key
+from eosctl.core.offset_records import OffsetKey, decode_key
+from eosctl.core.offset_views import GLOBAL, Store, live
+from eosctl.deadline import Deadline
+from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
+from eosctl.ops.offset_stores import gather_topics
+from eosctl.ops.offset_switch import (
+    CHECK,
+    CONFIGURE,
+    MERGE,
+    PAUSED,
+    RESTART,
+    RESUME,
+    STOP,
+    WATCH,
+    ConnectorNow,
+    SwitchPlan,
+    describe_store,
+    look_at,
+    plan_switch_merge,
+    topic_of,
+)
+from eosctl.ops.offset_writes import WritePlan, apply_plan
+from eosctl.ops.ports import ConnectWorker
+from eosctl.report import Problem, Report
+
+_POLL_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """What a step has to tell; `merged` is the report of the merge."""
+
+    detail: str
+    merged: Report | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def run_step(app: App, plan: SwitchPlan, step: str) -> StepDone:
+    """Does one step with the whole timeout, journaled; raises what it raises, and the journal keeps it open."""
+    target = replace(app.target, connect_urls=(plan.now.url,))  # one worker for all: others may lag behind it
+    app = replace(app, target=target, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
+    plan.journal.write("start", step=step)
+    done = _STEPS[step](app, plan)
+    plan.journal.write("done", step=step, detail=done.detail)
+    app.on_event(Event(f"{step}: {done.detail}"))
+    return done
+
+
+def _stop(app: App, plan: SwitchPlan) -> StepDone:
+    """STOPPED without a task: from then on nobody moves the offsets."""
+    if _now(app, plan).is_stopped():
+        return StepDone("it is STOPPED and has no task")
+    _worker(app, plan).set_state(plan.connector, "stop")
+    _await(app, plan, ConnectorNow.is_stopped, doing=f"waiting for {plan.connector} to be STOPPED without tasks")
+    return StepDone("STOPPED, no task left")
+
+
+def _merge(app: App, plan: SwitchPlan) -> StepDone:
+    """Compares again now that nothing moves, and gives the target what it lacks."""
+
+    def compare() -> WritePlan:
+        return plan_switch_merge(app, plan.connector, plan.origin, plan.target, settled=True)
+
+    merge = compare()
+    if not merge.sends():
+        return StepDone("the target has all of them")
+    report = apply_plan(app, merge, compare)
+    if report.exit_code:
+        first = report.problems[0].message if report.problems else "the offsets are not as planned"
+        raise EosctlError(f"the merge failed: {first}", hint=f"Its backup: {report.data['backup']}")
+    return StepDone(f"{len(merge.sends())} offsets written and read back", merged=report)
+
+
+def _configure(app: App, plan: SwitchPlan) -> StepDone:
+    """Changes one property of the config that is there now, and waits until the worker shows it."""
+    worker = _worker(app, plan)
+    worker.put_connector_config(plan.connector, changed_config(worker.connector_config(plan.connector), plan.target))
+    _await(
+        app, plan, lambda now: now.store(app) == plan.target, doing=f"waiting for the worker to show {TOPIC_PROPERTY}"
+    )
+    return StepDone(f"{TOPIC_PROPERTY} {'removed' if plan.target == GLOBAL else f'= {plan.target}'}")
+
+
+def changed_config(config: Mapping[str, str], target: str) -> dict[str, str]:
+    """`config` with `offsets.storage.topic` as `target` wants it; nothing else changes."""
+    rest = {name: value for name, value in config.items() if name != TOPIC_PROPERTY}
+    return rest if target == GLOBAL else {**rest, TOPIC_PROPERTY: target}
+
+
+def _check(app: App, plan: SwitchPlan) -> StepDone:
+    """Asks Connect itself: a null is a source partition that the tasks would read from its beginning."""
+    nulls = [entry for entry in _worker(app, plan).offsets(plan.connector) if entry.get("offset") is None]
+    if not nulls:
+        return StepDone("Connect finds an offset for every source partition that it knows")
+    topic = topic_of(app, plan.target)
+    spellings = _live_identities(gather_topics(app, [topic]).stores[topic], plan.connector)
+    lost = [entry for entry in nulls if _identity(plan.connector, entry.get("partition")) not in spellings]
+    if lost:
+        raise RefusedError(
+            f"Connect finds no offset for {len(lost)} source partitions of {plan.connector} in "
+            f"{describe_store(plan.target)}, first {lost[0].get('partition')}: they would be read from their "
+            "beginning, so the connector was not resumed",
+            hint=f"`eosctl offsets list --connector {plan.connector}` shows what is where. When the target has them, "
+            f"run the same command again; `--to {plan.origin}` goes back.",
+        )
+    message = (
+        f"{len(nulls)} source partitions have keys in an order that Connect's REST interface can't find; the tasks do"
+    )
+    return StepDone(message, problems=(Problem("rest_finds_other_keys", message, severity="warning"),))
+
+
+def _live_identities(store: Store, connector: str) -> set[str]:
+    keys = store.connectors.get(connector, ())
+    return {key.identity for key in keys if live(store.records.get(key.raw)) is not None}
+
+
+def _identity(connector: str, partition: object) -> str | None:
+    if not isinstance(partition, dict):
+        return None
+    key = decode_key(encode_key(connector, partition))
+    return key.identity if isinstance(key, OffsetKey) else None
+
+
+def _resume(app: App, plan: SwitchPlan) -> StepDone:
+    verb = "pause" if plan.state == PAUSED else "resume"
+    _worker(app, plan).set_state(plan.connector, verb)
+    return StepDone(f"{verb} sent")
+
+
+def _watch(app: App, plan: SwitchPlan) -> StepDone:
+    """Waits until connector and tasks are in the state they were in; a FAILED one ends the wait."""
+
+    def arrived(now: ConnectorNow) -> bool:
+        if "FAILED" in (now.state, *now.tasks):
+            raise ConnectError(
+                f"{plan.connector} FAILED after the switch: {now.trace or 'see the worker'}",
+                hint=f"Its offsets are where they should be. Look at the worker's log; `--to {plan.origin}` goes back.",
+            )
+        return now.state == plan.state and len(now.tasks) == max(1, now.task_count) and set(now.tasks) == {plan.state}
+
+    now = _await(app, plan, arrived, doing=f"waiting for {plan.connector} to be {plan.state} with all its tasks")
+    return StepDone(f"{plan.state}, {len(now.tasks)} tasks")
+
+
+def _restart(app: App, plan: SwitchPlan) -> StepDone:
+    """Below 3.9 a task whose own config did not change may go on with the former topic (KAFKA-9228)."""
+    _worker(app, plan).restart(plan.connector, only_failed=False)
+    return _watch(app, plan)
+
+
+def _worker(app: App, plan: SwitchPlan) -> ConnectWorker:
+    return app.worker(plan.now.url)
+
+
+def _now(app: App, plan: SwitchPlan) -> ConnectorNow:
+    return look_at(app, plan.connector, plan.now.url)
+
+
+def _await(app: App, plan: SwitchPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str) -> ConnectorNow:
+    """Polls until `arrived`; raises DeadlineError that says what was seen last."""
+    while True:
+        now = _now(app, plan)
+        if arrived(now):
+            return now
+        if app.deadline.expired():
+            raise DeadlineError(
+                f"timed out while {doing}; last seen: {now.state}, tasks {', '.join(now.tasks) or 'none'}",
+                hint="Run the same command again: it goes on from here. --timeout is per step.",
+            )
+        app.deadline.sleep(_POLL_S)
+
+
+_STEPS: Mapping[str, Callable[[App, SwitchPlan], StepDone]] = {
+    STOP: _stop,
+    MERGE: _merge,
+    CONFIGURE: _configure,
+    CHECK: _check,
+    RESUME: _resume,
+    WATCH: _watch,
+    RESTART: _restart,
+}

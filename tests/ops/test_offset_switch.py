@@ -1,0 +1,257 @@
+"""`offsets switch` on a connector in memory: every line once, wherever the process is killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eosctl.core.offset_views import GLOBAL as GLOBAL_STORE
+from eosctl.deadline import Deadline
+from eosctl.errors import (
+    ConnectError,
+    EosctlError,
+    ExitCode,
+    NotFoundError,
+    RefusedError,
+    StalePlanError,
+    UnsupportedError,
+)
+from eosctl.ops.app import App
+from eosctl.ops.offset_switch import SwitchRequest, plan_switch
+from eosctl.ops.switch_report import apply_switch, show_switch
+from eosctl.report import Report
+from tests.fakes.connect import FakeConnector
+from tests.fakes.switching import GLOBAL, NAME, KilledError, SwitchWorld
+
+OWN = "own"
+
+
+@pytest.fixture
+def world() -> SwitchWorld:
+    return SwitchWorld()
+
+
+@pytest.fixture
+def app(world: SwitchWorld, tmp_path: Path) -> App:
+    return world.app(tmp_path)
+
+
+def switch(app: App, to: str) -> Report:
+    return apply_switch(app, plan_switch(app, SwitchRequest(NAME, to)))
+
+
+def outcomes(report: Report) -> dict[object, object]:
+    return {row["step"]: row["outcome"] for row in report.rows}
+
+
+def test_a_running_connector_moves_and_moves_back(app: App, world: SwitchWorld) -> None:
+    there = switch(app, OWN)
+    assert there.exit_code is ExitCode.OK
+    assert set(outcomes(there).values()) == {"done"}
+    assert list(outcomes(there)) == ["stop", "merge", "configure", "check", "resume", "watch"]
+    assert (world.store(), world.connector.state) == (OWN, "RUNNING")
+    world.lines.append("four")
+    world.connector.state = "RUNNING"
+    world.run_task()
+    back = switch(app, GLOBAL_STORE)
+    assert back.exit_code is ExitCode.OK
+    assert "offsets.storage.topic" not in world.connector.config
+    assert world.delivered == world.lines
+    assert there.data["undo"] == "eosctl offsets switch --connector c --to global"
+
+
+def test_only_one_property_changes(app: App, world: SwitchWorld) -> None:
+    before = dict(world.connector.config)
+    switch(app, OWN)
+    assert world.connector.config == {**before, "offsets.storage.topic": OWN}
+
+
+def test_a_topic_that_was_used_before_does_not_bring_back_old_offsets(app: App, world: SwitchWorld) -> None:
+    """A dedicated topic wins whatever its age, and a merge that prefers it would deliver lines again."""
+    switch(app, OWN)
+    switch(app, "global")
+    world.lines.append("four")
+    world.run_task()
+    assert world.stored(OWN, world.key) == 3
+    switch(app, OWN)
+    assert world.delivered == world.lines
+
+
+@pytest.mark.parametrize("after_kill", [OWN, "global"])
+def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: Path, after_kill: str) -> None:
+    """Every call to Kafka and Connect is the last one once, before and after its effect; then the next run goes on.
+
+    `global` is the way back of a run that was killed.
+    """
+    kill_at = 0
+    while True:
+        kill_at += 1
+        world = SwitchWorld(kill_at=None)
+        app = world.app(tmp_path / str(kill_at))
+        world.ticks, world.kill_at = 0, kill_at
+        try:
+            switch(app, OWN)
+        except KilledError:
+            world.kill_at = None
+        else:
+            break
+        world.lines.append("while it was down")
+        if after_kill == OWN or any(app.state_dir.rglob("*.ndjson")):  # else it was killed before anything was done
+            again = switch(app, after_kill)
+            assert again.exit_code is ExitCode.OK, again.problems
+        assert world.store() == (OWN if after_kill == OWN else GLOBAL), f"killed at call {kill_at}"
+        assert world.connector.state == "RUNNING", f"killed at call {kill_at}"
+        world.run_task()
+        assert world.delivered == world.lines, f"killed at call {kill_at}"
+        with pytest.raises(RefusedError, match="already"):
+            plan_switch(app, SwitchRequest(NAME, after_kill))
+    assert kill_at > 20, "fewer calls than that were never made"
+
+
+def test_the_next_run_says_what_was_done(app: App, world: SwitchWorld) -> None:
+    world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
+    world.kill_at = None
+    failed = switch(app, OWN)
+    assert failed.exit_code is ExitCode.PARTIAL
+    assert outcomes(failed) == {
+        "stop": "done", "merge": "done", "configure": "failed", "check": "not_reached", "resume": "not_reached",
+        "watch": "not_reached",
+    }  # fmt: skip
+    assert [problem.code for problem in failed.problems] == ["connect_error", "switch_unfinished"]
+    assert world.connector.state == "STOPPED"
+    plan = plan_switch(app, SwitchRequest(NAME, OWN))
+    shown = show_switch(app, plan)
+    assert "done then: stop, merge; the connector was RUNNING" in shown.problems[0].message
+    assert apply_switch(app, plan).exit_code is ExitCode.OK
+    assert (world.connector.state, world.delivered) == ("RUNNING", world.lines)
+
+
+def test_a_null_is_not_resumed(app: App, world: SwitchWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Someone deletes the merged offset before the check: resuming would read the source again."""
+    keep = world.keep_config
+
+    def and_delete(connector: str) -> None:
+        keep(connector)
+        world.topics.put(OWN, world.key, None)
+
+    monkeypatch.setattr(world, "keep_config", and_delete)
+    report = switch(app, OWN)
+    assert report.exit_code is ExitCode.PARTIAL
+    assert outcomes(report)["check"] == "failed"
+    assert "no offset for 1 source partitions of c" in report.problems[0].message
+    assert (world.connector.state, "resume" in world.calls) == ("STOPPED", False)
+    monkeypatch.undo()
+    back = switch(app, "global")
+    assert back.exit_code is ExitCode.OK
+    assert world.delivered == world.lines
+
+
+def test_a_null_for_a_key_that_only_rest_cannot_find_is_a_warning(tmp_path: Path) -> None:
+    """REST asks for members in HashMap order; a connector with another order would never pass the check."""
+    world = SwitchWorld(key=b'["c",{ "filename":"f"}]')
+    report = switch(world.app(tmp_path), OWN)
+    assert [problem.code for problem in report.problems] == ["rest_finds_other_keys"]
+    assert (report.exit_code, world.delivered) == (ExitCode.OK, world.lines)
+
+
+@pytest.mark.parametrize(("state", "calls"), [("STOPPED", []), ("PAUSED", ["stop", "pause"])])
+def test_a_connector_that_did_not_run_is_left_as_it_was(
+    app: App, world: SwitchWorld, state: str, calls: list[str]
+) -> None:
+    world.connector.state = state
+    assert switch(app, OWN).exit_code is ExitCode.OK
+    assert (world.connector.state, world.calls, world.store()) == (state, calls, OWN)
+
+
+def test_below_3_9_the_tasks_are_restarted(app: App, world: SwitchWorld) -> None:
+    world.connect.version = "3.8.1"
+    assert switch(app, OWN).exit_code is ExitCode.OK
+    assert world.calls == ["stop", "resume", "restart only_failed=False"]
+    assert world.delivered == world.lines
+
+
+def test_a_failed_task_ends_the_watch(app: App, world: SwitchWorld) -> None:
+    world.connector.failed.add(0)
+    resumed = switch(app, OWN)
+    assert resumed.exit_code is ExitCode.OK, "a new config clears what had failed"
+    world.connect.fail_next("set_state", ConnectError("500"))
+    assert outcomes(switch(app, "global"))["stop"] == "failed"
+
+
+Setup = Callable[[SwitchWorld], object]
+
+
+@pytest.mark.parametrize(
+    ("setup", "to", "error", "complaint"),
+    [
+        (lambda w: w.calls.clear(), "global", RefusedError, "already"),
+        (lambda w: w.calls.clear(), GLOBAL, RefusedError, "already"),
+        (lambda w: w.connect.connectors.clear(), OWN, NotFoundError, "no connector c"),
+        (lambda w: w.connector.config.update({"connector.class": "FileStreamSink"}), OWN, RefusedError, "is a sink"),
+        (lambda w: w.groups.states.insert(0, "PreparingRebalance"), OWN, None, ""),
+        (lambda w: w.connector.config.update({"file": "other"}), OWN, RefusedError, "of another group"),
+        (lambda w: w.topics.topics.pop("connect-configs"), OWN, RefusedError, "does not exist"),
+        (lambda w: setattr(w.connect, "kafka_cluster_id", "other"), OWN, RefusedError, "uses Kafka cluster other"),
+        (lambda w: setattr(w.connect, "version", "3.4.0"), OWN, UnsupportedError, "from 3.5 on"),
+        (lambda w: setattr(w.connector, "state", "UNASSIGNED"), OWN, RefusedError, "UNASSIGNED"),
+        (
+            lambda w: w.connector.config.update({"producer.override.bootstrap.servers": "x:1"}),
+            OWN,
+            RefusedError,
+            "brokers of its own",
+        ),
+    ],
+)
+def test_what_is_refused(
+    app: App, world: SwitchWorld, setup: Setup, to: str, error: type[EosctlError] | None, complaint: str
+) -> None:
+    setup(world)
+    if error is None:
+        assert plan_switch(app, SwitchRequest(NAME, to)).steps, "a short rebalance is waited for"
+        return
+    with pytest.raises(error, match=complaint):
+        plan_switch(app, SwitchRequest(NAME, to))
+    assert world.calls == []
+
+
+def test_a_plan_goes_stale(app: App, world: SwitchWorld) -> None:
+    plan = plan_switch(app, SwitchRequest(NAME, OWN))
+    world.connector.config["file"] = "other"
+    world.keep_config(NAME)
+    with pytest.raises(StalePlanError):
+        apply_switch(app, plan)
+    assert world.calls == []
+
+
+def test_other_connectors_are_left_alone(app: App, world: SwitchWorld) -> None:
+    world.connect.connectors["other"] = FakeConnector({"connector.class": "x"})
+    world.topics.put(GLOBAL, b'["other",{}]', b"1")
+    switch(app, OWN)
+    assert list(world.topics.newest(OWN)) == [world.key]
+
+
+def test_a_line_of_the_journal_that_was_cut_off_does_not_count(app: App, world: SwitchWorld) -> None:
+    world.connect.fail_next("put_connector_config", ConnectError("500"))
+    report = switch(app, OWN)
+    journal = Path(str(report.data["journal"]))
+    assert journal.stat().st_mode & 0o077 == 0
+    journal.write_bytes(journal.read_bytes() + b'{"event": "en')
+    plan = plan_switch(app, SwitchRequest(NAME, OWN))
+    assert plan.begun is not None
+    assert plan.begun.state == "RUNNING"
+    assert apply_switch(app, plan).exit_code is ExitCode.OK
+    events = [json.loads(line)["event"] for line in journal.read_text().splitlines() if line.endswith("}")]
+    assert (events.count("begin"), events[-1]) == (2, "end")
+
+
+@pytest.mark.parametrize("state", ["PreparingRebalance", "Empty"])
+def test_a_group_that_is_not_stable_is_refused(app: App, world: SwitchWorld, state: str) -> None:
+    world.groups.states = [state]
+    if state == "Empty":
+        world.connect.modes.clear()
+    with pytest.raises(RefusedError, match=r"in a rebalance|has no workers"):
+        plan_switch(replace(app, deadline=Deadline.after(0.3)), SwitchRequest(NAME, OWN))
