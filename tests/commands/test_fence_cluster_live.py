@@ -1,0 +1,110 @@
+"""`eosctl fence` on three real brokers: a coordinator that dies in the middle, one that moves; and on Kafka 3.9."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.transactions import Coordinator, TransactionDescription
+from eosctl.deadline import Deadline
+from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.sandbox import process
+from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.stack import Stack
+from eosctl.sandbox.zombie import Zombie
+from tests.sandbox_fixtures import wait_until
+
+COUNT = 3000
+
+
+def _admin(stack: Stack) -> NativeTransactionAdmin:
+    settings = ClientSettings(tuple(stack.bootstrap_servers.split(",")))
+    return NativeTransactionAdmin(settings, deadline=Deadline.after(90))
+
+
+def _busiest(admin: NativeTransactionAdmin, ids: list[str]) -> int:
+    """The broker that coordinates most of `ids`: one that came back may coordinate none for minutes."""
+    found = admin.find_coordinators(ids).values()
+    return Counter(each.node_id for each in found if isinstance(each, Coordinator)).most_common(1)[0][0]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_coordinator_goes_in_the_middle(three_brokers: Stack, unique: str, how: str) -> None:
+    """Killed: connections break, answers are lost. Stopped: its coordinators move while it still answers."""
+    ids = [f"{unique}-{number}" for number in range(COUNT)]
+    with _admin(three_brokers) as admin:
+        assert all(answer.fault is None for answer in admin.fence(ids, transaction_timeout_ms=30_000))
+        busiest = f"broker-{_busiest(admin, ids)}"
+        answers = admin.fence(ids, transaction_timeout_ms=30_000)
+        seen = [next(answers) for _ in range(200)]
+        try:
+            if how == "killed":
+                process.signal_group(three_brokers.node(busiest).process, signal.SIGKILL)
+            else:
+                three_brokers.stop_node(busiest)
+            seen += list(answers)
+        finally:
+            three_brokers.stop_node(busiest)
+            three_brokers.start_node(busiest)
+        assert sorted(answer.transactional_id for answer in seen) == sorted(ids)
+        assert [answer for answer in seen if answer.fault is not None] == []
+        assert max(answer.attempts for answer in seen) > 1, "nothing had to be asked again: the broker went too late"
+        described = admin.describe_transactions(ids)
+        for answer in seen:
+            told = described[answer.transactional_id]
+            assert isinstance(told, TransactionDescription)
+            assert (told.producer_id, told.producer_epoch) == (answer.producer_id, answer.producer_epoch)
+
+
+@pytest.mark.live
+def test_ids_go_to_their_own_coordinators(three_brokers: Stack, invoke: Any, unique: str, tmp_path: Path) -> None:
+    ids = tmp_path / "ids"
+    ids.write_text("".join(f"{unique}-{number}\n" for number in range(60)))
+    words = ["fence", "--from-file", str(ids), "--create-unknown", "--yes", "-o", "json"]
+    outcome = invoke(*words, "-b", three_brokers.bootstrap_servers)
+    assert outcome.exit_code == 0, outcome.stderr
+    rows = outcome.json()["data"]["rows"]
+    assert len({row["coordinator"] for row in rows}) > 1
+    assert {row["outcome"] for row in rows} == {"fenced"}
+
+
+@pytest.fixture(scope="module")
+def kafka_39(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    directory = tmp_path_factory.mktemp("kafka39") / "stack"
+    stack = Stack.up(StackSpec(kafka_version="3.9.2", groups=()), directory, name="39", environ=os.environ)
+    try:
+        yield stack
+    finally:
+        stack.down()
+
+
+@pytest.mark.live
+def test_a_zombie_ends_on_kafka_39_too(kafka_39: Stack, invoke: Any, unique: str) -> None:
+    topic, where = f"topic-{unique}", ["-b", kafka_39.bootstrap_servers]
+    with Zombie(kafka_39.bootstrap_servers, unique, topic=topic, record=b"x") as zombie:
+        before = invoke("txn", "describe", unique, "-o", "json", *where).json()["data"]["rows"][0]
+        assert before["state"] == "Ongoing"
+        done = invoke("fence", unique, "--yes", "-o", "json", *where).json()["data"]["rows"][0]
+        assert done["outcome"] == "fenced"
+        assert done["after"]["producer_epoch"] == before["producer_epoch"] + 2
+        assert zombie.commit() == "_FENCED"
+    wait_until(
+        lambda: invoke("txn", "describe", unique, "-o", "json", *where).json()["data"]["rows"][0]["state"] == "Empty",
+        what="the id to be Empty",
+    )
+
+
+@pytest.mark.live
+def test_a_filter_that_kafka_39_lacks_names_the_version_that_has_it(kafka_39: Stack, invoke: Any) -> None:
+    outcome = invoke("txn", "list", "--match", "x.*", "-b", kafka_39.bootstrap_servers)
+    assert outcome.exit_code == 1
+    assert "4.1" in outcome.stderr
+    assert invoke("txn", "list", "--match", "x.*", "--client-side", "-b", kafka_39.bootstrap_servers).exit_code == 0
