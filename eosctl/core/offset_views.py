@@ -88,7 +88,7 @@ def fold_store(read: TopicRead) -> Store:
     """The newest record per key.
 
     Within a partition the offset decides. Across partitions Kafka keeps no order and a worker takes what it happens
-    to read last, so the timestamp decides here, then the offset; such keys are in `several`.
+    to read last, so the timestamp decides here, then the home partition; such keys are in `several`.
     """
     connectors: dict[str, list[OffsetKey]] = defaultdict(list)
     ignored: list[Ignored] = []
@@ -101,14 +101,20 @@ def fold_store(read: TopicRead) -> Store:
                 continue
             connectors[key.connector].append(key)
         places.setdefault(record.key or b"", {})[record.partition] = record
-    newest = {raw: max(found.values(), key=_age) for raw, found in places.items()}
+    newest = {raw: _newest(raw, found, len(read.bounds)) for raw, found in places.items()}
     several = {raw: found for raw, found in places.items() if len(found) > 1}
     blocked = frozenset(bound.partition for bound in read.blocked())
     return Store(read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several, blocked)
 
 
-def _age(record: Record) -> tuple[int, int, int]:
-    return (record.timestamp_ms, record.offset, -record.partition)
+def _newest(raw: bytes, found: Mapping[int, Record], partitions: int) -> Record:
+    """Of several partitions' records the youngest; of two as old, the one at home: repairs write both at once."""
+    if len(found) == 1:
+        return next(iter(found.values()))
+    home = partition_for(raw, partitions)
+    return max(
+        found.values(), key=lambda each: (each.timestamp_ms, each.partition == home, each.offset, each.partition)
+    )
 
 
 @dataclass(frozen=True, slots=True)

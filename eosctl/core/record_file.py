@@ -56,22 +56,32 @@ def read_documents(lines: Iterable[bytes], *, name: str) -> Iterator[tuple[Mappi
 
     Raises InputFileError that names the file (`name`) and the line.
     """
+    return ((document, record) for _number, document, record in _numbered(lines, name=name))
+
+
+def read_records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
+    """The records of a file; raises InputFileError that names the file and the line."""
+    return (record for _number, _document, record in _numbered(lines, name=name))
+
+
+def numbered_records(lines: Iterable[bytes], *, name: str) -> Iterator[tuple[int, Record]]:
+    """Line numbers, from 1, and records; raises InputFileError that names the file and the line."""
+    return ((number, record) for number, _document, record in _numbered(lines, name=name))
+
+
+def _numbered(lines: Iterable[bytes], *, name: str) -> Iterator[tuple[int, Mapping[str, object], Record]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             document = json.loads(line.decode("utf-8"))
-            yield document, _record(document)
+            record = _record(document)
         except (ValueError, RecursionError) as exc:
             raise InputFileError(
                 f"{name}, line {number}: not a record: {exc}",
                 hint='A line is {"topic": …, "partition": …, "key": …, "value": …}, as `eosctl offsets export` writes.',
             ) from exc
-
-
-def read_records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
-    """The records of a file; raises InputFileError that names the file and the line."""
-    return (record for _document, record in read_documents(lines, name=name))
+        yield number, document, record
 
 
 def _record(document: object) -> Record:

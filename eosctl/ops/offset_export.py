@@ -1,57 +1,116 @@
-"""`offsets export`: a store as lines of NDJSON, key and value bytes as they are."""
+"""`offsets export`: a store as lines of NDJSON, key and value bytes as they are, or as a KIP-875 body."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from eosctl.core.offset_imports import RestBody, rest_body
 from eosctl.core.offset_records import OffsetKey, decode_key
-from eosctl.core.offset_views import DEDICATED, GLOBAL
+from eosctl.core.offset_views import DEDICATED, GLOBAL, fold_store
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record, TopicRead
 from eosctl.errors import NotFoundError, UsageError
+from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
 from eosctl.ops.dedicated_topics import gather_dedicated_topics
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report
 
+NDJSON, REST = "ndjson", "rest"
+FORMATS = (NDJSON, REST)
+_LEFT_OUT = {
+    "null_partition": "have a null source partition, which REST refuses",
+    "not_an_offset": "have a value that is not an offset",
+    "other_spelling": "are older spellings of a source partition that is in the file",
+}
 
-def export_offsets(app: App, *, store: str, path: str, connectors: Sequence[str] = ()) -> Report:
-    """Writes the newest committed record of each key and partition of a store to a file, whole or not at all.
 
-    Tombstones and keys that Connect ignores are in it; with `connectors`, only what is theirs.
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """Which store, whose records (none named: all), and how.
+
+    `all_records` takes the whole committed log instead of the newest record of each key and partition; `rest` is a
+    body of the offsets of one connector, without deletions.
     """
-    read, cluster_id = _read(app, store, connectors)
-    kept = _kept(read, connectors)
-    write_lines(path, (record_line(record) for record in kept))
+
+    store: str
+    connectors: tuple[str, ...] = ()
+    format: str = NDJSON
+    all_records: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    read: TopicRead
+    cluster_id: str
+    kept: tuple[Record, ...]
+    lines: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def export_offsets(app: App, request: ExportRequest, *, path: str) -> Report:
+    """Writes committed records of a store to a file, whole or not at all.
+
+    Tombstones and keys that Connect ignores are in a record file; with `connectors`, only what is theirs.
+    """
+    exported = _export(app, request)
+    write_lines(path, exported.lines)
     return Report(
         kind="offsets-export",
         summary={
-            "records": len(kept),
-            "tombstones": sum(record.value is None for record in kept),
-            "records_read": read.records_read,
+            "records": len(exported.kept),
+            "tombstones": sum(record.value is None for record in exported.kept),
+            "records_read": exported.read.records_read,
         },
-        data={"file": path, "topic": read.topic},
-        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
-        problems=_blocked_problems(read),
+        data={"file": path, "topic": exported.read.topic, "format": request.format},
+        target={"kafka_cluster_id": exported.cluster_id, "group_id": app.target.group_id},
+        problems=exported.problems,
     )
 
 
-def export_lines(app: App, *, store: str, connectors: Sequence[str] = ()) -> list[str]:
-    """The lines that `export_offsets` writes."""
-    read, _cluster_id = _read(app, store, connectors)
-    return [record_line(record) for record in _kept(read, connectors)]
+def export_lines(app: App, request: ExportRequest) -> Sequence[str]:
+    """The lines that `export_offsets` writes; what is missing from them is said as it would be there."""
+    exported = _export(app, request)
+    for problem in exported.problems:
+        app.on_event(Event(problem.message, warning=True))
+    return exported.lines
 
 
-def _read(app: App, store: str, connectors: Sequence[str]) -> tuple[TopicRead, str]:
+def _export(app: App, request: ExportRequest) -> _Exported:
+    _require_sense(request)
+    read, cluster_id = _read(app, request)
+    kept = tuple(_kept(read, request.connectors))
+    problems = _blocked_problems(read)
+    if request.format == NDJSON:
+        return _Exported(read, cluster_id, kept, tuple(map(record_line, kept)), tuple(problems))
+    body = rest_body(fold_store(read), request.connectors[0])
+    problems += _left_out_problems(body)
+    lines = tuple(body.text().splitlines())
+    return _Exported(read, cluster_id, kept, lines, tuple(problems))
+
+
+def _require_sense(request: ExportRequest) -> None:
+    if request.format == NDJSON:
+        return
+    if len(request.connectors) != 1:
+        raise UsageError("a KIP-875 body holds the offsets of one connector", hint="Name it: --connector NAME.")
+    if request.all_records:
+        raise UsageError("a KIP-875 body has one offset per source partition", hint="Leave --all-records out.")
+
+
+def _read(app: App, request: ExportRequest) -> tuple[TopicRead, str]:
     with app.topics() as topics:
-        topic = _topic_of(app, topics, store, connectors)
+        topic = store_topic(app, topics, request.store, request.connectors)
         if topic not in topics.describe([topic]):
             raise NotFoundError(f"there is no topic {topic}", hint="A store is global, dedicated, or a topic by name.")
-        return topics.read(topic, newest_per_key=True), topics.cluster_id()
+        return topics.read(topic, newest_per_key=not request.all_records), topics.cluster_id()
 
 
-def _topic_of(app: App, topics: TopicStore, store: str, connectors: Sequence[str]) -> str:
+def store_topic(app: App, topics: TopicStore, store: str, connectors: Sequence[str]) -> str:
+    """The one topic that `store` means; raises UsageError where `dedicated` leaves a choice."""
     if store == GLOBAL:
         return app.target.offset_topic
     if store != DEDICATED:
@@ -81,3 +140,15 @@ def _blocked_problems(read: TopicRead) -> list[Problem]:
         return []
     message = f"topic {read.topic}, partition {partitions}: what lies behind an open transaction is not in the file"
     return [Problem("open_transaction", message, hint="`eosctl txn hanging` tells whose it is.", severity="warning")]
+
+
+def _left_out_problems(body: RestBody) -> list[Problem]:
+    return [
+        Problem(
+            reason,
+            f"{count} offsets {_LEFT_OUT[reason]}: not in the file",
+            hint="--format ndjson holds everything.",
+            severity="warning",
+        )
+        for reason, count in sorted(Counter(reason for _record, reason in body.left_out).items())
+    ]

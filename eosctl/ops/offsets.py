@@ -11,6 +11,7 @@ from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, OffsetView, diff_status, offset_views
 from eosctl.errors import ExitCode, NotFoundError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.offset_rest import compare_with_rest
 from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.report import Report, Row
@@ -40,9 +41,10 @@ def list_offsets(app: App, query: OffsetQuery) -> Report:
     return _report(app, found, "offsets-list", views, [view_row(view) for view in views])
 
 
-def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None) -> Report:
+def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, rest: bool = False) -> Report:
     """One connector's source partitions, or the one that `partition` (JSON) names in any spelling.
 
+    With `rest`, each row also tells what a worker answers (KIP-875), and whether that is what a task would get.
     Raises NotFoundError when no store has that source partition.
     """
     found = _gather(app, query)
@@ -55,7 +57,8 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None) -
                 f"no offset of {', '.join(query.connectors)} for source partition {partition}",
                 hint="`eosctl offsets get --connector NAME` shows all; numbers and texts are different.",
             )
-    return _report(app, found, "offsets-get", views, [view_row(view) for view in views])
+    report = _report(app, found, "offsets-get", views, [view_row(view) for view in views])
+    return compare_with_rest(app, report, views, query.connectors, whole=partition is None) if rest else report
 
 
 def diff_offsets(app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str = DEDICATED) -> Report:

@@ -1,0 +1,70 @@
+"""`eosctl offsets import` and `offsets lint`: options in, one operation, its Report out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .confirm import settle
+from .options import EosctlCommand, pass_app, write_options
+
+
+@click.command("import", cls=EosctlCommand)
+@click.argument("file", metavar="FILE")
+@click.option("--store", required=True, metavar="STORE", help="global, dedicated (with --connector), or a topic.")
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
+@click.option("--keep-partitions", is_flag=True, help="Each record onto the partition that the file says.")
+@click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")
+@click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")
+@write_options
+@pass_app
+def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:
+    """Write the offsets of a file into a store.
+
+    FILE is a record file, as `offsets export` writes it, or a KIP-875 body, as GET /connectors/NAME/offsets answers it
+    (then --connector says whose); - is stdin, which needs --yes. Each record goes where Connect's own producer puts
+    its key; of two that fall on one key the newer is written and the other reported. Deletions are written too. Keys
+    keep their bytes; keys that Connect ignores are reported and left out. The connectors must be STOPPED, without
+    tasks. What is overwritten is backed up; the undo command is printed. Needs Kafka 0.11 or newer.
+
+    Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets
+    """
+    from eosctl.ops.offset_import import ImportRequest, plan_offsets_import, read_offsets_file
+    from eosctl.ops.offset_writes import Allowances, apply_plan, show_plan
+
+    connectors: tuple[str, ...] = given["connectors"]
+    request = ImportRequest(
+        read_offsets_file(file, stdin=click.get_binary_stream("stdin"), connectors=connectors),
+        store=given["store"],
+        connectors=connectors,
+        keep_partitions=given["keep_partitions"],
+        allowances=Allowances(given["workers_down"], given["force_running"]),
+    )
+    plan = plan_offsets_import(app, request)
+    shown = show_plan(app, plan, dry_run=dry_run)
+    apply = (lambda: apply_plan(app, plan, lambda: plan_offsets_import(app, request))) if plan.sends() else None
+    return settle(shown, apply, question=f"Write {len(plan.sends())} offsets?", yes=yes, dry_run=dry_run)
+
+
+@click.command("lint", cls=EosctlCommand)
+@click.option("--store", "stores", multiple=True, metavar="STORE", help="global, dedicated, or a topic (repeatable).")
+@click.option("--strict", is_flag=True, help="Warnings are findings too.")
+@pass_app
+def lint(app: App, stores: tuple[str, ...], *, strict: bool) -> Report:
+    """Find what is wrong with offsets topics.
+
+    Looks at the global topic and at every dedicated one, unless --store says which: keys that Connect ignores, one
+    source partition in two spellings, keys on the wrong partition or on several (with the repair), values that are no
+    offsets, cleanup policy, replication, and transactions that hold back the last stable offset (LSO), behind which
+    workers wait when they start. Exit code 3 when a finding is an error; with --strict, also for a warning. Needs
+    Kafka 2.8 or newer to tell who holds a transaction open.
+
+    Example: eosctl offsets lint -b kafka:9092 -u http://connect:8083 -o json
+    """
+    from eosctl.ops.offset_lint import lint_offsets
+
+    return lint_offsets(app, stores, strict=strict)

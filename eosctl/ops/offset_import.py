@@ -1,0 +1,146 @@
+"""`offsets import`: writes what a file holds into one store; planned, backed up and read back like every write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from eosctl.core.offset_imports import ImportPlan, OffsetsFile, parse_offsets_file, plan_import
+from eosctl.core.offset_views import PlannedWrite, Store, fold_store
+from eosctl.core.records import TopicDescription
+from eosctl.errors import InputFileError, NotFoundError, RefusedError
+from eosctl.ops.app import App
+from eosctl.ops.dedicated_topics import DedicatedTopics
+from eosctl.ops.offset_export import store_topic
+from eosctl.ops.offset_stores import OffsetStores
+from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, NewTopic, WritePlan
+from eosctl.report import Problem
+
+STDIN = "-"
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """What to write where; `keep_partitions` puts each record on the partition that the file says."""
+
+    file: OffsetsFile
+    store: str
+    connectors: tuple[str, ...] = ()
+    keep_partitions: bool = False
+    allowances: Allowances = NOTHING_WAIVED
+
+
+def read_offsets_file(path: str, *, stdin: BinaryIO, connectors: Sequence[str] = ()) -> OffsetsFile:
+    """The offsets in a file, `-` is `stdin`; raises InputFileError that names file and line."""
+    name = "stdin" if path == STDIN else path
+    try:
+        content = stdin.read() if path == STDIN else Path(path).expanduser().read_bytes()
+    except OSError as exc:
+        raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
+    file = parse_offsets_file(content, name=name, connectors=connectors)
+    if not file.incoming and not file.ignored:
+        whose = f" of {', '.join(connectors)}" if connectors else ""
+        raise InputFileError(f"{name} holds no offsets{whose}", hint="`eosctl offsets export` writes such files.")
+    return file
+
+
+def plan_offsets_import(app: App, request: ImportRequest) -> WritePlan:
+    """Reads the store and decides per key; a missing topic is created like the global one.
+
+    Raises InputFileError, NotFoundError, UsageError for an ambiguous store, RefusedError where an open transaction may
+    hide what the store has.
+    """
+    found, topic = _gather(app, request)
+    store = found.stores[topic]
+    planned = plan_import(request.file, store, keep_partitions=request.keep_partitions)
+    _refuse_hidden(store, planned.writes)
+    creates: tuple[NewTopic, ...] = ()
+    if topic not in found.descriptions and any(write.sends() for write in planned.writes):
+        like = found.descriptions[found.global_topic]
+        creates = (NewTopic(topic, like.partitions, like.replication_factor),)
+    return WritePlan(
+        name="offsets-import",
+        writes=planned.writes,
+        creates=creates,
+        found=found,
+        allowances=request.allowances,
+        problems=tuple(_problems(request, planned)),
+    )
+
+
+def _gather(app: App, request: ImportRequest) -> tuple[OffsetStores, str]:
+    with app.topics() as topics:
+        topic, global_topic = store_topic(app, topics, request.store, request.connectors), app.target.offset_topic
+        descriptions = dict(topics.describe([topic, global_topic]))
+        if topic in descriptions:
+            read = topics.read(topic, newest_per_key=True)
+            store, bounds = fold_store(read), read.bounds
+        else:
+            store, bounds = Store(topic, _like_global(topic, global_topic, descriptions).partitions), ()
+        found = OffsetStores(
+            cluster_id=topics.cluster_id(),
+            global_topic=global_topic,
+            stores={topic: store},
+            bounds={topic: bounds},
+            descriptions=descriptions,
+            dedicated=DedicatedTopics(),
+        )
+    return found, topic
+
+
+def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDescription]) -> TopicDescription:
+    if global_topic not in descriptions:
+        raise NotFoundError(
+            f"there is no topic {topic}, and no global offsets topic {global_topic} to make it like",
+            hint="Name the worker's offset.storage.topic with --offset-topic, or create the topic (compacted) first.",
+        )
+    return descriptions[global_topic]
+
+
+def _refuse_hidden(store: Store, writes: Iterable[PlannedWrite]) -> None:
+    hidden = sorted({write.partition for write in writes if write.partition in store.blocked})
+    if hidden:
+        raise RefusedError(
+            f"topic {store.topic}, partition {', '.join(map(str, hidden))}: an open transaction may hide newer offsets",
+            hint=f"`eosctl offsets lint --store {store.topic}` tells whose it is. Wait for its end, or end it.",
+        )
+
+
+def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:
+    ignored = request.file.ignored
+    if ignored:
+        kinds = ", ".join(sorted({each.fault.value for each in ignored}))
+        message = f"{len(ignored)} records of {request.file.name} have keys that Connect ignores ({kinds})"
+        yield Problem("ignored_keys", f"{message}; they are not imported", severity="warning")
+    for each in planned.superseded[:_MOST_SHOWN]:
+        message = f"{each.incoming.place} is not written: {each.by.place} is newer and falls on the same key"
+        yield Problem("superseded", message, severity="warning")
+    if len(planned.superseded) > _MOST_SHOWN:
+        message = f"{len(planned.superseded)} records are not written in all, as newer ones fall on the same keys"
+        yield Problem("superseded", message, severity="warning")
+    older = sum(write.reason == "over_newer" for write in planned.writes)
+    if older:
+        yield Problem(
+            "over_newer",
+            f"{older} offsets of the store are newer than what the file puts over them",
+            severity="warning",
+        )
+    deletions = sum(write.sends() and write.after is None for write in planned.writes)
+    if deletions and any(not each.spelled for each in request.file.incoming):
+        yield Problem(
+            "deletes",
+            f"{deletions} offsets are null in the file and will be deleted",
+            hint="A worker's GET also answers null for offsets that it can't find under REST's spelling of the key.",
+            severity="warning",
+        )
+    for write in planned.writes:
+        if write.sends() and write.before is not None and write.before.partition != write.partition:
+            message = (
+                f"topic {write.topic} has a key on partition {write.before.partition} too, its new record goes to "
+                f"{write.partition}: a worker takes the one that it happens to read last"
+            )
+            hint = f"`eosctl offsets lint --store {write.topic}` gives the repair."
+            yield Problem("several_partitions", message, hint=hint, severity="warning")

@@ -1,0 +1,179 @@
+"""`offsets lint`: reads offsets topics and says what is wrong with them; writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from eosctl.core.offset_findings import (
+    ERROR,
+    INFO,
+    WARNING,
+    Finding,
+    OpenTransaction,
+    open_transaction_finding,
+    record_findings,
+    topic_findings,
+)
+from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
+from eosctl.core.records import Bounds, TopicDescription
+from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, NotFoundError
+from eosctl.ops.app import App
+from eosctl.ops.dedicated_topics import gather_dedicated_topics
+from eosctl.ops.ports import TopicStore, TransactionAdmin
+from eosctl.report import Problem, Report
+
+STUCK_AFTER_S = 5.0
+"""How long an LSO must stand still behind the end: running tasks open and end transactions all the time."""
+MOST_ROWS_PER_CODE = 100
+_SEVERITIES = (ERROR, WARNING, INFO)
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What was seen so far."""
+
+    cluster_id: str
+    descriptions: dict[str, TopicDescription] = field(default_factory=dict)
+    stores: list[Store] = field(default_factory=list)
+    stuck: list[tuple[str, Bounds]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) -> Report:
+    """Findings about `stores` (`global`, `dedicated`, topics; none named: global and every dedicated topic known).
+
+    Exit 3 when one is an error; with `strict`, also for a warning. Raises NotFoundError for a missing topic.
+    """
+    looked = _look(app, stores)
+    findings = [_missing_finding(topic) for topic in looked.missing]
+    for store in looked.stores:
+        findings += topic_findings(looked.descriptions[store.topic])
+        findings += record_findings(store)
+    if looked.stuck:
+        now_ms = app.clock.now_ms()
+        findings += [open_transaction_finding(each, now_ms=now_ms) for each in _open_transactions(app, looked)]
+    return _report(app, looked, findings, strict=strict)
+
+
+def _look(app: App, stores: Sequence[str]) -> _Looked:
+    with app.topics() as topics:
+        looked = _Looked(topics.cluster_id())
+        configured = _configured(app, topics, looked) if not stores or DEDICATED in stores else []
+        named = [app.target.offset_topic if name == GLOBAL else name for name in stores or (GLOBAL,)]
+        names = list(dict.fromkeys([name for name in named if name != DEDICATED] + configured))
+        looked.descriptions = dict(topics.describe(names))
+        absent = [name for name in names if name not in looked.descriptions]
+        looked.missing = [name for name in absent if name in configured]
+        for name in absent:
+            if name not in configured:
+                hint = "The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic."
+                raise NotFoundError(f"there is no topic {name}", hint=hint)
+        patience = Deadline.after(min(STUCK_AFTER_S, app.deadline.remaining_s() / 4), app.clock)
+        for name in looked.descriptions:
+            store, stuck = _read(topics, name, patience)
+            looked.stores.append(store)
+            looked.stuck += [(name, bound) for bound in stuck]
+    return looked
+
+
+def _configured(app: App, topics: TopicStore, looked: _Looked) -> list[str]:
+    """The dedicated topics, as far as they are known and on this cluster."""
+    dedicated = gather_dedicated_topics(app, topics)
+    looked.problems += dedicated.problems
+    here = {
+        connector: topic for connector, topic in dedicated.configured.items() if connector not in dedicated.elsewhere
+    }
+    if len(here) < len(dedicated.configured):
+        names = ", ".join(sorted(set(dedicated.configured) - set(here)))
+        message = f"{names}: the config names other Kafka brokers, so the offsets topic there is not looked at"
+        hint = "Point --bootstrap-server at that cluster, with --store."
+        looked.problems.append(Problem("other_cluster", message, hint=hint, severity="warning"))
+    return sorted(set(here.values()))
+
+
+def _read(topics: TopicStore, topic: str, patience: Deadline) -> tuple[Store, list[Bounds]]:
+    """The topic, and the partitions whose LSO stood still behind the end until `patience` was over."""
+    read = topics.read(topic, newest_per_key=True)
+    stuck = {bound.partition: bound for bound in read.blocked()}
+    if not stuck:
+        return fold_store(read), []
+    while stuck and not patience.expired():
+        patience.sleep(0.5)
+        now = {bound.partition: bound for bound in topics.bounds(topic)}
+        stuck = {p: now[p] for p, then in stuck.items() if now[p].lso == then.lso < now[p].end}
+    return fold_store(topics.read(topic, newest_per_key=True)), list(stuck.values())
+
+
+def _open_transactions(app: App, looked: _Looked) -> list[OpenTransaction]:
+    """Who holds the stuck partitions; where that can't be found out, that is a problem, and the finding stays."""
+    try:
+        with app.transactions() as admin:
+            return _blockers(admin, looked)
+    except EosctlError as exc:
+        looked.problems.append(Problem(exc.code, exc.message, hint=exc.hint, severity="warning"))
+        return [OpenTransaction(topic, bound) for topic, bound in looked.stuck]
+
+
+def _blockers(admin: TransactionAdmin, looked: _Looked) -> list[OpenTransaction]:
+    answers = admin.describe_producers([(topic, bound.partition) for topic, bound in looked.stuck])
+    holders = {place: _holder(answer) for place, answer in answers.items()}
+    for (topic, partition), answer in answers.items():
+        if isinstance(answer, KafkaFault):
+            message = f"the producers of {topic}-{partition} can't be told: {answer.name} {answer.message}".rstrip()
+            looked.problems.append(Problem("producers_unknown", message, severity="warning"))
+    ids = sorted({holder.producer_id for holder in holders.values() if holder is not None})
+    users = {one.producer_id: one.transactional_id for one in admin.list_transactions(producer_ids=ids)} if ids else {}
+    described = admin.describe_transactions(sorted(set(users.values()))) if users else {}
+    found = []
+    for topic, bound in looked.stuck:
+        holder = holders.get((topic, bound.partition))
+        user = users.get(holder.producer_id) if holder is not None else None
+        state = described.get(user) if user is not None else None
+        accounted = isinstance(state, TransactionDescription) and (topic, bound.partition) in state.partitions
+        found.append(OpenTransaction(topic, bound, holder, user, state if accounted else None))  # type: ignore[arg-type]
+    return found
+
+
+def _holder(answer: Sequence[ActiveProducer] | KafkaFault) -> ActiveProducer | None:
+    """The producer of the oldest open transaction: the LSO can't pass its first record."""
+    if isinstance(answer, KafkaFault):
+        return None
+    started = [one for one in answer if one.txn_start_offset is not None]
+    return min(started, key=lambda one: one.txn_start_offset or 0, default=None)
+
+
+def _missing_finding(topic: str) -> Finding:
+    return Finding(
+        "topic_missing", WARNING, topic, f"a connector's config names offsets topic {topic}, which does not exist yet",
+        "A task creates it when it starts, empty; `eosctl offsets merge --into dedicated` gives it the offsets first.",
+    )  # fmt: skip
+
+
+def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: bool) -> Report:
+    severities, codes = Counter(each.severity for each in findings), Counter(each.code for each in findings)
+    bad = severities[ERROR] or (strict and severities[WARNING])
+    shown: Counter[str] = Counter()
+    rows = []
+    for each in sorted(findings, key=lambda each: _SEVERITIES.index(each.severity)):
+        shown[each.code] += 1
+        if shown[each.code] <= MOST_ROWS_PER_CODE:
+            rows.append(each.as_row())
+    return Report(
+        kind="offsets-lint",
+        rows=rows,
+        summary={
+            "topics": len(looked.stores),
+            "findings": len(findings),
+            "counts": {severity: severities[severity] for severity in _SEVERITIES},
+            "codes": dict(sorted(codes.items())),
+        },
+        data={"topics": [store.topic for store in looked.stores], "rows_per_code": MOST_ROWS_PER_CODE},
+        target={"kafka_cluster_id": looked.cluster_id, "group_id": app.target.group_id},
+        problems=looked.problems,
+        exit_code=ExitCode.FINDINGS if bad else ExitCode.OK,
+    )
