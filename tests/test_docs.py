@@ -1,0 +1,71 @@
+"""README and DESIGN say what is there: options, command lines, the map of files."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.conftest import Invoke
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DESIGN = (ROOT / "DESIGN.md").read_text(encoding="utf-8")
+
+
+def _command_lines() -> Iterator[str]:
+    """What stands after `$ eosctl` or `$ python3 -m eosctl` in README's console blocks."""
+    for block in re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
+        yield from re.findall(r"^\$ (?:python3 -m )?eosctl (.+?)(?:;.*)?$", block, re.MULTILINE)
+
+
+def _leaf(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The command that `words` name, and the words that are left."""
+    command: click.Command = importlib.import_module("eosctl.commands.root").root
+    while isinstance(command, click.Group):
+        found = command.get_command(click.Context(command), words[0])
+        assert found is not None, words
+        command, words = found, words[1:]
+    return command, words
+
+
+def test_readme_has_a_session() -> None:
+    lines = list(_command_lines())
+    assert {line.split()[0] for line in lines} >= {"demo", "sandbox", "offsets", "workers", "fence", "task-counts"}
+
+
+@pytest.mark.parametrize("line", sorted(set(_command_lines())))
+def test_command_lines_of_the_readme_parse(line: str) -> None:
+    command, words = _leaf(shlex.split(line))
+    command.make_context(str(command.name), words, resilient_parsing=False)
+
+
+def test_commands_of_the_readmes_table_exist(invoke: Invoke) -> None:
+    table = re.findall(r"^\| (`eosctl .*?) \|", README, re.MULTILINE)
+    names = [name for cell in table for name in re.findall(r"`eosctl ([^`]+)`", cell)]
+    assert len(names) >= len(importlib.import_module("eosctl.commands.root").COMMANDS) - 1  # all but completion
+    for name in names:
+        assert invoke(*name.split(), "--help").exit_code == 0, name
+
+
+def test_global_options_of_the_readme_exist(invoke: Invoke) -> None:
+    section = README.split("## Telling it where to go")[1]
+    named = set(re.findall(r"`(--?[a-z][a-z-]*)", section))
+    assert len(named) >= 8
+    known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", invoke("--help").stdout))
+    assert named <= known
+
+
+def test_design_names_every_package() -> None:
+    house = DESIGN.split("## The house")[1].split("\n## ")[0]
+    packages = sorted(path.parent.name for path in (ROOT / "eosctl").glob("*/__init__.py"))
+    assert len(packages) >= 8
+    missing = [name for name in packages if not re.search(rf"^\s+{name}/ ", house, re.MULTILINE)]
+    assert missing == []
+    modules = [path.name for path in (ROOT / "eosctl").glob("*.py") if path.name != "__init__.py"]
+    assert [name for name in modules if name not in house] == []
