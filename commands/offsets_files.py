@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -38,7 +39,7 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
 
     connectors: tuple[str, ...] = given["connectors"]
     request = ImportRequest(
-        read_offsets_file(file, stdin=click.get_binary_stream("stdin"), connectors=connectors),
+        read_offsets_file(file, stdin=sys.stdin.buffer, connectors=connectors),
         store=given["store"],
         connectors=connectors,
         keep_partitions=given["keep_partitions"],

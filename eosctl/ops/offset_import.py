@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from eosctl.core.offset_imports import ImportPlan, OffsetsFile, parse_offsets_file, plan_import
-from eosctl.core.offset_views import PlannedWrite, Store, fold_store
+from eosctl.core.offset_views import PlannedWrite, Store
 from eosctl.core.records import TopicDescription
 from eosctl.errors import InputFileError, NotFoundError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import DedicatedTopics
 from eosctl.ops.offset_export import store_topic
-from eosctl.ops.offset_stores import OffsetStores
+from eosctl.ops.offset_stores import OffsetStores, read_settled
 from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, NewTopic, WritePlan
 from eosctl.report import Problem
 
@@ -76,8 +76,7 @@ def _gather(app: App, request: ImportRequest) -> tuple[OffsetStores, str]:
         topic, global_topic = store_topic(app, topics, request.store, request.connectors), app.target.offset_topic
         descriptions = dict(topics.describe([topic, global_topic]))
         if topic in descriptions:
-            read = topics.read(topic, newest_per_key=True)
-            store, bounds = fold_store(read), read.bounds
+            store, bounds = read_settled(app, topics, topic)
         else:
             store, bounds = Store(topic, _like_global(topic, global_topic, descriptions).partitions), ()
         found = OffsetStores(

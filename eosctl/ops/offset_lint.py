@@ -100,13 +100,14 @@ def _read(topics: TopicStore, topic: str, patience: Deadline) -> tuple[Store, li
     """The topic, and the partitions whose LSO stood still behind the end until `patience` was over."""
     read = topics.read(topic, newest_per_key=True)
     stuck = {bound.partition: bound for bound in read.blocked()}
-    if not stuck:
-        return fold_store(read), []
+    hidden = len(stuck)
     while stuck and not patience.expired():
         patience.sleep(0.5)
         now = {bound.partition: bound for bound in topics.bounds(topic)}
         stuck = {p: now[p] for p, then in stuck.items() if now[p].lso == then.lso < now[p].end}
-    return fold_store(topics.read(topic, newest_per_key=True)), list(stuck.values())
+    if len(stuck) < hidden:  # what moved on can be seen now
+        read = topics.read(topic, newest_per_key=True)
+    return fold_store(read), list(stuck.values())
 
 
 def _open_transactions(app: App, looked: _Looked) -> list[OpenTransaction]:

@@ -65,13 +65,13 @@ def gather_stores(
         needed = list(dict.fromkeys([global_topic, *extra]))
         descriptions = dict(topics.describe(needed))
         _require(needed, descriptions)
-        reads = {topic: _read(app, topics, topic) for topic in needed}
+        reads = {topic: read_settled(app, topics, topic) for topic in needed}
         known = {name for store, _bounds in reads.values() for name in store.connectors}
         own = _own_topics(dedicated, connectors if connectors is not None else known | set(dedicated.configured))
         descriptions |= topics.describe([topic for topic in own if topic not in reads])
         for topic in own:
             if topic in descriptions:
-                reads.setdefault(topic, _read(app, topics, topic))
+                reads.setdefault(topic, read_settled(app, topics, topic))
             else:
                 reads[topic] = (Store(topic, descriptions[global_topic].partitions), ())
         found = OffsetStores(
@@ -92,7 +92,7 @@ def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
     with app.topics() as topics:
         descriptions = topics.describe(names)
         _require(names, descriptions)
-        reads = {topic: _read(app, topics, topic) for topic in names}
+        reads = {topic: read_settled(app, topics, topic) for topic in names}
         return OffsetStores(
             cluster_id=topics.cluster_id(),
             global_topic=app.target.offset_topic,
@@ -103,7 +103,7 @@ def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
         )
 
 
-def _read(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
+def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
     """Reads `topic`, again and again for a moment while an open transaction hides something."""
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
     while True:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
 from eosctl.render.offset_views import OFFSET_VIEWS
+from eosctl.render.rescue_views import RESCUE_VIEWS
 from eosctl.report import Report, Row
 
 
@@ -31,6 +32,7 @@ _SANDBOX = View(
 
 VIEWS: dict[str, View] = {
     **OFFSET_VIEWS,
+    **RESCUE_VIEWS,
     "sandbox-up": _SANDBOX,
     "sandbox-status": _SANDBOX,
     "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")]),
@@ -50,10 +52,12 @@ VIEWS: dict[str, View] = {
 def view_of(report: Report) -> View:
     """The view of the report's kind; a kind without one shows every member of its first row.
 
-    The rows of a migration that went wrong are the keys that differ.
+    The rows of a migration that went wrong are the keys that differ; `get --rest` has what the worker says too.
     """
     if report.kind == "offsets-migrate-result" and report.summary.get("differing"):
         return VIEWS["offsets-verify"]
+    if report.kind == "offsets-get" and "rest_differing" in report.summary:
+        return VIEWS["offsets-get-rest"]
     if report.kind in VIEWS:
         return VIEWS[report.kind]
     keys = list(report.rows[0]) if report.rows else []
@@ -147,8 +151,10 @@ def _ignored_lines(report: Report) -> Iterable[str]:
 
 
 def _owner(row: Row) -> object:
-    kind, connector, task = (dig(row, f"owner.{name}") for name in ("kind", "connector", "task"))
-    return f"{connector}/{task}" if kind == "task" else kind
+    owner = row.get("owner")
+    if not isinstance(owner, dict):
+        return None
+    return f"{owner['connector']}/{owner['task']}" if owner["kind"] == "task" else owner["kind"]
 
 
 def _outcome(row: Row) -> object:
