@@ -42,6 +42,9 @@ def parse_address(text: str) -> Address:
     return Address(host, int(port))
 
 
+_CHECK_ADDRESS = "Check --bootstrap-server, and that this host and port can be reached from here."
+
+
 class ConnectionLostError(UnreachableError):
     """The connection ended, or was silent for the request timeout, before the answer was complete."""
 
@@ -62,7 +65,7 @@ class Stream:
         try:
             candidates = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as exc:
-            raise UnreachableError(f"can't resolve {self.address.host}: {exc}") from exc
+            raise UnreachableError(f"can't resolve {self.address.host}: {exc}", hint=_CHECK_ADDRESS) from exc
         failure: Exception | None = None
         for family, kind, protocol, _, where in candidates:
             try:
@@ -73,7 +76,8 @@ class Stream:
                 self.close()
         else:
             self._deadline.check(f"connecting to {self.address}")
-            raise UnreachableError(f"can't connect to {self.address}: {_reason(failure)}") from failure
+            message = f"can't connect to {self.address}: {_reason(failure)}"
+            raise UnreachableError(message, hint=_CHECK_ADDRESS) from failure
         if tls is not None:
             self._wrap(tls)
 
