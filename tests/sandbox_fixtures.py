@@ -144,6 +144,17 @@ def file_source(stack: Stack, tmp_path: Path, unique: str) -> Iterator[FileSourc
         rest(f"{source.url}/connectors/{source.name}", "DELETE")
 
 
+@pytest.fixture
+def stopped(file_source: FileSource) -> FileSource:
+    """A connector that has committed an offset and is STOPPED."""
+    file_source.put()
+    file_source.append("one", "two")
+    file_source.wait_running()
+    file_source.wait_position(8)
+    file_source.stop_and_wait()
+    return file_source
+
+
 @dataclass(frozen=True, slots=True)
 class SecureStack:
     """A broker with a SASL_SSL listener and an authorizer; `ca` is the PEM file that signed its certificate."""
@@ -166,20 +177,26 @@ class SecureStack:
         return path
 
 
-@pytest.fixture(scope="session")
-def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureStack]:
-    """One broker, no workers; users `admin`, `fencer` and `nobody` have no ACL until a test grants one (plaintext)."""
+def issue_certificate(directory: Path, *hosts: str) -> tuple[Path, Path]:
+    """Writes a broker's key and chain for `hosts`, and the certificate of their CA: two PEM files."""
     import trustme
     from cryptography.hazmat.primitives import serialization as pem
 
-    directory = tmp_path_factory.mktemp("secure")
     authority = trustme.CA()
-    ca, chain = directory / "ca.pem", directory / "broker.pem"
+    chain, ca = directory / "broker.pem", directory / "ca.pem"
     authority.cert_pem.write_to_path(ca)
-    issued = authority.issue_cert("127.0.0.1", "localhost")
+    issued = authority.issue_cert(*hosts)
     key = pem.load_pem_private_key(issued.private_key_pem.bytes(), None)
     pkcs8 = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())  # all that Kafka reads
     chain.write_bytes(pkcs8 + b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    return chain, ca
+
+
+@pytest.fixture(scope="session")
+def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureStack]:
+    """One broker, no workers; users `admin`, `fencer` and `nobody` have no ACL until a test grants one (plaintext)."""
+    directory = tmp_path_factory.mktemp("secure")
+    chain, ca = issue_certificate(directory, "127.0.0.1", "localhost")
     passwords = {"admin": "admin-pässword", "fencer": "fencer-pass", "nobody": "nobody-pass"}
     spec = StackSpec(groups=(), secure=SecureListener(chain, ca, passwords))
     stack = Stack.up(spec, directory / "stack", name="secure", environ=os.environ)

@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -37,7 +36,10 @@ _TIMED_OUT = (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError.REQUE
 
 
 def client_properties(settings: ClientSettings) -> Properties:
-    """`settings` as librdkafka properties with secrets revealed: for a constructor, never to be shown or logged."""
+    """`settings` as librdkafka properties with secrets revealed: for a constructor, never to be shown or logged.
+
+    Raises InputFileError for a token file that can't be read, UnauthorizedError for a token that has expired.
+    """
     properties: Properties = dict(settings.extra)
     properties |= {
         "bootstrap.servers": ",".join(settings.bootstrap_servers),
@@ -95,10 +97,19 @@ def _ssl_properties(settings: ClientSettings) -> Properties:
 
 
 def _token_reader(path: str) -> Callable[[str], tuple[str, float]]:
+    """Reads the file at every refresh, and once now: a callback without a good token makes librdkafka wait 10 s.
+
+    Raises InputFileError, UnauthorizedError for a token that has expired.
+    """
+    from eosctl.kafka.oauth import read_token_file
+
     def read_token(_config: str) -> tuple[str, float]:
-        token = Path(path).read_text(encoding="utf-8").strip()
+        token = read_token_file(path)
         return token, _expiry_s(token)
 
+    _token, expiry_s = read_token("")
+    if expiry_s <= time.time():
+        raise UnauthorizedError(f"the token in {path} has expired", hint="Get a new one and run again.")
     return read_token
 
 
@@ -139,7 +150,7 @@ def translate(
         needs = f" ({access} is needed)" if access else ""
         return UnauthorizedError(f"not authorized: {doing} failed{needs}", hint=access.hint() if access else None)
     if code in _REJECTED:
-        return _security_error(doing, reason)
+        return _security_error(doing, code, reason)
     if code in _MISSING:
         return NotFoundError(f"{doing} failed: the topic does not exist: {reason}")
     if code in _DOWN:
@@ -151,10 +162,16 @@ def translate(
     return BrokerError(f"{doing} failed: {error.name()}: {reason}")
 
 
-def _security_error(doing: str, reason: str) -> UnauthorizedError:
+def _security_error(doing: str, code: int, reason: str) -> UnauthorizedError:
+    if code == KafkaError._SSL:  # librdkafka has the same words for a wrong CA and a wrong host name
+        return UnauthorizedError(
+            f"{doing}: TLS failed: {reason}",
+            hint="Check the CA (ssl.truststore.location as PEM, or ssl.ca.location), and that the certificate is for "
+            "this host name (ssl.endpoint.identification.algorithm= switches that check off).",
+        )
     return UnauthorizedError(
         f"{doing}: the brokers did not accept this client: {reason}",
-        hint="Check security.protocol, the SASL credentials and the CA in --command-config.",
+        hint="Check sasl.mechanism, and user name, password or token, in --command-config.",
     )
 
 
@@ -198,7 +215,7 @@ class ErrorLog:
     def check(self, doing: str) -> None:
         """Raises when waiting longer is useless: login or TLS refused, or every broker down for `patience_s`."""
         if self._refused is not None:
-            raise _security_error(doing, self._refused.str())
+            raise _security_error(doing, self._refused.code(), self._refused.str())
         if self._down_since_s is not None and self.monotonic_s() - self._down_since_s >= self.patience_s:
             raise _unreachable_error(doing, self.reason())
 

@@ -20,13 +20,14 @@ _LARGEST_ANSWER_BYTES = 1 << 20
 def fetch_token(settings: ClientSettings, deadline: Deadline) -> str:
     """A bearer token; raises UsageError when the settings name no source."""
     if settings.oauth_token_file:
-        return _read_token(settings.oauth_token_file)
+        return read_token_file(settings.oauth_token_file)
     if settings.oauth_token_endpoint_url:
         return _request_token(settings, settings.oauth_token_endpoint_url, deadline)
     raise UsageError("SASL OAUTHBEARER needs a token", hint="Name a token file, or a token endpoint and a client id.")
 
 
-def _read_token(path: str) -> str:
+def read_token_file(path: str) -> str:
+    """The token in a file, blanks around it removed; raises InputFileError."""
     try:
         token = Path(path).read_text(encoding="ascii").strip()
     except (OSError, ValueError) as exc:

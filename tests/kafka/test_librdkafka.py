@@ -11,7 +11,14 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
 from eosctl.core.client_settings import ClientSettings, Secret
-from eosctl.errors import BrokerError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.errors import (
+    BrokerError,
+    EosctlError,
+    InputFileError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from eosctl.kafka.access import Access
 from eosctl.kafka.librdkafka import ErrorLog, client_properties, quiet_logger, translate
 
@@ -70,6 +77,7 @@ def test_security_settings_stay_out_of_plaintext() -> None:
 
 def test_a_token_file_is_read_at_every_call(tmp_path: Path) -> None:
     file = tmp_path / "token"
+    file.write_text("first")
     properties = client_properties(
         ClientSettings(("a:1",), security_protocol="SASL_SSL", sasl_mechanism="OAUTHBEARER", oauth_token_file=str(file))
     )
@@ -77,6 +85,40 @@ def test_a_token_file_is_read_at_every_call(tmp_path: Path) -> None:
     for token in (f"h.{payload}.s", f"h.{payload}.other"):
         file.write_text(token + "\n")
         assert properties["oauth_cb"]("") == (token, 1_900_000_000.0)
+
+
+@pytest.mark.parametrize(("content", "words"), [(None, "No such file"), ("\n", "is empty"), ("é", "can't read")])
+def test_a_token_file_that_is_none_is_said_at_once(tmp_path: Path, content: str | None, words: str) -> None:
+    """librdkafka used to wait ten seconds, and then called it a refused login: "OAuth token not set"."""
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    settings = ClientSettings(
+        ("a:1",), security_protocol="SASL_SSL", sasl_mechanism="OAUTHBEARER", oauth_token_file=str(file)
+    )
+    with pytest.raises(InputFileError, match=words) as caught:
+        client_properties(settings)
+    assert str(file) in caught.value.message
+
+
+def test_an_expired_token_is_not_handed_to_librdkafka(tmp_path: Path) -> None:
+    """It would not take it, and wait ten seconds for another."""
+    file = tmp_path / "token"
+    payload = base64.urlsafe_b64encode(json.dumps({"exp": 1_000_000_000}).encode()).rstrip(b"=").decode()
+    file.write_text(f"h.{payload}.s")
+    settings = ClientSettings(
+        ("a:1",), security_protocol="SASL_SSL", sasl_mechanism="OAUTHBEARER", oauth_token_file=str(file)
+    )
+    with pytest.raises(UnauthorizedError, match="has expired"):
+        client_properties(settings)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(KafkaError._SSL, "host name"), (KafkaError._AUTHENTICATION, "sasl.mechanism")]
+)
+def test_tls_and_login_failures_have_hints_of_their_own(code: int, words: str) -> None:
+    """librdkafka blames the CA where the certificate is for another host, and so did the hint."""
+    assert words in (translate(KafkaError(code), "asking").hint or "")
 
 
 @pytest.mark.parametrize(
