@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": ("demo", "Walk through the main job on a fresh sandbox."),
     "fence": ("fence", "Fence producers by transactional id."),
     "offsets": ("offsets", "See, compare, merge and migrate source offsets."),
+    "rescue": ("rescue", "Heal a connector that Connect can't fence."),
     "sandbox": ("sandbox", "A real Kafka and real Connect workers on this machine."),
     "task-counts": ("task_counts", "Task-count records of the config topic."),
     "txn": ("txn", "Transactions: list, describe, find hanging ones, abort."),

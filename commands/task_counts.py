@@ -10,7 +10,8 @@ from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .options import EosctlGroup, pass_app
+from .confirm import settle
+from .options import EosctlGroup, pass_app, write_options
 
 
 @click.group("task-counts", cls=EosctlGroup)
@@ -88,3 +89,35 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
     if (file is None) == (not topic):
         raise UsageError("name either a FILE or --topic", hint="See `eosctl task-counts replay --help`.")
     return replay_topic(app) if file is None else replay_file(app, file, name=getattr(file, "name", "stdin"))
+
+
+@task_counts.command("write")
+@click.argument("connector")
+@click.option("--count", required=True, type=click.IntRange(0, 10_000), help="How many tasks the record says.")
+@click.option("--no-fence", is_flag=True, help="Leave the ids of the old record unfenced: zombies may write on.")
+@write_options
+@pass_app
+def write_command(app: App, connector: str, count: int, no_fence: bool, yes: bool, dry_run: bool) -> Report:
+    """Write a connector's record, after fencing the ids of the old one.
+
+    A record that is newer than the newest task commit tells the leader that nobody is left to fence, whether that is
+    true or not. So it is refused while the connector has tasks, while the group rebalances, and where it would leave
+    out ids that are alive. With workers up it is written under an id of eosctl's own, with none under the leader's.
+
+    A stopped connector's ids are also fenced by Connect itself: see `eosctl fence --via connect`. Needs Kafka 3.3.
+    ACLs: WRITE on the config topic and on the TransactionalId eosctl-config-GROUP (connect-cluster-GROUP with no
+    workers), besides those of `eosctl fence`.
+
+    Example: eosctl task-counts write orders-source --count 3 -b kafka:9092 -g connect-cluster --dry-run
+    """
+    from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write, show_write
+
+    plan = plan_write(app, WriteRequest(connector, count, fence=not no_fence))
+
+    def apply() -> Report:
+        return apply_write(app, plan)
+
+    question = f"Write a task-count record of {count} for {connector}?"
+    return settle(
+        show_write(app, plan), apply if plan.changes_something else None, question=question, yes=yes, dry_run=dry_run
+    )

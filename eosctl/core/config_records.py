@@ -62,6 +62,11 @@ def task_count_key(connector: str) -> bytes:
     return f"tasks-fencing-{connector}".encode()
 
 
+def task_count_value(count: int) -> bytes:
+    """The value of a task-count record, byte for byte as a leader writes it (`KafkaConfigBackingStore`, Kafka 3.3+)."""
+    return f'{{"task-count":{count}}}'.encode()
+
+
 def decode_key_text(key: bytes) -> str:
     """A key as Kafka's StringDeserializer reads it: bytes that are not UTF-8 become U+FFFD."""
     return key.decode("utf-8", "replace")

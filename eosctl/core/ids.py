@@ -16,6 +16,11 @@ def leader_transactional_id(group_id: str) -> str:
     return f"connect-cluster-{group_id}"
 
 
+def own_transactional_id(group_id: str) -> str:
+    """The id under which eosctl itself writes to a running group's config topic: nobody else's, and one per group."""
+    return f"eosctl-config-{group_id}"
+
+
 def task_transactional_ids(group_id: str, connector: str, count: int) -> list[str]:
     """The ids of tasks 0 to `count` - 1, in order."""
     return [task_transactional_id(group_id, connector, task) for task in range(count)]

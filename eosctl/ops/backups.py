@@ -40,7 +40,16 @@ class BackupEntry:
 
 def keep_backup(app: App, writes: Sequence[PlannedWrite], *, name: str, cluster_id: str) -> Path:
     """Stores what `writes` will replace under the state directory, synced; returns the new file's path."""
-    lines = [_line(write, cluster_id) for write in writes]
+    return _keep(app, [_line(write, cluster_id) for write in writes], name=name)
+
+
+def keep_record_backup(app: App, before: Record, written: bytes | None, *, name: str, cluster_id: str) -> Path:
+    """Stores the one record that `written` will replace, as `keep_backup` does; offset -1 means that there was none."""
+    line = record_line(before, {"written": encode_bytes(written), "cluster_id": cluster_id})
+    return _keep(app, [line], name=name)
+
+
+def _keep(app: App, lines: Sequence[str], *, name: str) -> Path:
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
     moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
     path = app.state_dir / "backups" / f"{name}-{moment}Z-{digest}.ndjson"

@@ -87,11 +87,15 @@ class GroupObservation:
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """One task as REST tells it: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED."""
+    """One task as REST tells it: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.
+
+    `trace` is the stack trace of a FAILED task, else empty.
+    """
 
     task: int
     state: str
     worker_id: str
+    trace: str = ""
 
 
 def list_workers(app: App) -> Report:
@@ -248,7 +252,7 @@ def _tasks_of(entry: Mapping[str, object]) -> tuple[TaskStatus, ...]:
     status = entry.get("status")
     tasks = status.get("tasks") if isinstance(status, Mapping) else None
     found = [
-        TaskStatus(int(task["id"]), str(task.get("state")), str(task.get("worker_id")))
+        TaskStatus(int(task["id"]), str(task.get("state")), str(task.get("worker_id")), str(task.get("trace") or ""))
         for task in (tasks if isinstance(tasks, list) else [])
     ]
     return tuple(sorted(found, key=lambda task: task.task))

@@ -30,6 +30,7 @@ class FakeConnector:
     state: str = "RUNNING"
     offsets: list[Mapping[str, object]] = field(default_factory=list)
     failed: set[int] = field(default_factory=set)
+    trace: str = "java.lang.RuntimeException: it broke"
 
     def task_states(self) -> list[str]:
         """The state of each task, by number."""
@@ -132,6 +133,20 @@ class FakeConnectWorker:
     def offsets(self, connector: str) -> Sequence[Mapping[str, object]]:
         return list(self._connector("offsets", connector).offsets)
 
+    def alter_offsets(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
+        known = self._stopped("alter_offsets", connector)
+        if not offsets:
+            raise ConnectError("400: Partitions / offsets need to be provided for an alter offsets request")
+        named = [entry["partition"] for entry in offsets]
+        kept = [entry for entry in known.offsets if entry["partition"] not in named]
+        known.offsets = kept + [entry for entry in offsets if entry["offset"] is not None]
+
+    def _stopped(self, call: str, name: str) -> FakeConnector:
+        connector = self._connector(call, name)
+        if connector.state != "STOPPED":
+            raise ConnectError("400: Connectors must be in the STOPPED state before their offsets can be modified")
+        return connector
+
     def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
         self._arrive("validate")
         objects = self.group.modes[self.url] != "enabled" and config.get("exactly.once.support") == "required"
@@ -165,7 +180,11 @@ class FakeConnectWorker:
     def _expanded(self, name: str, connector: FakeConnector) -> Mapping[str, object]:
         worker_id = self.url.partition("://")[2]
         states = connector.task_states()
-        tasks = [{"id": task, "state": state, "worker_id": worker_id} for task, state in enumerate(states)]
+        tasks = [
+            {"id": task, "state": state, "worker_id": worker_id}
+            | ({"trace": connector.trace} if state == "FAILED" else {})
+            for task, state in enumerate(states)
+        ]
         kind = "sink" if "Sink" in connector.config["connector.class"] else "source"
         ids = [{"connector": name, "task": task} for task in range(len(states))]
         return {

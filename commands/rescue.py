@@ -1,0 +1,42 @@
+"""`eosctl rescue`: parses, plans, asks, applies, returns the report."""
+
+from __future__ import annotations
+
+import click
+
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .confirm import settle
+from .options import EosctlCommand, pass_app, write_options
+
+
+@click.command("rescue", cls=EosctlCommand)
+@click.option("--connector", required=True, metavar="NAME", help="The connector whose tasks are all FAILED.")
+@write_options
+@pass_app
+def rescue(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
+    """Heal a connector that Connect can't fence.
+
+    Before the tasks of an exactly-once source start, Connect fences those that ran before: about one transactional id
+    per second and broker (Kafka 3.7+), in one round of at most 90 s. Past about 90 recorded tasks no round ends: every
+    task goes FAILED with "Failed to perform zombie fencing", and each restart begins at the first id again.
+
+    rescue recognises this, fences the recorded ids itself, writes the task-count record that Connect could not write,
+    restarts the failed tasks and waits until each has taken its id. Anything else it refuses, with what it saw. Run it
+    again after an interruption. The lasting cure, which it prints, is to make Connect's own fencing faster.
+
+    Needs Kafka 3.3 or newer. ACLs: WRITE on the config topic and on the TransactionalId eosctl-config-GROUP, besides
+    those of `eosctl fence`.
+
+    Example: eosctl rescue --connector orders-source -b kafka:9092 -g connect-cluster --dry-run
+    """
+    from eosctl.ops.rescue import apply_rescue, plan_rescue, show_rescue
+
+    plan = plan_rescue(app, connector)
+    shown = show_rescue(app, plan)
+
+    def apply() -> Report:
+        return apply_rescue(app, plan)
+
+    return settle(shown, apply if shown.rows else None, question=f"Rescue {connector}?", yes=yes, dry_run=dry_run)

@@ -1,0 +1,102 @@
+"""Recognises a connector whose fencing round Connect itself can't finish, from its task states and its record.
+
+A round fences about one id per second and coordinator and dies after 90 s (Kafka 3.7 to 4.3), so that beyond about 90
+recorded ids every task fails, and each restart begins at the first id again. Reads nothing, decides only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from eosctl.core.config_topic import ConnectorState
+from eosctl.core.task_counts import fencing_decision
+
+ROUND_S = 90.0
+"""How long a leader's fencing round may last (`RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS`)."""
+FENCING_FAILED = "Failed to perform zombie fencing"
+# what tasks of followers say when the leader does not answer in time, or answers with a 409
+_FENCING_TEXTS = (FENCING_FAILED, "IO Error trying to forward REST request", "zombie fencing", "Fencing failed because")
+CURE: Mapping[str, str] = {
+    "admin.override.retry.backoff.ms": "10",
+    "admin.override.retry.backoff.max.ms": "10",
+}
+"""With these in its config Connect fences a hundred ids per second, and the connector needs no rescue again."""
+
+
+@unique
+class Verdict(StrEnum):
+    """What can be done: fence, write and restart; restart alone; nothing, as all is well; nothing, as it differs."""
+
+    FENCE = "fence"
+    RESTART = "restart"
+    HEALTHY = "healthy"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTask:
+    """One task as REST tells it; `worker` is its host:port."""
+
+    task: int
+    state: str
+    worker: str
+    trace: str = ""
+
+    @property
+    def fencing_failed(self) -> bool:
+        """Whether it is FAILED for want of a finished fencing round."""
+        return self.state == "FAILED" and any(text in self.trace for text in _FENCING_TEXTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The verdict, and what was seen that led to it."""
+
+    verdict: Verdict
+    seen: str
+
+
+def diagnose(connector: ConnectorState, tasks: Sequence[SeenTask]) -> Diagnosis:
+    """Whether native fencing and a record heal this connector.
+
+    While fencing is due (commit newer than record) no task of the newest set can have begun, so all of them must be
+    FAILED: one that REST calls RUNNING waits for a round, which would fence it later, when it really runs.
+    """
+    seen = f"{describe_tasks(tasks)}; {_record_text(connector)}"
+    return Diagnosis(_verdict(connector, tasks), seen)
+
+
+def _verdict(connector: ConnectorState, tasks: Sequence[SeenTask]) -> Verdict:
+    failed = [task for task in tasks if task.state == "FAILED"]
+    complete = bool(tasks) and [task.task for task in tasks] == connector.task_ids
+    if not complete or connector.target_state != "STARTED":
+        return Verdict.OTHER
+    if not connector.pending_fencing:
+        if all(task.state == "RUNNING" for task in tasks):
+            return Verdict.HEALTHY
+        blamed = bool(failed) and all(task.fencing_failed for task in failed)
+        return Verdict.RESTART if blamed else Verdict.OTHER
+    blamed = any(FENCING_FAILED in task.trace for task in failed)
+    due = fencing_decision(connector).fence_count > 0
+    return Verdict.FENCE if blamed and due and len(failed) == len(tasks) else Verdict.OTHER
+
+
+def describe_tasks(tasks: Sequence[SeenTask]) -> str:
+    """`109 tasks: 109 FAILED, 109 of them for fencing`."""
+    states = Counter(task.state for task in tasks)
+    listed = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
+    blamed = sum(task.fencing_failed for task in tasks)
+    return f"{len(tasks)} tasks ({listed}; {blamed} FAILED in zombie fencing)"
+
+
+def _record_text(connector: ConnectorState) -> str:
+    if connector.task_count_record is None:
+        return "no task-count record"
+    order = "older" if connector.pending_fencing else "newer"
+    return (
+        f"the record of {connector.task_count_record} (offset {connector.record_offset}) is {order} than the newest "
+        f"task commit (offset {connector.commit_offset}), target state {connector.target_state}"
+    )

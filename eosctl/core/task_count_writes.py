@@ -1,0 +1,42 @@
+"""What a task-count record would change if somebody wrote it: decisions after it, and the ids it would leave out.
+
+Judges values that were read elsewhere; reads and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from eosctl.core.config_topic import ConnectorState
+from eosctl.core.task_count_findings import AliveTask
+from eosctl.core.task_counts import FencingDecision, fencing_decision
+
+
+def with_record(connector: ConnectorState, count: int) -> ConnectorState:
+    """The connector as every worker holds it after a record of `count` at the end of the topic."""
+    return replace(connector, task_count_record=count, record_offset=None, pending_fencing=False)
+
+
+def decision_after_commit(connector: ConnectorState) -> FencingDecision:
+    """The leader's decision after the next task commit: a resumed, re-created or reconfigured connector writes one."""
+    recorded = connector.task_count_record
+    if recorded is None:
+        return FencingDecision(0, None, "there is no record: nobody is fenced")
+    if recorded == 1:
+        return FencingDecision(1, None, "fences the 1 recorded, unless there is one task again: it does so itself")
+    return FencingDecision(max(recorded, 0), None, f"fences the {max(recorded, 0)} recorded")
+
+
+def decisions(connector: ConnectorState) -> dict[str, object]:
+    """What the leader decides now, and after the next task commit, as plain data."""
+    now, later = fencing_decision(connector), decision_after_commit(connector)
+    return {
+        "now": {"would_fence_count": now.fence_count, "would_write": now.writes, "reason": now.reason},
+        "after_next_commit": {"would_fence_count": later.fence_count, "reason": later.reason},
+    }
+
+
+def left_out(alive: Sequence[AliveTask], count: int, *, fenced: Collection[str]) -> list[AliveTask]:
+    """Known ids that no fencing round would reach under a record of `count`, but those that are `fenced` anyway."""
+    return [task for task in alive if task.task >= count and task.transactional_id not in fenced]

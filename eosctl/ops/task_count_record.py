@@ -1,0 +1,120 @@
+"""One task-count record: found in the config topic, backed up, written, and read back.
+
+Judges nothing: whether a record may be written is decided by those who call this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eosctl.core.config_records import task_count_key, task_count_value
+from eosctl.core.config_topic import ConnectorState
+from eosctl.core.connect_group import EMPTY
+from eosctl.core.ids import leader_transactional_id, own_transactional_id
+from eosctl.core.records import OutRecord, Record
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, NotFoundError, RefusedError
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.ops.backups import keep_record_backup
+from eosctl.ops.task_counts import ConfigTopic, read_config_topic
+
+_READ_BACK_S = 0.1
+_READ_BACK_TIMES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A connector and its group as they are now; `leader_url` is None for a group without members."""
+
+    cluster_id: str
+    connector: ConnectorState
+    before: Record | None
+    group_state: str
+    leader_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWrite:
+    """What became of one record: `now` is the connector as read back, None where it could not be read."""
+
+    outcome: str
+    backup: str
+    now: ConnectorState | None = None
+    failure: EosctlError | None = None
+
+
+def find_connector(topic: ConfigTopic, name: str) -> ConnectorState:
+    """The connector as a worker holds it; raises NotFoundError, or RefusedError where records may be hidden."""
+    if topic.read.blocked():
+        raise RefusedError(
+            f"topic {topic.read.topic}: an open transaction hides newer records; nothing was written",
+            hint="`eosctl txn hanging` tells whose it is. Wait for its end, or end it, then run again.",
+        )
+    connector = topic.state.connectors.get(name)
+    if connector is None:
+        raise NotFoundError(
+            f"topic {topic.read.topic} has no connector {name!r}",
+            hint="See `eosctl task-counts list`; names are case-sensitive.",
+        )
+    return connector
+
+
+def newest_record(topic: ConfigTopic, connector: ConnectorState) -> Record | None:
+    """The task-count record that the workers took last."""
+    return next((record for record in topic.read.records if record.offset == connector.record_offset), None)
+
+
+def with_whole_timeout(app: App) -> App:
+    """`app` with its deadline as long as it was at the start."""
+    return replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
+
+
+def write_record(app: App, scene: Scene, count: int, *, name: str) -> RecordWrite:
+    """Backs up the old record, writes the new one and finds out by reading what became of it.
+
+    To workers that run it is a transaction under eosctl's own id: the leader would lose a fight for its id. Without
+    any it goes under the leader's id, so that a leader which is a zombie can't write after it.
+    """
+    topic, group_id = app.target.config_topic, app.target.require_group_id()
+    key, value = task_count_key(scene.connector.name), task_count_value(count)
+    before = scene.before or Record(topic, 0, -1, -1, key, None)
+    backup = str(keep_record_backup(app, before, value, name=name, cluster_id=scene.cluster_id))
+    app.on_event(Event(f"backup: {backup}"))
+    as_leader = scene.group_state == EMPTY
+    transactional_id = leader_transactional_id(group_id) if as_leader else own_transactional_id(group_id)
+    failure: EosctlError | None = None
+    now = None
+    try:
+        with app.topics() as store:
+            store.write([OutRecord(topic, key, value, partition=0)], transactional_id=transactional_id)
+    except EosctlError as exc:  # whether it was written is found out by reading, not by guessing
+        failure = exc
+    try:
+        now = _read_back(with_whole_timeout(app), scene.connector)
+    except EosctlError as exc:
+        failure = failure or exc
+    return RecordWrite(_outcome(scene.connector, now, count, failure), backup, now, failure)
+
+
+def _read_back(app: App, then: ConnectorState) -> ConnectorState | None:
+    """The connector now; commit markers come after the answer to a commit, so an old record is read a few times."""
+    now = None
+    for _attempt in range(_READ_BACK_TIMES):
+        with app.topics() as store:
+            now = read_config_topic(app, store).state.connectors.get(then.name)
+        if now is not None and now.record_offset != then.record_offset:
+            return now
+        if app.deadline.expired():
+            break
+        app.deadline.sleep(_READ_BACK_S)
+    return now
+
+
+def _outcome(then: ConnectorState, now: ConnectorState | None, count: int, failure: EosctlError | None) -> str:
+    if now is None:
+        return "unconfirmed"
+    if now.record_offset == then.record_offset:
+        return "not_written" if failure else "unconfirmed"
+    as_planned = now.task_count_record == count and now.commit_offset == then.commit_offset
+    return "written" if as_planned and not now.pending_fencing else "differs"

@@ -1,0 +1,68 @@
+"""How plans and results of `task-counts write` and `rescue` look as text; JSON has the ids that they fence, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eosctl.render.cells import Column, View, dig, format_cell, summary_lines
+from eosctl.report import Report, Row
+
+
+def _count(row: Row, name: str) -> object:
+    return dig(row, f"{name}.task_count")
+
+
+def _decision_lines(report: Report) -> Iterable[str]:
+    """What the leader decides without and with the new record, now and after the next task commit."""
+    for row in report.rows:
+        for when in ("now", "after_next_commit"):
+            before, after = (dig(row, f"decision_{which}.{when}.reason") for which in ("before", "after"))
+            yield f"leader {when.replace('_', ' ')}:"
+            yield f"  before: {format_cell(before)}"
+            yield f"  after:  {format_cell(after)}"
+    counts = dig(report.data, "fence.summary.counts")
+    if isinstance(counts, dict):
+        listed = ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
+        yield f"ids of the old record: {listed}"
+    yield from summary_lines(report)
+
+
+_WRITE = View(
+    (
+        Column("CONNECTOR", "connector"),
+        Column("BEFORE", lambda row: _count(row, "before")),
+        Column("BEFORE-OFFSET", "before.offset"),
+        Column("AFTER", lambda row: _count(row, "after")),
+        Column("AFTER-OFFSET", "after.offset"),
+        Column("OUTCOME", "outcome"),
+    ),
+    footer=_decision_lines,
+)
+
+
+def _rescue_lines(report: Report) -> Iterable[str]:
+    yield f"seen: {format_cell(report.data.get('seen'))}"
+    yield from summary_lines(report)
+    cure = report.data.get("cure")
+    if isinstance(cure, dict) and cure:
+        yield "so that it does not come back, put into the connector's config:"
+        yield from (f"  {name}={value}" for name, value in cure.items())
+
+
+_RESCUE = View(
+    (
+        Column("STEP", "step"),
+        Column("ACTION", "action"),
+        Column("DETAIL", "detail"),
+        Column("OUTCOME", "outcome"),
+    ),
+    footer=_rescue_lines,
+    empty="There is nothing to rescue: all tasks run.",
+)
+
+RESCUE_VIEWS: dict[str, View] = {
+    "task-counts-write-plan": _WRITE,
+    "task-counts-write-result": _WRITE,
+    "rescue-plan": _RESCUE,
+    "rescue-result": _RESCUE,
+}

@@ -1,0 +1,105 @@
+"""Which connectors are a case for rescue, and what a written record changes: tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eosctl.core.config_records import task_count_value
+from eosctl.core.config_topic import ConnectorState
+from eosctl.core.rescue import FENCING_FAILED, SeenTask, Verdict, diagnose
+from eosctl.core.task_count_findings import AliveTask
+from eosctl.core.task_count_writes import decision_after_commit, decisions, left_out, with_record
+from eosctl.core.transactions import TransactionState
+
+TRACE = f"org.apache.kafka.connect.errors.ConnectException: {FENCING_FAILED}\n\tat org.apache..."
+FORWARD = "ConnectRestException: IO Error trying to forward REST request: Idle timeout expired: 30000/30000 ms"
+OTHER = "java.lang.IllegalStateException: no such table"
+
+
+def connector(**changes: Any) -> ConnectorState:
+    """Two tasks, three recorded, fencing due."""
+    values: dict[str, Any] = {
+        "config": {"connector.class": "X"},
+        "target_state": "STARTED",
+        "task_count": 2,
+        "task_count_record": 3,
+        "pending_fencing": True,
+        "commit_offset": 10,
+        "record_offset": 5,
+    }
+    return ConnectorState("c", **{**values, **changes})
+
+
+def tasks(*seen: tuple[str, str]) -> list[SeenTask]:
+    return [SeenTask(number, state, "w:1", trace) for number, (state, trace) in enumerate(seen)]
+
+
+FENCED_OUT = (("FAILED", TRACE), ("FAILED", TRACE))
+
+
+@pytest.mark.parametrize(
+    ("changes", "seen", "verdict"),
+    [
+        ({}, FENCED_OUT, Verdict.FENCE),
+        ({}, (("FAILED", TRACE), ("FAILED", FORWARD)), Verdict.FENCE),
+        ({}, (("FAILED", TRACE), ("RUNNING", "")), Verdict.OTHER),  # it waits for a round that would hit it later
+        ({}, (("FAILED", TRACE), ("UNASSIGNED", "")), Verdict.OTHER),
+        ({}, (("FAILED", OTHER), ("FAILED", OTHER)), Verdict.OTHER),
+        ({}, (("RUNNING", ""), ("RUNNING", "")), Verdict.OTHER),
+        ({}, (("FAILED", TRACE),), Verdict.OTHER),
+        ({}, (), Verdict.OTHER),
+        ({"target_state": "STOPPED"}, FENCED_OUT, Verdict.OTHER),
+        ({"target_state": "PAUSED"}, FENCED_OUT, Verdict.OTHER),
+        ({"inconsistent": True}, FENCED_OUT, Verdict.OTHER),
+        ({"task_count_record": None}, FENCED_OUT, Verdict.OTHER),  # the leader has nobody to fence
+        ({"task_count_record": 0}, FENCED_OUT, Verdict.OTHER),
+        ({"task_count_record": 1, "task_count": 1}, FENCED_OUT[:1], Verdict.OTHER),
+        ({"task_count_record": 1}, FENCED_OUT, Verdict.FENCE),
+        ({"pending_fencing": False}, FENCED_OUT, Verdict.RESTART),
+        ({"pending_fencing": False}, (("RUNNING", ""), ("FAILED", FORWARD)), Verdict.RESTART),
+        ({"pending_fencing": False}, (("FAILED", TRACE), ("FAILED", OTHER)), Verdict.OTHER),
+        ({"pending_fencing": False}, (("RUNNING", ""), ("RUNNING", "")), Verdict.HEALTHY),
+        ({"pending_fencing": False}, (("RUNNING", ""), ("UNASSIGNED", "")), Verdict.OTHER),
+        ({"pending_fencing": False}, (), Verdict.OTHER),
+    ],
+)
+def test_verdict(changes: dict[str, Any], seen: tuple[tuple[str, str], ...], verdict: Verdict) -> None:
+    assert diagnose(connector(**changes), tasks(*seen)).verdict is verdict
+
+
+def test_the_diagnosis_tells_what_was_seen() -> None:
+    assert diagnose(connector(), tasks(("FAILED", TRACE), ("RUNNING", ""))).seen == (
+        "2 tasks (1 FAILED, 1 RUNNING; 1 FAILED in zombie fencing); the record of 3 (offset 5) is older than the "
+        "newest task commit (offset 10), target state STARTED"
+    )
+
+
+@pytest.mark.parametrize(("recorded", "fences"), [(None, 0), (0, 0), (1, 1), (3, 3), (-1, 0)])
+def test_the_next_commit_makes_the_leader_fence_what_is_recorded(recorded: int | None, fences: int) -> None:
+    assert decision_after_commit(connector(task_count_record=recorded)).fence_count == fences
+
+
+def test_a_new_record_suppresses_what_was_due() -> None:
+    before, after = connector(), with_record(connector(), 0)
+    counts = [
+        [decisions(each)[when]["would_fence_count"] for when in ("now", "after_next_commit")]  # type: ignore[index]  # plain data
+        for each in (before, after)
+    ]
+    assert counts == [[3, 3], [0, 0]]
+    assert (after.task_count_record, after.record_offset) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("count", "fenced", "missed"), [(0, set(), [0, 2]), (1, set(), [2]), (3, set(), []), (0, {"g-c-0"}, [2])]
+)
+def test_ids_beyond_the_count_are_left_out_unless_they_are_fenced(
+    count: int, fenced: set[str], missed: list[int]
+) -> None:
+    alive = [AliveTask(number, f"g-c-{number}", TransactionState.EMPTY) for number in (0, 2)]
+    assert [task.task for task in left_out(alive, count, fenced=fenced)] == missed
+
+
+def test_the_value_is_byte_for_byte_what_a_leader_writes() -> None:
+    assert task_count_value(130) == b'{"task-count":130}'

@@ -1,0 +1,350 @@
+"""`task-counts write` and `rescue` over a broker that speaks the protocol, topics and workers in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
+from eosctl.core.records import OutRecord
+from eosctl.core.rescue import FENCING_FAILED
+from eosctl.deadline import Clock, Deadline
+from eosctl.errors import (
+    ConnectError,
+    ExitCode,
+    NotFoundError,
+    RefusedError,
+    StalePlanError,
+    UnreachableError,
+)
+from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.ops.app import App
+from eosctl.ops.rescue import apply_rescue, plan_rescue, show_rescue
+from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write, show_write
+from eosctl.profiles import Target
+from eosctl.report import Report
+from tests.fakes.broker import FakeCluster
+from tests.fakes.broker_state import FakeGroup, FakeTransaction
+from tests.fakes.config_cluster import CONFIG_TOPIC, created
+from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
+from tests.fakes.topics import FakeTopicStore
+
+URL = "http://w0:8083"
+CLUSTER = "fake-cluster-id"
+
+
+@dataclass
+class Time:
+    """A clock that only sleeping moves."""
+
+    now_s: float = 1_700_000_000.0
+    slept_s: float = 0.0
+
+    def clock(self) -> Clock:
+        return Clock(now_s=lambda: self.now_s, monotonic_s=lambda: self.now_s, sleep_s=self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+        self.slept_s += seconds
+
+
+@dataclass
+class Scene:
+    """Group g on one worker, and a connector c whose newest record is older than its newest commit."""
+
+    broker: FakeCluster
+    connect: FakeConnect
+    topics: FakeTopicStore
+    state_dir: Path
+    time: Time = field(default_factory=Time)
+    restarted_take_ids: bool = True
+
+    @property
+    def app(self) -> App:
+        client = ClientSettings(bootstrap_servers=self.broker.bootstrap_servers)
+        clock = self.time.clock()
+        return App(
+            target=Target(client=client, connect_urls=tuple(self.connect.modes), group_id="g"),
+            deadline=Deadline.after(30, clock),
+            state_dir=self.state_dir,
+            clock=clock,
+            open_transactions=lambda app: NativeTransactionAdmin(
+                app.target.require_client(), deadline=Deadline.after(30), on_event=app.on_event
+            ),
+            open_topics=lambda _app: self.topics,
+            open_worker=lambda app, url: RestartingWorker(self, self.connect.open_worker(app, url)),  # type: ignore[arg-type, return-value]  # delegates
+        )
+
+    def set_group(self, state: str = "Stable") -> None:
+        """Tells the coordinator who is in the group."""
+        raw = self.connect.raw_group("g", state=state)
+        members = tuple((m.member_id, m.client_id, m.host, m.metadata, m.assignment) for m in raw.members)
+        self.broker.state.groups["g"] = FakeGroup(raw.state, "connect", raw.protocol, members)
+
+    def empty_group(self) -> None:
+        self.connect.modes.clear()
+        self.set_group()
+
+    def take_id(self, task: int, *, timeout_ms: int = 60_000) -> None:
+        """A task, or a round of Connect's, initialises its id."""
+        known = self.broker.state.transactions.setdefault(f"g-c-{task}", FakeTransaction(100 + task, 0))
+        known.producer_epoch += 1
+        known.timeout_ms = timeout_ms
+
+    def records(self) -> list[tuple[str | None, bytes | None]]:
+        """What eosctl wrote: transactional id and value."""
+        return [(transactional_id, record.value) for transactional_id, batch in self.topics.written for record in batch]
+
+
+@dataclass
+class RestartingWorker:
+    """A worker whose restarted tasks take their ids."""
+
+    scene: Scene
+    worker: FakeConnectWorker
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.worker, name)
+
+    def restart(self, connector: str, *, only_failed: bool = True) -> None:
+        failed = sorted(self.scene.connect.connectors[connector].failed)
+        self.worker.restart(connector, only_failed=only_failed)
+        for task in failed if self.scene.restarted_take_ids else ():
+            self.scene.take_id(task)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """c had three tasks and has two, both FAILED in zombie fencing."""
+    connect = FakeConnect({URL: "enabled"}, kafka_cluster_id=CLUSTER)
+    config = {"connector.class": FILE_SOURCE, "tasks.max": "2", "name": "c"}
+    trace = f"org.apache.kafka.connect.errors.ConnectException: {FENCING_FAILED}"
+    connect.connectors["c"] = FakeConnector(config, failed={0, 1}, trace=trace)
+    topics = FakeTopicStore(cluster_id=CLUSTER)
+    topics.add_topic(CONFIG_TOPIC, config={"cleanup.policy": "compact"})
+    pairs = [*created("c", 3, record=3), *created("c", 2), ("target-state-c", {"state": "STARTED"})]
+    for key, value in pairs:
+        topics.write([OutRecord(CONFIG_TOPIC, key.encode(), json.dumps(value).encode())])
+    topics.written.clear()
+    with FakeCluster() as broker:
+        built = Scene(broker, connect, topics, tmp_path)
+        for task in range(3):
+            built.take_id(task)
+        built.set_group()
+        yield built
+
+
+def stop(scene: Scene) -> None:
+    """As PUT /stop leaves it."""
+    scene.connect.connectors["c"].state = "STOPPED"
+    for key, value in (("commit-c", b'{"tasks":0}'), ("target-state-c", b'{"state":"PAUSED","state.v2":"STOPPED"}')):
+        scene.topics.write([OutRecord(CONFIG_TOPIC, key.encode(), value)])
+    scene.topics.written.clear()
+
+
+def write(scene: Scene, count: int, *, fence: bool = True) -> Report:
+    return apply_write(scene.app, plan_write(scene.app, WriteRequest("c", count, fence)))
+
+
+def timeouts(scene: Scene) -> list[int]:
+    return [scene.broker.state.transactions[f"g-c-{task}"].timeout_ms for task in range(3)]
+
+
+def test_the_plan_shows_decisions_before_and_after_and_the_native_way(scene: Scene) -> None:
+    stop(scene)
+    report = show_write(scene.app, plan_write(scene.app, WriteRequest("c", 5)))
+    (row,) = report.rows
+    assert row["before"] == {"task_count": 3, "offset": 5}
+    assert row["after"] == {"task_count": 5, "offset": None}
+    assert row["decision_before"]["now"]["would_fence_count"] == 3  # type: ignore[index]  # plain data
+    assert row["decision_after"]["now"]["would_fence_count"] == 0  # type: ignore[index]  # plain data
+    assert row["decision_after"]["after_next_commit"]["would_fence_count"] == 5  # type: ignore[index]  # plain data
+    assert [problem.code for problem in report.problems] == ["connect_can"]
+    assert "--via connect" in str(report.problems[0].hint)
+    assert scene.records() == []
+
+
+def test_write_fences_first_then_writes_under_an_id_of_its_own(scene: Scene) -> None:
+    stop(scene)
+    report = write(scene, 0)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.OK, "written")
+    assert timeouts(scene) == [FENCE_TRANSACTION_TIMEOUT_MS] * 3
+    assert scene.records() == [("eosctl-config-g", b'{"task-count":0}')]
+    assert report.data["undo"] == "eosctl task-counts write c --count 3"
+    (line,) = Path(str(report.data["backup"])).read_text().splitlines()
+    kept = json.loads(line)
+    assert (kept["key"], kept["value"], kept["offset"]) == ("tasks-fencing-c", '{"task-count": 3}', 5)
+    assert (kept["written"], kept["cluster_id"]) == ('{"task-count":0}', CLUSTER)
+    again = plan_write(scene.app, WriteRequest("c", 0))
+    assert not again.changes_something
+
+
+def test_without_workers_it_is_written_under_the_leaders_id(scene: Scene) -> None:
+    scene.empty_group()
+    assert write(scene, 2).exit_code is ExitCode.OK
+    assert scene.records() == [("connect-cluster-g", b'{"task-count":2}')]
+
+
+def test_without_fencing_the_plan_says_what_that_means(scene: Scene) -> None:
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 3, fence=False))
+    report = apply_write(scene.app, plan)
+    assert report.data["overrides"] == ["no-fence"]
+    (problem,) = report.problems
+    assert problem.code == "not_fenced"
+    assert "tells the leader that it is done" in problem.message
+    assert timeouts(scene) == [60_000] * 3
+
+
+def test_what_write_refuses(scene: Scene) -> None:
+    with pytest.raises(RefusedError, match=r"has 2 tasks \(task 0 is FAILED at w0:8083.*nothing was written"):
+        plan_write(scene.app, WriteRequest("c", 3))
+    with pytest.raises(NotFoundError, match="no connector 'nope'"):
+        plan_write(scene.app, WriteRequest("nope", 3))
+    stop(scene)
+    with pytest.raises(RefusedError, match="would leave out 2 known ids: g-c-1 g-c-2"):
+        plan_write(scene.app, WriteRequest("c", 1, fence=False))
+    scene.take_id(7)
+    with pytest.raises(RefusedError, match="would leave out 1 known ids: g-c-7"):
+        plan_write(scene.app, WriteRequest("c", 2))
+    scene.broker.state.transactions["g-c-7"].timeout_ms = FENCE_TRANSACTION_TIMEOUT_MS  # fenced by eosctl since
+    plan_write(scene.app, WriteRequest("c", 2))
+    del scene.connect.connectors["c"]
+    with pytest.raises(RefusedError, match="which the workers do not know"):
+        plan_write(scene.app, WriteRequest("c", 2))
+    scene.topics.open_transaction(CONFIG_TOPIC, 0)
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"commit-c", b'{"tasks":0}')])
+    scene.topics.written.clear()
+    with pytest.raises(RefusedError, match="an open transaction hides newer records"):
+        plan_write(scene.app, WriteRequest("c", 3))
+    scene.set_group("PreparingRebalance")
+    with pytest.raises(RefusedError, match="the group g is PreparingRebalance"):
+        plan_write(scene.app, WriteRequest("c", 3))
+    assert scene.records() == []
+
+
+def test_a_plan_goes_stale_when_the_connector_changes(scene: Scene) -> None:
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 3))
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"commit-c", b'{"tasks":0}')])
+    with pytest.raises(StalePlanError, match="changed since the plan was made"):
+        apply_write(scene.app, plan)
+
+
+def test_nothing_is_written_unless_every_recorded_id_is_fenced(scene: Scene) -> None:
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 0))
+    scene.broker.fail_next("InitProducerId", 53)
+    report = apply_write(scene.app, plan)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "not_written")
+    assert report.problems[-1].code == "not_written"
+    assert scene.records() == []
+
+
+def test_a_write_that_fails_is_read_back_before_anything_is_claimed(scene: Scene) -> None:
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 0))
+    scene.topics.fail_next("write", UnreachableError("no answer"))
+    report = apply_write(scene.app, plan)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "not_written")
+    assert [problem.code for problem in report.problems] == ["unreachable"]
+
+
+def steps(report: Report) -> list[tuple[object, object]]:
+    return [(row["action"], row["outcome"]) for row in report.rows]
+
+
+def test_rescue_fences_writes_restarts_and_watches(scene: Scene) -> None:
+    plan = plan_rescue(scene.app, "c")
+    shown = show_rescue(scene.app, plan)
+    assert steps(shown) == [(name, "planned") for name in ("fence", "write", "restart", "watch")]
+    assert "2 FAILED in zombie fencing" in str(shown.data["seen"])
+    report = apply_rescue(scene.app, plan)
+    assert (steps(report), report.exit_code) == (
+        [(name, "done") for name in ("fence", "write", "restart", "watch")],
+        ExitCode.OK,
+    )
+    assert scene.records() == [("eosctl-config-g", b'{"task-count":2}')]
+    assert timeouts(scene) == [60_000, 60_000, FENCE_TRANSACTION_TIMEOUT_MS]
+    assert report.data["cure"] == {
+        "admin.override.retry.backoff.ms": "10",
+        "admin.override.retry.backoff.max.ms": "10",
+    }
+    again = plan_rescue(scene.app, "c")
+    assert (show_rescue(scene.app, again).rows, show_rescue(scene.app, again).data["cure"]) == ([], {})
+
+
+def test_rescue_goes_on_where_it_was_interrupted(scene: Scene) -> None:
+    scene.connect.fail_next("restart", ConnectError("500: Failed to write to config topic"))
+    report = apply_rescue(scene.app, plan_rescue(scene.app, "c"))
+    assert report.exit_code is ExitCode.PARTIAL
+    assert steps(report) == [("fence", "done"), ("write", "done"), ("restart", "failed"), ("watch", "planned")]
+    assert [problem.code for problem in report.problems] == ["connect_error", "rescue_again"]
+    rest = apply_rescue(scene.app, plan_rescue(scene.app, "c"))
+    assert steps(rest) == [("restart", "done"), ("watch", "done")]
+    assert len(scene.records()) == 1
+
+
+def test_running_is_believed_only_of_tasks_that_took_their_ids(scene: Scene) -> None:
+    """Connect shows tasks as RUNNING while they wait for a fencing round."""
+    scene.restarted_take_ids = False
+    report = apply_rescue(scene.app, plan_rescue(scene.app, "c"))
+    assert (steps(report)[-1], report.exit_code) == (("watch", "failed"), ExitCode.PARTIAL)
+    assert "2 tasks have not taken their ids" in report.problems[0].message
+
+
+def test_with_followers_rescue_waits_until_the_leaders_round_is_over(scene: Scene) -> None:
+    """A follower's task gives up after 30 s; the round that it asked for goes on, and fences whoever runs by then."""
+    scene.connect.modes = {"http://other:8083": "enabled", URL: "enabled"}
+    scene.set_group()
+    scene.connect.down.add("http://other:8083")
+    app = scene.app
+    rounds = iter([0, 1])
+
+    def sleep(seconds: float) -> None:
+        scene.time.sleep(seconds)
+        if seconds == 5.0 and (task := next(rounds, None)) is not None:
+            scene.take_id(task, timeout_ms=90_000)
+
+    clock = replace(app.clock, sleep_s=sleep)
+    app = replace(app, clock=clock, deadline=Deadline.after(30, clock))
+    plan = plan_rescue(app, "c")
+    assert steps(show_rescue(app, plan))[0] == ("wait", "planned")
+    report = apply_rescue(app, plan)
+    assert steps(report)[0] == ("wait", "done")
+    assert "waited 105 s" in str(report.rows[0]["detail"])  # 90 s after the commit, two moves, and a still 5 s
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda scene: setattr(scene.connect.connectors["c"], "failed", {0}), "1 FAILED, 1 RUNNING"),
+        (lambda scene: setattr(scene.connect.connectors["c"], "trace", "NullPointerException"), "0 FAILED in zombie"),
+        (stop, "target state STOPPED"),
+        (lambda scene: scene.set_group("PreparingRebalance"), "the group g is PreparingRebalance"),
+        (Scene.empty_group, "the group g is Empty"),
+    ],
+)
+def test_what_rescue_refuses(scene: Scene, change: object, said: str) -> None:
+    assert callable(change)
+    change(scene)
+    with pytest.raises(RefusedError, match=said):
+        plan_rescue(scene.app, "c")
+
+
+def test_rescue_of_a_connector_that_is_healed_meanwhile_is_stale(scene: Scene) -> None:
+    plan = plan_rescue(scene.app, "c")
+    scene.connect.connectors["c"].failed.clear()
+    with pytest.raises(StalePlanError, match="nothing was written"):
+        apply_rescue(scene.app, plan)
+    assert scene.records() == []
+
+
+def test_unknown_connectors_are_named(scene: Scene) -> None:
+    with pytest.raises(NotFoundError, match="no connector 'nope'"):
+        plan_rescue(scene.app, "nope")
