@@ -174,7 +174,7 @@ def test_no_broker_at_all_lists_every_failure() -> None:
     with NativeTransactionAdmin(settings, deadline=Deadline.after(10)) as admin:
         with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1: connection refused.*127\.0\.0\.1:2") as caught:
             fence(admin, ["one"])
-        assert caught.value.hint == "Check --bootstrap-server."
+        assert caught.value.hint == "Check --bootstrap-server, and that this host and port can be reached from here."
 
 
 def test_at_the_deadline_open_ids_are_unconfirmed_with_their_last_fault() -> None:
