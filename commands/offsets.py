@@ -19,6 +19,8 @@ _ELSEWHERE = {
     "import": "offsets_files:import_",
     "lint": "offsets_files",
     "migrate": "offsets_migrate",
+    "reset": "offsets_edit",
+    "set": "offsets_edit:set_",
     "switch": "offsets_switch",
     "verify": "offsets_migrate",
 }

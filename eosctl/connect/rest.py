@@ -128,6 +128,10 @@ class RestConnectWorker:
             raise self._not_connect(f"GET {target}", "its answer holds no list of offsets")
         return found
 
+    def alter_offsets(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
+        """`PATCH /connectors/{c}/offsets` (3.6+): `offsets` as GET lists them; the connector must be STOPPED."""
+        self._done("PATCH", f"{_path(connector)}/offsets", body={"offsets": [dict(entry) for entry in offsets]})
+
     def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
         """`PUT /connector-plugins/{plugin}/config/validate`; `config` must hold `connector.class`."""
         return self._mapping("PUT", f"/connector-plugins/{quote(plugin, safe='')}/config/validate", body=dict(config))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 from eosctl.core.migration_rules import Action
@@ -226,7 +227,17 @@ def _data(plan: WritePlan) -> dict[str, object]:
     return {"creates": [new.as_row() for new in plan.creates], "overrides": plan.allowances.names()}
 
 
-def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan]) -> Report:
+Send = Callable[[App, WritePlan], None]
+"""Puts the records of a plan where they belong."""
+
+
+def send_to_topics(app: App, plan: WritePlan) -> None:
+    """Creates and writes, with a producer of our own."""
+    with app.topics() as topics:
+        _create_and_write(topics, plan, plan.sends())
+
+
+def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan], *, send: Send = send_to_topics) -> Report:
     """Writes `plan` if it still holds; `again` makes it anew where the topics have moved.
 
     The deadline starts anew: the time in which a person read the plan does not count. Raises StalePlanError or
@@ -238,7 +249,7 @@ def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan]) -> Rep
         renewed = again()
         if renewed.writes != plan.writes or renewed.creates != plan.creates:
             raise StalePlanError("these offsets changed since the plan was made", hint="Plan again.")
-    return _write(app, plan)
+    return _write(app, plan, send)
 
 
 def _with_whole_timeout(app: App) -> App:
@@ -262,16 +273,15 @@ def moved(app: App, found: OffsetStores) -> bool:
         return any(topics.bounds(topic) != found.bounds[topic] for topic in there)
 
 
-def _write(app: App, plan: WritePlan) -> Report:
-    """Backs up, creates, writes and reads back; exit 7 when a key does not hold afterwards what was planned."""
+def _write(app: App, plan: WritePlan, send: Send) -> Report:
+    """Backs up, sends and reads back; exit 7 when a key does not hold afterwards what was planned."""
     sends = plan.sends()
     backup = keep_backup(app, sends, name=plan.name, cluster_id=plan.found.cluster_id)
     app.on_event(Event(f"backup: {backup}"))
     failure: EosctlError | None = None
     outcomes: Mapping[Place, bool] = {}
     try:
-        with app.topics() as topics:
-            _create_and_write(topics, plan, sends)
+        send(app, plan)
     except EosctlError as exc:  # what became of the records is found out by reading, not by guessing
         failure = exc
     try:
@@ -290,9 +300,10 @@ def _create_and_write(topics: TopicStore, plan: WritePlan, sends: Sequence[Plann
             replication_factor=new.replication_factor,
             config={"cleanup.policy": "compact"},
         )
-    # deletions first: a worker that reads half of it must not fall back on what is about to go
+    # deletions first, topic by topic: a worker that reads half of it must not fall back on what is about to go
     ordered = sorted(sends, key=lambda write: write.after is not None)
-    topics.write([OutRecord(w.topic, w.key.raw, w.after, partition=w.partition) for w in ordered])
+    for _stage, writes in groupby(ordered, key=lambda write: (write.after is not None, write.topic)):
+        topics.write([OutRecord(w.topic, w.key.raw, w.after, partition=w.partition) for w in writes])
 
 
 def _outcomes(topics: TopicStore, plan: WritePlan) -> Mapping[Place, bool]:

@@ -122,6 +122,9 @@ class ConnectWorker(Protocol):
     def offsets(self, connector: str) -> Sequence[Mapping[str, object]]:
         """`GET /connectors/{c}/offsets` (3.5+): `[{"partition": {…}, "offset": {…}|null}]`."""
 
+    def alter_offsets(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
+        """`PATCH /connectors/{c}/offsets` (3.6+): `[{"partition": {…}, "offset": {…}|null}]`; null deletes."""
+
     def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
         """`PUT /connector-plugins/{plugin}/config/validate`."""
 

@@ -143,7 +143,20 @@ _SWITCH = View(
     empty="Nothing to do.",
 )
 
+
+def _edit_view(*more: Column) -> View:
+    def lines(report: Report) -> Iterable[str]:
+        yield from _created_topic_lines(report)
+        yield f"via {report.data['via']}: {format_cell(report.data['via_reason'])}"
+
+    return View((*_OFFSET_WRITES, *more), footer=lines, empty="Nothing to write.")
+
+
 OFFSET_VIEWS = {
+    "offsets-set-plan": _edit_view(),
+    "offsets-reset-plan": _edit_view(),
+    "offsets-set-result": _edit_view(Column("OUTCOME", "outcome")),
+    "offsets-reset-result": _edit_view(Column("OUTCOME", "outcome")),
     "offsets-switch-plan": _SWITCH,
     "offsets-switch-result": _SWITCH,
     "offsets-list": _OFFSET_LIST,

@@ -102,12 +102,30 @@ def test_the_life_of_a_connector(subject: Subject) -> None:
     wait_until(lambda: subject.entry() is None, what=f"{name} to be gone")
 
 
+def test_offsets_are_altered_while_stopped_only(subject: Subject) -> None:
+    worker, name = subject.worker, subject.name
+    worker.put_connector_config(name, subject.config)
+    subject.wait_tasks("RUNNING")
+    entry = {"partition": {"filename": subject.config["file"]}, "offset": {"position": 4}}
+    with pytest.raises(ConnectError, match="STOPPED state"):
+        worker.alter_offsets(name, [entry])
+    worker.set_state(name, "stop")
+    subject.wait_tasks()
+    worker.alter_offsets(name, [entry])
+    assert worker.offsets(name) == [entry]
+    worker.alter_offsets(name, [{**entry, "offset": None}])
+    assert worker.offsets(name) == []
+    with pytest.raises(ConnectError, match="need to be provided"):
+        worker.alter_offsets(name, [])
+
+
 UNKNOWN: list[Callable[[ConnectWorker], object]] = [
     lambda worker: worker.connector_config("no such"),
     lambda worker: worker.delete_connector("no such"),
     lambda worker: worker.set_state("no such", "stop"),
     lambda worker: worker.restart("no such"),
     lambda worker: worker.offsets("no such"),
+    lambda worker: worker.alter_offsets("no such", [{"partition": {}, "offset": None}]),
 ]
 
 

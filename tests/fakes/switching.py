@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.java_json import encode_key, encode_offset
 from eosctl.deadline import Deadline
+from eosctl.errors import ConnectError
 from eosctl.ops.app import App
 from eosctl.profiles import Target
 from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker, FakeGroups
@@ -87,6 +89,19 @@ class TickingWorker(FakeConnectWorker):
         found = self.world.stored(self.world.store(), self.world.rest_key)
         return [{"partition": PARTITION, "offset": None if found is None else {"position": found}}]
 
+    def alter_offsets(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
+        """Keys in REST's own spelling; with exactly-once support deletions never reach the dedicated topic (3.8+)."""
+        super().alter_offsets(connector, offsets)
+        self.world.calls.append("alter_offsets")
+        for entry in offsets:
+            key = encode_key(connector, cast("Mapping[str, object]", entry["partition"]))
+            offset = cast("Mapping[str, object] | None", entry["offset"])
+            self.world.topics.put(GLOBAL, key, None if offset is None else encode_offset(offset))
+            if self.world.store() != GLOBAL and offset is None and self.world.connect.modes[URL] == "enabled":
+                raise ConnectError("500: Request timed out")
+            if self.world.store() != GLOBAL:
+                self.world.topics.put(self.world.store(), key, None if offset is None else encode_offset(offset))
+
 
 @dataclass
 class SwitchWorld:
@@ -156,4 +171,4 @@ class SwitchWorld:
             self.topics.add_topic(self.store(), 5)
         self.delivered += self.lines[self.stored(self.store(), self.key) or 0 :]
         for topic in {self.store(), GLOBAL}:
-            self.topics.put(topic, self.key, json.dumps({"position": len(self.lines)}).encode())
+            self.topics.put(topic, self.key, encode_offset({"position": len(self.lines)}))

@@ -1,8 +1,10 @@
-"""`offsets switch` on a real worker: to a topic of its own and back, with lines appended all the while."""
+"""`offsets switch`, `set` and `reset` on a real worker: lines are counted, none may be lost or come twice unasked."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
-from tests.sandbox_fixtures import FileSource, rest
+from tests.sandbox_fixtures import FileSource, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -69,3 +71,39 @@ def test_a_stopped_connector_stays_stopped(
     file_source.append("line 00001")
     file_source.wait_position(22)
     assert delivered(stack, file_source).total() == 2
+
+
+def test_set_back_reads_the_tail_again_and_reset_reads_all_of_it(
+    invoke: Invoke, target_flags: list[str], file_source: FileSource, stack: Stack
+) -> None:
+    """With exactly-once support and a dedicated topic, where the worker's own reset does not work."""
+    own = f"offsets-{file_source.name}"
+    partition = json.dumps({"filename": str(file_source.path)})
+    file_source.append("line 00000", "line 00001", "line 00002")
+    file_source.put(**{"offsets.storage.topic": own})
+    file_source.wait_position(33)
+
+    def edit(verb: str, *words: str) -> Any:
+        file_source.stop_and_wait()
+        which = ("--connector", file_source.name, "--partition", partition)
+        return invoke(*target_flags, "offsets", verb, *which, *words, "--yes", "-o", "json").json()
+
+    back = edit("set", "--offset", '{"position":11}')
+    assert (back["exit_code"], back["data"]["via"], len(back["data"]["rows"])) == (0, "rest", 2), back["errors"]
+    file_source.set_state("resume")
+    wait_until(lambda: delivered(stack, file_source).total() == 5, what="the tail to be read again")
+    file_source.wait_position(33)
+    assert delivered(stack, file_source) == {b"line 00000": 1, b"line 00001": 2, b"line 00002": 2}
+
+    gone = edit("reset")
+    assert (gone["exit_code"], gone["data"]["via"]) == (0, "topic"), gone["errors"]
+    assert [row["target"]["topic"] for row in gone["data"]["rows"]] == ["connect-offsets", own]
+    assert rest(f"{file_source.url}/connectors/{file_source.name}/offsets") == {"offsets": []}
+    file_source.set_state("resume")
+    wait_until(lambda: delivered(stack, file_source).total() == 8, what="the whole file to be read again")
+    file_source.wait_position(33)
+
+    here = edit("set", "--offset", '{"position":22}', "--via", "topic")
+    assert here["exit_code"] == 0, here["errors"]
+    [entry] = rest(f"{file_source.url}/connectors/{file_source.name}/offsets")["offsets"]
+    assert entry["offset"] == {"position": 22}

@@ -1,0 +1,188 @@
+"""`offsets set` and `reset`: what would be written for which key, and by which way; `offset_writes` does it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eosctl.core.config_records import UnparsableValueError, decode_value
+from eosctl.core.java_json import encode_offset
+from eosctl.core.offset_edits import plan_reset, plan_set, spellings
+from eosctl.core.offset_records import OffsetKey, decode_key
+from eosctl.core.offset_views import DEDICATED, Flag, PlannedWrite, Store, connector_keys, offset_views
+from eosctl.errors import NotFoundError, UsageError
+from eosctl.ops.app import App
+from eosctl.ops.edit_route import AUTO, REST, Route, choose_route, refuse_sink, send_by_rest
+from eosctl.ops.offset_stores import OffsetStores, gather_stores
+from eosctl.ops.offset_writes import (
+    NOTHING_WAIVED,
+    Allowances,
+    WritePlan,
+    apply_plan,
+    refuse_elsewhere,
+    refuse_hidden,
+    send_to_topics,
+    show_plan,
+    write_plan,
+)
+from eosctl.report import Problem, Report
+
+
+@dataclass(frozen=True, slots=True)
+class SetRequest:
+    """Pairs of JSON texts: a source partition in any spelling, and its new offset; `via` is auto, topic or rest."""
+
+    connector: str
+    offsets: tuple[tuple[str, str], ...]
+    via: str = AUTO
+    allowances: Allowances = NOTHING_WAIVED
+
+
+@dataclass(frozen=True, slots=True)
+class ResetRequest:
+    """Source partitions as JSON texts, or `everything` that the connector has."""
+
+    connector: str
+    partitions: tuple[str, ...]
+    everything: bool = False
+    via: str = AUTO
+    allowances: Allowances = NOTHING_WAIVED
+
+
+@dataclass(frozen=True, slots=True)
+class EditPlan:
+    """The writes, and the way that they go."""
+
+    writes: WritePlan
+    route: Route
+
+
+def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
+    """Reads the connector's stores and decides per key.
+
+    Raises UsageError for what is no source partition or no offset, NotFoundError, RefusedError for a sink, hidden
+    offsets, and a `via` that is known not to work.
+    """
+    wanted = [(parse_partition(request.connector, each), parse_offset(value)) for each, value in request.offsets]
+    if len({key.identity for key, _value in wanted}) < len(wanted):
+        raise UsageError("one source partition was given twice", hint="Give each --partition one --offset.")
+    found = _gather(app, request.connector)
+    stores = found.of(request.connector)
+    writes = [write for key, value in wanted for write in plan_set(stores, key, value)]
+    return _edit_plan(app, "offsets-set", found, writes, request=request)
+
+
+def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
+    """As `plan_offsets_set`; raises NotFoundError for a source partition that no store knows."""
+    if bool(request.partitions) == request.everything:
+        raise UsageError("which source partitions?", hint="Give --partition (repeatable) or --all-partitions.")
+    wanted = [parse_partition(request.connector, partition) for partition in request.partitions]
+    found = _gather(app, request.connector)
+    stores = found.of(request.connector)
+    keys = connector_keys(stores.values(), request.connector) if request.everything else _known(stores, wanted)
+    return _edit_plan(app, "offsets-reset", found, plan_reset(stores, keys), request=request)
+
+
+def _gather(app: App, connector: str) -> OffsetStores:
+    refuse_sink(app, connector)
+    found = gather_stores(app, connectors=(connector,))
+    refuse_elsewhere(found, [connector])
+    refuse_hidden(connector, list(found.of(connector).values()))
+    return found
+
+
+def _known(stores: Mapping[str, Store], wanted: Sequence[OffsetKey]) -> list[OffsetKey]:
+    """Every spelling of each wanted source partition, once."""
+    keys: dict[bytes, OffsetKey] = {}
+    for each in wanted:
+        there = spellings(stores.values(), each)
+        if not there:
+            raise NotFoundError(
+                f"no offset of {each.connector} for source partition {json.dumps(each.partition, ensure_ascii=False)}",
+                hint=f"`eosctl offsets get --connector {each.connector}` shows all; numbers and texts are different.",
+            )
+        keys |= {key.raw: key for key in there}
+    return list(keys.values())
+
+
+def _edit_plan(
+    app: App,
+    name: str,
+    found: OffsetStores,
+    writes: Sequence[PlannedWrite],
+    *,
+    request: SetRequest | ResetRequest,
+) -> EditPlan:
+    plan = write_plan(name, _by_topic(writes), found, allowances=request.allowances)
+    plan = replace(plan, problems=(*plan.problems, *_spelling_problems(found, request.connector, plan.writes)))
+    return EditPlan(plan, choose_route(app, request.connector, plan, via=request.via))
+
+
+def _by_topic(writes: Sequence[PlannedWrite]) -> list[PlannedWrite]:
+    """Topic by topic in the order in which they came: a stage of the write is one topic."""
+    topics = list(dict.fromkeys(write.topic for write in writes))
+    return sorted(writes, key=lambda write: topics.index(write.topic))
+
+
+def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[PlannedWrite]) -> list[Problem]:
+    """Warnings for keys in several spellings, and for a key that had to be made up."""
+    stores = found.of(connector)
+    views = offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)
+    doubled = {view.key.raw for view in views if Flag.DUPLICATE_SPELLING in view.flags}
+    problems = []
+    if any(write.key.raw in doubled for write in writes):
+        message = "a source partition has keys in several spellings; all that have a value are written"
+        problems.append(Problem("several_spellings", message, severity="warning"))
+    known = {view.key.raw for view in views}
+    made = sorted({write.key.raw for write in writes if write.key.raw not in known})
+    if made:
+        message = (
+            f"{len(made)} keys are new, first {made[0].decode()}: a connector that spells them otherwise never looks"
+        )
+        hint = "Let the connector write an offset first; then its own key is used."
+        problems.append(Problem("new_key", message, hint=hint, severity="warning"))
+    return problems
+
+
+def show_edit(app: App, plan: EditPlan, *, dry_run: bool) -> Report:
+    """The plan with the way that it goes."""
+    return _with_route(show_plan(app, plan.writes, dry_run=dry_run), plan.route)
+
+
+def apply_set(app: App, plan: EditPlan, request: SetRequest) -> Report:
+    """Writes, by REST or to the topics, and reads the raw keys back whichever it was."""
+    return _apply(app, plan, lambda: plan_offsets_set(app, request).writes)
+
+
+def apply_reset(app: App, plan: EditPlan, request: ResetRequest) -> Report:
+    """As `apply_set`."""
+    return _apply(app, plan, lambda: plan_offsets_reset(app, request).writes)
+
+
+def _apply(app: App, plan: EditPlan, again: Callable[[], WritePlan]) -> Report:
+    send = send_by_rest(plan.route) if plan.route.via == REST else send_to_topics
+    return _with_route(apply_plan(app, plan.writes, again, send=send), plan.route)
+
+
+def _with_route(report: Report, route: Route) -> Report:
+    return replace(report, data={**report.data, "via": route.via, "via_reason": route.reason})
+
+
+def parse_partition(connector: str, text: str) -> OffsetKey:
+    """The key that a source partition typed as JSON stands for, to match with; raises UsageError."""
+    key = decode_key(f"[{json.dumps(connector)},{text}]".encode())
+    if not isinstance(key, OffsetKey):
+        raise UsageError(f"{text!r} is not a source partition", hint='Write JSON, say {"filename":"/tmp/x"}.')
+    return key
+
+
+def parse_offset(text: str) -> bytes:
+    """The value that an offset typed as JSON becomes; raises UsageError for what no connector can have stored."""
+    try:
+        offset = decode_value(text.encode())
+    except UnparsableValueError:
+        offset = None
+    if not isinstance(offset, dict):
+        raise UsageError(f"{text!r} is not an offset", hint='Write a JSON object, say {"position":0}; or use reset.')
+    return encode_offset(offset)

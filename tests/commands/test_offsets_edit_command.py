@@ -1,0 +1,167 @@
+"""`eosctl offsets set` and `reset` as typed: which bytes end up where, by which way, and what is refused."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.core.murmur2 import partition_for
+from eosctl.errors import ConnectError
+from tests.conftest import Invoke, Outcome
+from tests.fakes.switching import GLOBAL, KEY, URL, SwitchWorld
+
+OWN = "own"
+OTHER = b'["c",{"filename":"g"}]'
+Run = Callable[..., Outcome]
+AT_ONE = ("--partition", ' { "filename": "f" }', "--offset", '{"position": 1}')
+
+
+@pytest.fixture
+def world() -> SwitchWorld:
+    """A stopped connector at position 3, with exactly-once support and a topic of its own."""
+    world = SwitchWorld()
+    world.connector.config["offsets.storage.topic"] = OWN
+    world.run_task()
+    world.keep_config("c")
+    world.connector.state = "STOPPED"
+    return world
+
+
+@pytest.fixture
+def run(world: SwitchWorld, invoke: Invoke) -> Run:
+    def offsets(*words: str, **surroundings: Any) -> Outcome:
+        where = ["-b", "memory:9092", "-g", "g", "-u", URL]
+        return invoke(*where, "offsets", *words, doors=world.doors(), **surroundings)
+
+    return offsets
+
+
+def written(world: SwitchWorld) -> list[tuple[str, bytes | None, bytes | None]]:
+    return [(record.topic, record.key, record.value) for _id, records in world.topics.written for record in records]
+
+
+def test_set_by_rest_is_chosen_where_it_works_and_read_back(run: Run, world: SwitchWorld) -> None:
+    done = run("set", "--connector", "c", *AT_ONE, "--yes", "-o", "json").json()
+    assert (done["kind"], done["exit_code"], done["data"]["via"]) == ("offsets-set-result", 0, "rest")
+    assert [row["outcome"] for row in done["data"]["rows"]] == ["written", "written"]
+    assert (world.calls, written(world)) == (["alter_offsets"], [])
+    assert (world.stored(OWN, KEY), world.stored(GLOBAL, KEY)) == (1, 1)
+
+
+def test_set_via_topic_keeps_the_bytes_of_the_key(invoke: Invoke) -> None:
+    """REST answers 200 for a key in another spelling, and writes one that the task never looks up."""
+    world = SwitchWorld(key=b'["c",{ "filename":"f"}]')
+    world.connector.state = "STOPPED"
+    where = ["-b", "memory:9092", "-g", "g", "-u", URL, "offsets", "set", "--connector", "c", *AT_ONE]
+    refused = invoke(*where, "--via", "rest", "--yes", doors=world.doors())
+    assert (refused.exit_code, "--via rest does not work here" in refused.stderr) == (6, True)
+    done = invoke(*where, "--yes", "-o", "json", doors=world.doors()).json()
+    assert (done["exit_code"], done["data"]["via"]) == (0, "topic")
+    assert "writes another one" in done["data"]["via_reason"]
+    assert written(world) == [(GLOBAL, world.key, b'{"position":1}')]
+
+
+def test_reset_with_exactly_once_and_a_dedicated_topic_never_goes_by_rest(run: Run, world: SwitchWorld) -> None:
+    """From 3.8 on REST deletes in the global topic only and answers 500; the task would go on where it was."""
+    assert run("reset", "--connector", "c", "--all-partitions", "--via", "rest", "--yes").exit_code == 6
+    done = run("reset", "--connector", "c", "--all-partitions", "--yes", "-o", "json").json()
+    assert (done["kind"], done["exit_code"], done["data"]["via"]) == ("offsets-reset-result", 0, "topic")
+    assert written(world) == [(GLOBAL, KEY, None), (OWN, KEY, None)]
+    assert len(world.topics.written) == 2, "the global topic has it for sure before the dedicated one is written"
+
+
+@pytest.mark.parametrize(
+    ("mode", "version", "via"),
+    [("enabled", "3.7.2", "rest"), ("disabled", "4.3.1", "rest"), ("enabled", "3.5.1", "topic")],
+)
+def test_the_way_of_a_reset_follows_mode_and_version(
+    run: Run, world: SwitchWorld, mode: str, version: str, via: str
+) -> None:
+    world.connect.modes[URL], world.connect.version = mode, version
+    done = run("reset", "--connector", "c", "--all-partitions", "--dry-run", "-o", "json").json()
+    assert (done["kind"], done["data"]["via"], world.calls) == ("offsets-reset-plan", via, [])
+
+
+def test_one_of_two_partitions_is_reset_and_taken_back(run: Run, world: SwitchWorld) -> None:
+    for topic in (GLOBAL, OWN):
+        world.topics.put(topic, OTHER, b'{"position":7}')
+    before = {topic: world.topics.newest(topic) for topic in (GLOBAL, OWN)}
+    done = run("reset", "--connector", "c", "--partition", '{"filename":"g"}', "--yes", "-o", "json").json()
+    assert [(row["action"], row["before"], row["after"]) for row in done["data"]["rows"]] == [
+        ("delete", {"position": 7}, None)
+    ] * 2
+    assert (world.stored(OWN, KEY), world.stored(OWN, OTHER)) == (3, None)
+    assert Path(done["data"]["backup"]).exists()
+    assert run(*shlex.split(done["data"]["undo"])[2:], "--yes").exit_code == 0
+    assert {topic: world.topics.newest(topic) for topic in (GLOBAL, OWN)} == before
+
+
+def test_a_worker_that_takes_it_and_does_something_else_is_found_out(run: Run, world: SwitchWorld) -> None:
+    """200 proves nothing: the raw keys are read again."""
+    world.connect.fail_next("alter_offsets", ConnectError("500: it doesn't support external modification of offsets"))
+    done = run("set", "--connector", "c", *AT_ONE, "--yes", "-o", "json").json()
+    assert done["exit_code"] == 7
+    assert [row["outcome"] for row in done["data"]["rows"]] == ["failed", "failed"]
+    assert "external modification" in done["errors"][0]["message"]
+
+
+def test_a_new_key_is_spelled_as_connect_does_and_said_to_be_new(run: Run, world: SwitchWorld) -> None:
+    words = ["--partition", '{"topic":"t","partition":3,"cluster":"Ä"}', "--offset", '{"offset":1}', "--via", "topic"]
+    done = run("set", "--connector", "c", *words, "--yes")
+    assert (done.exit_code, "1 keys are new" in done.stderr) == (0, True)
+    key = '["c",{"cluster":"Ä","partition":3,"topic":"t"}]'.encode()
+    assert written(world) == [(OWN, key, b'{"offset":1}'), (GLOBAL, key, b'{"offset":1}')]
+    assert world.topics.topics[OWN].partitions[partition_for(key, 5)].records[-1].key == key
+
+
+def test_nothing_to_do_needs_no_question(run: Run, world: SwitchWorld) -> None:
+    done = run("set", "--connector", "c", "--partition", '{"filename":"f"}', "--offset", '{"position":3}')
+    assert (done.exit_code, written(world), world.calls) == (0, [], [])
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PAUSED"])
+def test_a_connector_that_is_not_stopped_is_refused_or_forced(run: Run, world: SwitchWorld, state: str) -> None:
+    world.connector.state = state
+    refused = run("set", "--connector", "c", *AT_ONE, "--yes")
+    assert (refused.exit_code, written(world)) == (6, [])
+    assert "not stopped: c" in refused.stderr
+    forced = run("set", "--connector", "c", *AT_ONE, "--force-running", "--yes", "-o", "json").json()
+    assert (forced["data"]["overrides"], forced["data"]["via"]) == (["force-running"], "topic")
+    assert world.stored(OWN, KEY) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code"),
+    [
+        (["set", *AT_ONE], 6),
+        (["set", "--partition", "oops", "--offset", "{}", "--yes"], 2),
+        (["set", "--partition", "{}", "--offset", "null", "--yes"], 2),
+        (["set", "--partition", "{}", "--offset", '{"a":[1]}', "--yes"], 2),
+        (["set", "--partition", "{}", "--offset", "{}", "--partition", "{}", "--yes"], 2),
+        (["set", *AT_ONE, *AT_ONE, "--yes"], 2),
+        (["reset", "--yes"], 2),
+        (["reset", "--all-partitions", "--partition", "{}", "--yes"], 2),
+        (["reset", "--partition", '{"filename":"nosuch"}', "--yes"], 1),
+    ],
+)
+def test_exit_codes(run: Run, world: SwitchWorld, words: list[str], exit_code: int) -> None:
+    done = run(words[0], "--connector", "c", *words[1:])
+    assert (done.exit_code, written(world), world.calls) == (exit_code, [], [])
+
+
+def test_a_sink_an_unknown_connector_and_an_open_transaction(run: Run, world: SwitchWorld) -> None:
+    assert run("reset", "--connector", "nosuch", "--all-partitions", "--yes").exit_code == 1
+    world.topics.open_transaction(GLOBAL, partition_for(KEY, 5))
+    world.topics.put(GLOBAL, KEY, b'{"position":8}')
+    assert run("set", "--connector", "c", *AT_ONE, "--yes", "--timeout", "1s").exit_code == 6
+    world.connector.config["connector.class"] = "FileStreamSink"
+    sink = run("set", "--connector", "c", *AT_ONE, "--yes")
+    assert (sink.exit_code, "is a sink connector" in sink.stderr) == (6, True)
+
+
+def test_the_plan_as_text(run: Run, golden: Callable[[str, str], None]) -> None:
+    golden("offsets-reset-plan.txt", run("reset", "--connector", "c", "--all-partitions", "--dry-run").stdout)

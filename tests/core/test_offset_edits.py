@@ -1,0 +1,105 @@
+"""Which records a set, a reset and a takeover need: tables over small stores."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosctl.core.offset_edits import plan_reset, plan_set, spellings
+from eosctl.core.offset_records import OffsetKey, decode_key
+from eosctl.core.offset_takeover import plan_takeover
+from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Store, fold_store
+from eosctl.core.records import Bounds, Record, TopicRead
+
+A, A_SPACED = b'["c",{"f":"a","g":1}]', b'["c",{"g":1, "f":"a"}]'
+B = b'["c",{"f":"b","g":1}]'
+Cells = list[tuple[bytes, bytes | None]]
+
+
+def key(raw: bytes) -> OffsetKey:
+    decoded = decode_key(raw)
+    assert isinstance(decoded, OffsetKey)
+    return decoded
+
+
+def store(topic: str, cells: Cells, *, partitions: int = 3, at: int | None = None) -> Store:
+    """Records in the order of time, each where Connect's producer puts it unless `at` says otherwise."""
+    empty = Store(topic, partitions)
+    records = [
+        Record(topic, empty.home(raw) if at is None else at, offset, 1000 + offset, raw, value)
+        for offset, (raw, value) in enumerate(cells)
+    ]
+    bounds = tuple(Bounds(partition, 0, 99, 99) for partition in range(partitions))
+    return fold_store(TopicRead(topic, bounds, tuple(records), len(records)))
+
+
+def sent(writes: list[PlannedWrite]) -> list[tuple[str, bytes, bytes | None]]:
+    return [(write.topic, write.key.raw, write.after) for write in writes if write.sends()]
+
+
+@pytest.mark.parametrize(
+    ("cells", "written"),
+    [
+        pytest.param([], [A], id="no key known: Connect's own spelling"),
+        pytest.param([(A_SPACED, b"1")], [A_SPACED], id="the connector's spelling is kept"),
+        pytest.param([(A, b"1"), (A_SPACED, b"2")], [A_SPACED, A], id="two spellings with a value: both"),
+        pytest.param([(A, None), (A_SPACED, b"2")], [A_SPACED], id="a deleted spelling is not woken up"),
+        pytest.param([(A_SPACED, None), (A, None)], [A], id="only deleted ones: the last"),
+    ],
+)
+def test_the_keys_that_a_set_writes(cells: Cells, written: list[bytes]) -> None:
+    writes = plan_set({GLOBAL: store("g", cells)}, key(b'["c",{ "g": 1,"f":"a" }]'), b"9")
+    assert sorted(sent(writes)) == sorted(("g", raw, b"9") for raw in written)
+
+
+def test_a_set_goes_to_the_dedicated_store_first_and_to_the_global_one_too() -> None:
+    stores = {GLOBAL: store("g", [(A_SPACED, b"1")]), DEDICATED: store("d", [])}
+    assert sent(plan_set(stores, key(A), b"9")) == [("d", A_SPACED, b"9"), ("g", A_SPACED, b"9")]
+
+
+def test_a_set_to_what_is_there_sends_nothing() -> None:
+    [write] = plan_set({GLOBAL: store("g", [(A, b"9")])}, key(A), b"9")
+    assert (write.sends(), write.reason) == (False, "equal")
+
+
+def test_a_reset_deletes_every_spelling_in_the_global_store_first() -> None:
+    stores = {DEDICATED: store("d", [(A, b"1")]), GLOBAL: store("g", [(A, b"1"), (A_SPACED, b"2"), (B, b"3")])}
+    keys = spellings(stores.values(), key(A))
+    assert sent(plan_reset(stores, keys)) == [("g", A, None), ("g", A_SPACED, None), ("d", A, None)]
+
+
+def test_a_reset_reaches_every_partition_that_has_a_value() -> None:
+    """A tombstone on the right partition leaves a value on the wrong one, which a worker may read last."""
+    home = Store("g", 3).home(A)
+    wrong = store("g", [(A, b"1")], at=(home + 1) % 3)
+    assert [write.partition for write in plan_reset({GLOBAL: wrong}, [key(A)])] == [(home + 1) % 3]
+
+
+def test_a_reset_of_what_is_deleted_sends_nothing() -> None:
+    [write] = plan_reset({GLOBAL: store("g", [(A, None)])}, [key(A)])
+    assert (write.sends(), write.reason) == (False, "deleted_already")
+
+
+@pytest.mark.parametrize(
+    ("in_use", "target", "fallback", "reason", "after"),
+    [
+        ([(A, b"1")], [], None, "missing", b"1"),
+        ([(A, b"1")], [(A, b"1")], None, "equal", b"1"),
+        ([(A, b"1")], [(A, b"9")], None, "in_use_taken", b"1"),
+        ([(A, b"1")], [(A, None)], None, "missing", b"1"),
+        ([(A, b"1")], [], [(A, b"7")], "missing", b"1"),
+        ([(A, None)], [(A, b"9")], None, "deleted_in_use", None),
+        ([], [(A, b"9")], None, "only_in_target", b"9"),
+        ([], [(A, b"9")], [(A, b"7")], "only_in_target", b"9"),
+        ([], [], [(A, b"7")], "from_global", b"7"),
+        ([(A, None)], [], [(A, b"7")], "from_global", b"7"),
+        ([(A, None)], [(A, b"9")], [(A, b"7")], "only_in_target", b"9"),
+        ([(A, None)], [], None, "no_offset", None),
+    ],
+)
+def test_what_a_connector_gets_in_its_next_store(
+    in_use: Cells, target: Cells, fallback: Cells | None, reason: str, after: bytes | None
+) -> None:
+    third = store("g", fallback) if fallback is not None else None
+    [write] = plan_takeover(store("now", in_use), store("next", target), "c", fallback=third)
+    assert (write.reason, write.after, write.topic) == (reason, after, "next")
+    assert write.sends() == (reason in ("missing", "in_use_taken", "deleted_in_use", "from_global"))
