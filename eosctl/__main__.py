@@ -6,6 +6,7 @@ over in it.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import signal
 import sys
@@ -23,6 +24,7 @@ def main() -> None:
 
         run_in_venv(extras=("spark",), argv=["-m", "eosctl", *sys.argv[1:]])
     signal.signal(signal.SIGTERM, _interrupt)
+    gc.set_threshold(100_000, 20, 20)  # rows are no cycles: looking for some took a quarter of a long listing
     module.root(prog_name="eosctl")
 
 

@@ -20,6 +20,8 @@ def format_cell(value: object) -> str:
     """A JSON value as one cell: `-` for null, yes/no, text as it is, anything deeper as compact JSON."""
     if value is None:
         return "-"
+    if type(value) is int:  # listings have hundreds of thousands of cells: what most of them are comes first
+        return str(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
@@ -31,6 +33,8 @@ def format_cell(value: object) -> str:
 
 def printable(text: str) -> str:
     """`text` with control characters escaped: names come from topics and must not steer a terminal."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
@@ -53,7 +57,7 @@ class Column:
 def dig(row: object, path: str) -> object:
     """The member at a dotted path; None where any step is missing."""
     for step in path.split("."):
-        if not isinstance(row, Mapping):
+        if type(row) is not dict and not isinstance(row, Mapping):  # asking the abstract class alone is slow
             return None
         row = row.get(step)
     return row
