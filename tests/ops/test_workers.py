@@ -246,7 +246,10 @@ def test_running_tasks_come_from_the_first_worker_that_answers(world: World) -> 
     }
     assert running_tasks(world.app()) == {
         "a": (),
-        "b": (TaskStatus(0, "RUNNING", "w1:8083"), TaskStatus(1, "FAILED", "w1:8083")),
+        "b": (
+            TaskStatus(0, "RUNNING", "w1:8083"),
+            TaskStatus(1, "FAILED", "w1:8083", "java.lang.RuntimeException: it broke"),
+        ),
     }
 
 
