@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
+from .offsets import running_options
 from .options import EosctlCommand, pass_app, write_options
 
 _VIA = click.option(
@@ -24,18 +24,12 @@ _VIA = click.option(
 _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="The source connector.")
 
 
-def _running_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The two ways round the rule that tasks must not run."""
-    function = click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")(function)
-    return click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")(function)
-
-
 @click.command("set", cls=EosctlCommand)
 @_CONNECTOR
 @click.option("--partition", "partitions", multiple=True, required=True, metavar="JSON", help="A source partition.")
 @click.option("--offset", "offsets", multiple=True, required=True, metavar="JSON", help="Its new offset.")
 @_VIA
-@_running_options
+@running_options
 @write_options
 @pass_app
 def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:
@@ -66,7 +60,7 @@ def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) ->
 @click.option("--partition", "partitions", multiple=True, metavar="JSON", help="A source partition (repeatable).")
 @click.option("--all-partitions", "everything", is_flag=True, help="Everything that the connector has.")
 @_VIA
-@_running_options
+@running_options
 @write_options
 @pass_app
 def reset(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:

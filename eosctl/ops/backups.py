@@ -101,15 +101,15 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as exc:
         raise EosctlError(
             f"cannot write {path}: {exc.strerror or exc}", hint="Nothing was written to Kafka. Check space and rights."
         ) from exc
 
 
-def _sync_directory(directory: Path) -> None:
-    """Makes a rename durable."""
+def sync_directory(directory: Path) -> None:
+    """Makes a rename, or a new file, durable."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

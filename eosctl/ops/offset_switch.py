@@ -228,16 +228,17 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
     info = cast("Mapping[str, Any]", entry.get("info") or {})
     status = cast("Mapping[str, Any]", entry.get("status") or {})
     tasks = sorted(status.get("tasks") or (), key=lambda task: task["id"])
+    itself = cast("Mapping[str, Any]", status.get("connector") or {})
     return ConnectorNow(
         url=url,
         shown_url=worker.url,
         version=worker.root()["version"],
         config=dict(info.get("config") or {}),
         kind=str(info.get("type") or status.get("type") or "unknown"),
-        state=str((status.get("connector") or {}).get("state") or "unknown"),
+        state=str(itself.get("state") or "unknown"),
         tasks=tuple(str(task.get("state")) for task in tasks),
         task_count=len(info.get("tasks") or ()),
-        trace=next((str(task["trace"]).splitlines()[0] for task in tasks if task.get("trace")), ""),
+        trace=next((str(each["trace"]).splitlines()[0] for each in (itself, *tasks) if each.get("trace")), ""),
     )
 
 

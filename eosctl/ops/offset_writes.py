@@ -16,7 +16,16 @@ from eosctl.core.migration_rules import Action
 from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Prefer, Store, fold_store, plan_merge
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UsageError
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    ExitCode,
+    NotFoundError,
+    RefusedError,
+    StalePlanError,
+    UnreachableError,
+    UsageError,
+)
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_backup, undo_command
@@ -331,7 +340,10 @@ def _result_report(
     backup: Path,
     failure: EosctlError | None,
 ) -> Report:
-    names = {True: "written", False: "failed" if failure else "differs", None: "unconfirmed"}
+    # what was not answered may still happen
+    lost = isinstance(failure, UnreachableError | DeadlineError)
+    missing = "unconfirmed" if lost else "failed" if failure else "differs"
+    names = {True: "written", False: missing, None: "unconfirmed"}
     rows = [
         write_row(write, outcome=names[outcomes.get(_place(write))] if write.sends() else "unchanged")
         for write in plan.writes

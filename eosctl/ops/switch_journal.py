@@ -17,6 +17,7 @@ from typing import Any
 
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
+from eosctl.ops.backups import sync_directory
 from eosctl.report import Json
 
 
@@ -56,10 +57,13 @@ class SwitchJournal:
         line = json.dumps({"event": event, "time_ms": self.app.clock.now_ms(), **members}, ensure_ascii=False)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            is_new = not self.path.exists()
             with open(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "a+b") as file:
                 file.write(_line_break_after(self.path) + line.encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
+            if is_new:
+                sync_directory(self.path.parent)
         except OSError as exc:
             raise EosctlError(
                 f"cannot write {self.path}: {exc.strerror or exc}", hint="Check space and rights, then run again."

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.murmur2 import partition_for
-from eosctl.errors import ConnectError
+from eosctl.errors import ConnectError, EosctlError, UnreachableError
 from tests.conftest import Invoke, Outcome
 from tests.fakes.switching import GLOBAL, KEY, URL, SwitchWorld
 
@@ -100,13 +100,28 @@ def test_one_of_two_partitions_is_reset_and_taken_back(run: Run, world: SwitchWo
     assert {topic: world.topics.newest(topic) for topic in (GLOBAL, OWN)} == before
 
 
-def test_a_worker_that_takes_it_and_does_something_else_is_found_out(run: Run, world: SwitchWorld) -> None:
-    """200 proves nothing: the raw keys are read again."""
-    world.connect.fail_next("alter_offsets", ConnectError("500: it doesn't support external modification of offsets"))
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ConnectError("500: the connector doesn't support external modification of offsets"), "failed"),
+        (UnreachableError("the worker took the request and did not answer"), "unconfirmed"),
+    ],
+)
+def test_what_rest_did_not_do_is_found_out_by_reading(
+    run: Run, world: SwitchWorld, error: EosctlError, outcome: str
+) -> None:
+    """A request that was not answered may still be carried out, so it has not failed either."""
+    world.connect.fail_next("alter_offsets", error)
     done = run("set", "--connector", "c", *AT_ONE, "--yes", "-o", "json").json()
     assert done["exit_code"] == 7
-    assert [row["outcome"] for row in done["data"]["rows"]] == ["failed", "failed"]
-    assert "external modification" in done["errors"][0]["message"]
+    assert [row["outcome"] for row in done["data"]["rows"]] == [outcome, outcome]
+    assert done["errors"][0]["message"] == error.message
+
+
+def test_a_200_of_rest_proves_nothing(run: Run, world: SwitchWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world.topics, "put", lambda *_record: None)
+    done = run("set", "--connector", "c", *AT_ONE, "--yes", "-o", "json").json()
+    assert (done["exit_code"], [row["outcome"] for row in done["data"]["rows"]]) == (7, ["differs", "differs"])
 
 
 def test_a_new_key_is_spelled_as_connect_does_and_said_to_be_new(run: Run, world: SwitchWorld) -> None:

@@ -72,7 +72,9 @@ class TickingWorker(FakeConnectWorker):
         self.world.tick()
         super().set_state(connector, verb)
         self.world.calls.append(verb)
-        if verb == "resume":
+        if verb == "resume" and self.world.task_fails:
+            self.world.connector.failed.add(0)
+        elif verb == "resume":
             self.world.run_task()
         self.world.tick()
 
@@ -111,6 +113,7 @@ class SwitchWorld:
     delivered: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     kill_at: int | None = None
+    task_fails: bool = False
     ticks: int = 0
     key: bytes = KEY
     rest_key: bytes = KEY

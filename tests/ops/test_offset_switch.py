@@ -174,12 +174,16 @@ def test_below_3_9_the_tasks_are_restarted(app: App, world: SwitchWorld) -> None
     assert world.delivered == world.lines
 
 
-def test_a_failed_task_ends_the_watch(app: App, world: SwitchWorld) -> None:
-    world.connector.failed.add(0)
-    resumed = switch(app, OWN)
-    assert resumed.exit_code is ExitCode.OK, "a new config clears what had failed"
-    world.connect.fail_next("set_state", ConnectError("500"))
-    assert outcomes(switch(app, "global"))["stop"] == "failed"
+def test_a_failed_task_ends_the_watch_and_the_next_run_only_watches(app: App, world: SwitchWorld) -> None:
+    world.task_fails = True
+    failed = switch(app, OWN)
+    assert (failed.exit_code, outcomes(failed)["watch"]) == (ExitCode.PARTIAL, "failed")
+    assert "c FAILED after the switch" in failed.problems[0].message
+    world.connector.failed.clear()
+    world.run_task()
+    again = switch(app, OWN)
+    assert (again.exit_code, outcomes(again)["watch"], outcomes(again)["merge"]) == (ExitCode.OK, "done", "done_before")
+    assert world.delivered == world.lines
 
 
 Setup = Callable[[SwitchWorld], object]
