@@ -27,7 +27,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, StalePlanError, UnsupportedError
 from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.fence_checks import cautions, refuse_leaders, refuse_live, tasks_text
+from eosctl.ops.fence_checks import cautions, refuse_leaders, refuse_live, refuse_unknown, tasks_text
 from eosctl.ops.fence_gather import FenceRequest, Gathered, Liveness, find_liveness, gather_ids, newest_task_count
 from eosctl.ops.fence_report import fence_report
 from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers
@@ -62,8 +62,8 @@ class FencePlan:
 def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     """Finds the ids, describes them and checks who holds them.
 
-    Raises RefusedError for ids of running tasks (without `live`) and leader ids (without `allow_leader`), and what
-    gathering raises: UsageError, NotFoundError, UnreachableError, UnauthorizedError.
+    Raises RefusedError for ids of tasks that run or may run (without `live`) and leader ids (without `allow_leader`),
+    and what gathering raises: UsageError, NotFoundError, UnreachableError, UnauthorizedError.
     """
     if request.via == "connect":
         check_connect_route(app, request)
@@ -81,6 +81,7 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
         refuse_leaders(blocked_leaders(items))
     if not request.live:
         refuse_live(blocked_live(items))
+        refuse_unknown(items, liveness.problems)
     problems = (*gathered.problems, *liveness.problems, *cautions(app, items))
     return FencePlan(request, gathered, liveness, cluster_id, items, problems)
 

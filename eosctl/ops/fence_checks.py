@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from eosctl.connect.worker_url import parse_worker_url
-from eosctl.core.fencing import FenceItem, LiveTask, blocked_leaders, blocked_live
+from eosctl.core.fencing import FenceItem, LiveTask, Outcome, blocked_leaders, blocked_live
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.report import Problem
@@ -35,6 +35,20 @@ def refuse_live(items: Sequence[FenceItem]) -> None:
         f"cannot fence {_some(item.transactional_id for item in items)}: {tasks_text(tasks)} now",
         hint=f"A fenced task goes FAILED at its next commit and Connect does not restart it. "
         f"Stop {_some(connectors)} first, or add --live and restart the tasks afterwards.",
+    )
+
+
+def refuse_unknown(items: Sequence[FenceItem], unknown: Sequence[Problem]) -> None:
+    """Raises RefusedError if any of `items` is an id of a task of the group while nobody can say whether it runs."""
+    tasks = [
+        item.transactional_id for item in items if item.outcome == Outcome.WOULD_FENCE and item.owner.kind == "task"
+    ]
+    if not tasks or not unknown:
+        return
+    raise RefusedError(
+        f"cannot fence {_some(tasks)}: {unknown[0].message}",
+        hint="Name a worker that answers with -u, or add --live if the tasks may fail: a fenced task goes FAILED at "
+        "its next commit and Connect does not restart it.",
     )
 
 

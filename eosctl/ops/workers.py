@@ -14,7 +14,7 @@ from eosctl.connect.worker_url import parse_worker_url
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.core.group_protocol import Work
 from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file, refine_mode
-from eosctl.errors import DeadlineError, EosctlError, RefusedError, UnreachableError, UsageError
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, RefusedError, UnreachableError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.worker_view import WorkerView, view_worker
@@ -25,6 +25,7 @@ REBALANCE_PATIENCE_S = 10.0
 _PATIENCE_S = {STABLE: 0.0, EMPTY: 0.0, DEAD: 2.0}
 _POLL_S = 0.25
 _PARALLEL_WORKERS = 8
+_SILENT_HINT = "See whether it runs; -u gives the URL by which it is reached from here."
 
 _Pair = tuple[ConnectMember | None, str | None]
 """A member and its normalised URL; either may be missing, not both."""
@@ -99,12 +100,15 @@ class TaskStatus:
 
 
 def list_workers(app: App) -> Report:
-    """`eosctl workers list`; raises NotFoundError, UsageError, and what Kafka's connection raises."""
+    """`eosctl workers list`; exit 7 when some workers can't be reached, 4 when none can.
+
+    Raises NotFoundError, UsageError, and what Kafka's connection raises.
+    """
     return _report("workers-list", observe_workers(app))
 
 
 def probe_workers(app: App) -> Report:
-    """`eosctl workers probe`; raises as `list_workers`."""
+    """`eosctl workers probe`; exits and raises as `list_workers`."""
     return _report("workers-probe", observe_workers(app))
 
 
@@ -277,6 +281,8 @@ def _report(kind: str, group: GroupObservation) -> Report:
     if group.state not in (None, STABLE, EMPTY):
         message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
         problems.append(Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning"))
+    silent = [member.url for member in group.members if member.health == "unreachable"]
+    problems += [Problem("worker_unreachable", f"the worker at {url} can't be reached", _SILENT_HINT) for url in silent]
     return Report(
         kind=kind,
         rows=[member.as_row() for member in group.members],
@@ -291,4 +297,11 @@ def _report(kind: str, group: GroupObservation) -> Report:
         },
         target={"kafka_cluster_id": group.kafka_cluster_id, "group_id": group.group_id},
         problems=problems,
+        exit_code=_exit_code(len(silent), len(group.members)),
     )
+
+
+def _exit_code(silent: int, workers: int) -> ExitCode:
+    if not silent:
+        return ExitCode.OK
+    return ExitCode.UNREACHABLE if silent == workers else ExitCode.PARTIAL

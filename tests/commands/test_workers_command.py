@@ -57,10 +57,11 @@ def test_an_unusable_url_is_a_usage_error(invoke: Invoke) -> None:
     assert "secret" not in outcome.stdout + outcome.stderr
 
 
-def test_a_worker_that_is_down_is_a_row_and_no_failure(invoke: Invoke) -> None:
+def test_a_worker_that_is_down_is_a_row_and_exit_4(invoke: Invoke) -> None:
     """A closed port, without a fake in between."""
     outcome = invoke("workers", "probe", "-u", "127.0.0.1:1", "-o", "json")
-    assert outcome.exit_code == 0
+    assert outcome.exit_code == 4
+    assert "http://127.0.0.1:1 can't be reached" in outcome.stderr
     (row,) = outcome.json()["data"]["rows"]
     assert (row["url"], row["health"], row["mode"]) == ("http://127.0.0.1:1", "unreachable", "unknown")
 

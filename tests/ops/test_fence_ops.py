@@ -255,13 +255,21 @@ def test_the_leader_id_is_refused_alive_or_not(stage: Stage, live: bool) -> None
     assert codes(report) == ["leader_id"]
 
 
-@pytest.mark.parametrize("group_id", [None, "g"])
-def test_unknown_liveness_is_said(stage: Stage, group_id: str | None) -> None:
+@pytest.mark.parametrize(("group_id", "transactional_id"), [(None, "g-c-0"), ("g", "another-c-0")])
+def test_unknown_liveness_is_said(stage: Stage, group_id: str | None, transactional_id: str) -> None:
     stage.group_id = group_id
     stage.worker.error = UnreachableError("w1 is down")
-    report = stage.plan("g-c-0")
+    report = stage.plan(transactional_id)
     assert codes(report) == ["liveness_unknown"]
     assert report.exit_code == ExitCode.OK
+
+
+def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:
+    """With a wrong worker URL, `fence --connector C --yes` only warned, and fenced what may have been a live task."""
+    stage.worker.error = UnreachableError("w1 is down")
+    with pytest.raises(RefusedError, match=r"cannot fence g-c-0: .*w1 is down"):
+        stage.plan("g-c-0")
+    assert outcomes(stage.fence("g-c-0", live=True)) == {"g-c-0": "fenced"}
 
 
 def test_a_worker_of_another_cluster_is_refused(stage: Stage) -> None:
@@ -404,7 +412,8 @@ def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_
         with pytest.raises(UnsupportedError) as caught:
             plan_fence(app, FenceRequest(("g-c-0",), **options))
         assert "--via producer --create-unknown" in str(caught.value.hint)
-    report = plan_fence(app, FenceRequest(("g-c-0",), via="producer", create_unknown=True)).report(app)
+    blind = FenceRequest(("g-c-0",), via="producer", create_unknown=True, live=True)
+    report = plan_fence(app, blind).report(app)
     assert outcomes(report) == {"g-c-0": "would_fence"}
     assert row(report, "g-c-0")["before"] is None
 

@@ -16,6 +16,7 @@ from eosctl.deadline import Clock, Deadline
 from eosctl.errors import (
     ConnectError,
     EosctlError,
+    ExitCode,
     NotFoundError,
     RefusedError,
     UnauthorizedError,
@@ -115,7 +116,9 @@ def test_a_worker_that_is_down_is_a_row(world: World) -> None:
     row = report.rows[1]
     assert (row["health"], row["mode"], row["version"]) == ("unreachable", "unknown", None)
     assert row["evidence"] == [f"the Connect worker at {W1} can't be reached: Connection refused"]
-    assert report.exit_code == 0
+    assert report.exit_code == ExitCode.PARTIAL
+    world.connect.down.add(W0)
+    assert probe_workers(world.app()).exit_code == ExitCode.UNREACHABLE
 
 
 @pytest.mark.parametrize(
