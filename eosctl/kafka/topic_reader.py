@@ -9,12 +9,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from itertools import chain
+from operator import attrgetter
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, Headers, Record
+from eosctl.core.records import Bounds, Record
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError
 from eosctl.events import Event, OnEvent
@@ -72,30 +74,33 @@ class TopicReader:
     def read_all(self) -> tuple[Record, ...]:
         """Every record, in partition, then offset order."""
         found: dict[int, list[Record]] = {partition: [] for partition in sorted(self._stop)}
-        for message in self._messages():
-            record = _record(message)
-            found[record.partition].append(record)
-        return tuple(record for records in found.values() for record in records)
+        with _collector_paused():
+            for message in chain.from_iterable(self._batches()):
+                found[message.partition()].append(self._record(message))
+        return tuple(chain.from_iterable(found.values()))
 
     def read_newest(self) -> tuple[Record, ...]:
         """The newest record of each key in each partition, in order; memory grows with the keys, not with the log.
 
         Records without a key can't supersede each other and are all kept.
         """
-        newest: dict[int, dict[bytes | int, Message]] = {partition: {} for partition in sorted(self._stop)}
-        for message in self._messages():
-            key = message.key()
-            newest[_number(message.partition())][_number(message.offset()) if key is None else key] = message
+        newest: dict[int, dict[bytes | int, Any]] = {partition: {} for partition in sorted(self._stop)}
         records: list[Record] = []
-        for by_key in newest.values():
-            found = [_record(by_key.pop(key)) for key in list(by_key)]  # popped: never two copies of everything
-            found.sort(key=lambda record: record.offset)
-            records += found
+        with _collector_paused():
+            for message in chain.from_iterable(self._batches()):
+                key = message.key()
+                newest[message.partition()][message.offset() if key is None else key] = message
+            for by_key in newest.values():
+                found = [self._record(by_key.pop(key)) for key in list(by_key)]  # popped: never two of everything
+                found.sort(key=attrgetter("offset"))
+                records += found
         return tuple(records)
 
-    def _messages(self) -> Iterator[Message]:
-        """The messages below the bounds, as they arrive."""
+    def _batches(self) -> Iterator[list[Any]]:
+        """The messages below the bounds, as they arrive: a list for each batch, for a call per message is too slow.
 
+        They are confluent_kafka.Message without an error, so none of their fields is None as its types would have it.
+        """
         if not self._open:
             return
         properties = reader_properties(self._settings, isolation=self._isolation) | {"error_cb": self._errors}
@@ -104,21 +109,17 @@ class TopicReader:
         except KafkaException as exc:
             raise translate(error_of(exc), f"reading topic {self._topic}") from exc
         try:
-            with _collector_paused():
-                yield from self._consume(consumer)
+            yield from self._consume(consumer)
         finally:
             consumer.close()
 
-    def _consume(self, consumer: Consumer) -> Iterator[Message]:
-
+    def _consume(self, consumer: Consumer) -> Iterator[list[Any]]:
         consumer.assign([TopicPartition(self._topic, p, self._position[p]) for p in sorted(self._open)])
         reported_s = self._deadline.clock.monotonic_s()
         while self._open:
             batch = consumer.consume(_BATCH, timeout=_BATCH_TIMEOUT_S)
             open_before = frozenset(self._open)
-            for message in batch:
-                if self._take(message):
-                    yield message
+            yield self._take(batch)
             if closed := open_before - self._open:
                 consumer.pause([TopicPartition(self._topic, partition) for partition in closed])
             self._check(progress=bool(batch))
@@ -127,16 +128,20 @@ class TopicReader:
                 self._report()
         self._report()
 
-    def _take(self, message: Message) -> bool:
-        """Moves the position past `message`; whether it is a record below the bound."""
-        error = message.error()
-        if error is not None:
-            self._heed(error, message)
-            return False
-        partition, offset = _number(message.partition()), _number(message.offset())
-        wanted = offset < self._stop[partition]
-        self._advance(partition, offset + 1)
-        self.records_read += wanted
+    def _take(self, batch: Sequence[Any]) -> list[Any]:
+        """Moves the positions past `batch`; the records in it that lie below the bounds."""
+        stop, wanted, reached = self._stop, [], {}
+        for message in batch:
+            if message.error() is not None:
+                self._heed(message.error(), message)
+                continue
+            partition, offset = message.partition(), message.offset()
+            reached[partition] = offset + 1
+            if offset < stop[partition]:
+                wanted.append(message)
+        for partition, position in reached.items():
+            self._advance(partition, position)
+        self.records_read += len(wanted)
         return wanted
 
     def _heed(self, error: KafkaError, message: Message) -> None:
@@ -154,7 +159,7 @@ class TopicReader:
             raise translate(error, f"reading topic {self._topic}", access=access)
 
     def _advance(self, partition: int, position: int) -> None:
-        self._position[partition] = min(position, self._stop[partition])
+        self._position[partition] = max(self._position[partition], min(position, self._stop[partition]))
         if position >= self._stop[partition]:
             self._open.discard(partition)
 
@@ -177,6 +182,18 @@ class TopicReader:
         total = self.records_read + left
         self._on_event(Event(f"reading {self._topic}", done=self.records_read, total=total, unit="records"))
 
+    def _record(self, message: Any) -> Record:
+        kind, timestamp_ms = message.timestamp()
+        return Record(
+            self._topic,
+            message.partition(),
+            message.offset(),
+            timestamp_ms if kind else -1,
+            message.key(),
+            message.value(),
+            tuple(message.headers() or ()),
+        )
+
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
@@ -193,16 +210,3 @@ def _collector_paused() -> Iterator[None]:
 def _number(value: int | None) -> int:
     """A field that confluent-kafka types as optional but always fills in consumed messages."""
     return -1 if value is None else value
-
-
-def _record(message: Message) -> Record:
-    kind, timestamp_ms = message.timestamp()
-    return Record(
-        topic=message.topic() or "",
-        partition=_number(message.partition()),
-        offset=_number(message.offset()),
-        timestamp_ms=timestamp_ms if kind else -1,
-        key=message.key(),
-        value=message.value(),
-        headers=tuple(cast(Headers, message.headers() or ())),
-    )
