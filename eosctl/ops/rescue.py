@@ -69,8 +69,8 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
         raise RefusedError(
             f"this is no case for rescue: {connector} has {patient.diagnosis.seen}",
             hint="rescue is for a connector all of whose tasks are FAILED in zombie fencing. If some still wait for a "
-            "round (REST calls them RUNNING), let it end, or stop the connector and use `eosctl task-counts "
-            f"write {connector} --count 0`, which fences too. Else read the tasks' traces.",
+            f"round (REST calls them RUNNING), let it end; or stop the connector, wait {ROUND_S:g} s, and use "
+            f"`eosctl task-counts write {connector} --count 0`, which fences too. Else read the tasks' traces.",
         )
     fence = plan_fence(app, FenceRequest(connector=connector)) if patient.diagnosis.verdict is Verdict.FENCE else None
     return RescuePlan(connector, patient, fence)
@@ -120,13 +120,7 @@ def show_rescue(app: App, plan: RescuePlan) -> Report:
 
 def apply_rescue(app: App, plan: RescuePlan) -> Report:
     """Runs the steps in order and ends at the first that fails; raises StalePlanError if the connector has changed."""
-    now = _examine(with_whole_timeout(app), plan.connector)
-    then = plan.patient
-    if (now.scene, now.diagnosis.verdict) != (then.scene, then.diagnosis.verdict):
-        raise StalePlanError(
-            f"since the plan was made, {plan.connector} has changed: {now.diagnosis.seen}; nothing was written",
-            hint="Run again to see what there is to do now.",
-        )
+    _recheck(with_whole_timeout(app), plan)
     data: dict[str, object] = {}
     steps = _steps(app, plan, data)
     problems: list[Problem] = []
@@ -143,6 +137,15 @@ def apply_rescue(app: App, plan: RescuePlan) -> Report:
             break
     report = _report(app, "rescue-result", plan, steps, data=data)
     return replace(report, problems=problems, exit_code=code)
+
+
+def _recheck(app: App, plan: RescuePlan) -> None:
+    now, then = _examine(app, plan.connector), plan.patient
+    if (now.scene, now.diagnosis.verdict) != (then.scene, then.diagnosis.verdict):
+        raise StalePlanError(
+            f"since the plan was made, {plan.connector} changed: it has {now.diagnosis.seen}; no record was written",
+            hint="Run again to see what there is to do now.",
+        )
 
 
 def _steps(app: App, plan: RescuePlan, data: dict[str, object]) -> list[_Step]:
@@ -208,6 +211,7 @@ def _fence(app: App, plan: FencePlan, data: dict[str, object]) -> str:
 
 
 def _write(app: App, plan: RescuePlan, count: int, data: dict[str, object]) -> str:
+    _recheck(with_whole_timeout(app), plan)  # a record for another task set would be a false one
     written = write_record(with_whole_timeout(app), plan.patient.scene, count, name="rescue")
     data["backup"] = written.backup
     if written.outcome != "written":

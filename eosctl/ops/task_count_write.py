@@ -6,6 +6,7 @@ left to fence. So the ids that it would have fenced are fenced here first.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -190,6 +191,8 @@ def apply_write(app: App, plan: WritePlan) -> Report:
         not_written = Problem("not_written", "not every recorded id is fenced, so the record was not written")
         report = _report(app, kind, plan, plan.scene.connector, "not_written", (*problems, not_written), fenced=fenced)
         return replace(report, exit_code=fenced.exit_code)
+    if fenced is not None:
+        _recheck(plan.scene, _observe(app, plan.request.connector))  # fencing many ids takes a while
     written = write_record(app, plan.scene, plan.request.count, name="task-counts-write")
     if written.failure is not None:
         problems.append(Problem.of(written.failure))
@@ -211,7 +214,9 @@ def _recheck(then: Scene, now: Scene) -> None:
 def undo_command(scene: Scene, request: WriteRequest) -> str | None:
     """The command that writes the old count again; None where there was no record, which can't be written."""
     count = scene.connector.task_count_record
-    return None if count is None else f"eosctl task-counts write {request.connector} --count {count}"
+    if count is None:
+        return None
+    return shlex.join(["eosctl", "task-counts", "write", request.connector, "--count", str(count)])
 
 
 def _report(
