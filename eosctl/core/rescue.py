@@ -84,12 +84,17 @@ def _verdict(connector: ConnectorState, tasks: Sequence[SeenTask]) -> Verdict:
     return Verdict.FENCE if blamed and due and len(failed) == len(tasks) else Verdict.OTHER
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def describe_tasks(tasks: Sequence[SeenTask]) -> str:
-    """`109 tasks: 109 FAILED, 109 of them for fencing`."""
+    """`109 tasks (109 FAILED; 109 FAILED in zombie fencing)`."""
     states = Counter(task.state for task in tasks)
     listed = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
     blamed = sum(task.fencing_failed for task in tasks)
-    return f"{len(tasks)} tasks ({listed}; {blamed} FAILED in zombie fencing)"
+    return f"{counted(len(tasks), 'task')} ({listed}; {blamed} FAILED in zombie fencing)"
 
 
 def _record_text(connector: ConnectorState) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from eosctl.connect.worker_url import parse_worker_url
 from eosctl.core.connect_group import STABLE
 from eosctl.core.ids import task_transactional_ids
-from eosctl.core.rescue import CURE, ROUND_S, Diagnosis, SeenTask, Verdict, diagnose
+from eosctl.core.rescue import CURE, ROUND_S, Diagnosis, SeenTask, Verdict, counted, diagnose
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
@@ -160,10 +160,10 @@ def _steps(app: App, plan: RescuePlan, data: dict[str, object]) -> list[_Step]:
         if not patient.round_over:
             doing = f"until no round runs on the leader ({ROUND_S:g} s after the task commit, and ids at rest)"
             steps.append(_Step("wait", doing, lambda: _await_round_end(app, plan)))
-        steps.append(_Step("fence", f"{len(fence.wanted())} recorded ids", lambda: _fence(app, fence, data)))
+        steps.append(_Step("fence", counted(len(fence.wanted()), "recorded id"), lambda: _fence(app, fence, data)))
         steps.append(_Step("write", f"the task-count record {count}", lambda: _write(app, plan, count, data)))
     before: dict[str, tuple[int, int] | None] = {}
-    steps.append(_Step("restart", f"{len(failed)} failed tasks", lambda: _restart(app, plan, failed, before)))
+    steps.append(_Step("restart", counted(len(failed), "failed task"), lambda: _restart(app, plan, failed, before)))
     steps.append(
         _Step("watch", "until each task runs under its own id", lambda: _watch(with_whole_timeout(app), plan, before))
     )
@@ -207,7 +207,7 @@ def _fence(app: App, plan: FencePlan, data: dict[str, object]) -> str:
         raise EosctlError(f"not every recorded id is fenced: {errors}", hint="See `eosctl fence --connector`.")
     counts = result.summary["counts"]
     assert isinstance(counts, dict)  # noqa: S101 - fence_report makes it
-    return ", ".join(f"{count} ids {name}" for name, count in counts.items()) or "no id to fence"
+    return ", ".join(f"{counted(count, 'id')} {name}" for name, count in counts.items()) or "no id to fence"
 
 
 def _write(app: App, plan: RescuePlan, count: int, data: dict[str, object]) -> str:
@@ -227,7 +227,7 @@ def _restart(app: App, plan: RescuePlan, failed: Sequence[int], before: dict[str
     ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
     before.update(_touched(app, [ids[task] for task in failed]))
     leader_worker(app).restart(plan.connector, only_failed=True)
-    return f"{len(failed)} failed tasks"
+    return counted(len(failed), "failed task")
 
 
 def _watch(app: App, plan: RescuePlan, before: Touched) -> str:
@@ -240,10 +240,10 @@ def _watch(app: App, plan: RescuePlan, before: Touched) -> str:
             now = _touched(app, list(before))
             idle = [each for each, epoch in now.items() if epoch is None or epoch == before[each]]
             if not idle:
-                return f"{len(tasks)} tasks are RUNNING, seen after {app.clock.monotonic_s() - began_s:.1f} s"
-            waiting = f"{len(idle)} tasks have not taken their ids"
+                return f"RUNNING: {counted(len(tasks), 'task')}, seen after {app.clock.monotonic_s() - began_s:.1f} s"
+            waiting = f"{counted(len(idle), 'task')} without the id that is theirs"
         else:
-            waiting = f"{len(failed)} of {len(tasks)} tasks are FAILED"
+            waiting = f"{len(failed)} of {counted(len(tasks), 'task')} FAILED"
         app.deadline.check(f"waiting for the tasks to run: {waiting}")
         app.deadline.sleep(_POLL_S)
 

@@ -15,6 +15,7 @@ from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import EMPTY, STABLE
 from eosctl.core.fencing import Outcome, plan_items
 from eosctl.core.ids import Owner
+from eosctl.core.rescue import counted
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.core.task_count_writes import decisions, left_out, with_record
 from eosctl.core.task_counts import alive_tasks, fencing_decision, plugin_type
@@ -100,7 +101,7 @@ def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState) -> No
     if tasks:
         listed = ", ".join(f"task {task.task} is {task.state} at {task.worker_id}" for task in tasks[:_NAMED])
         raise RefusedError(
-            f"connector {connector.name} has {len(tasks)} tasks ({listed}); nothing was written",
+            f"connector {connector.name} has {counted(len(tasks), 'task')} ({listed}); nothing was written",
             hint=f"PUT /connectors/{connector.name}/stop (Kafka 3.5+), then run again. If all of them are FAILED in "
             f"zombie fencing: eosctl rescue --connector {connector.name}",
         )
@@ -132,7 +133,8 @@ def _refuse_left_out(app: App, request: WriteRequest, fenced: Sequence[str]) -> 
     if missed:
         names = " ".join(task.transactional_id for task in missed[:_NAMED]) + (" ..." if len(missed) > _NAMED else "")
         raise RefusedError(
-            f"a record of {request.count} would leave out {len(missed)} known ids: {names}; nothing was written",
+            f"a record of {request.count} would leave out {counted(len(missed), 'known id')}: {names}; "
+            "nothing was written",
             hint=f"Write at least {missed[-1].task + 1}, or fence them first: eosctl fence {names}",
         )
 
@@ -206,7 +208,7 @@ def _recheck(then: Scene, now: Scene) -> None:
         raise StalePlanError(f"the plan was made for cluster {then.cluster_id}, this is {now.cluster_id}")
     if then.connector != now.connector or then.group_state != now.group_state:
         raise StalePlanError(
-            f"connector {then.connector.name} or its group changed since the plan was made; nothing was written",
+            f"connector {then.connector.name} or its group changed since the plan was made; no record was written",
             hint="Plan again.",
         )
 

@@ -56,7 +56,7 @@ def test_the_worker_fences_what_the_written_record_says(
     file_source.wait_position(4)
     refused = invoke("task-counts", "write", file_source.name, "--count", "3", "--yes", *target_flags)
     assert refused.exit_code == 6
-    assert "has 1 tasks (task 0 is RUNNING" in refused.stderr
+    assert "has 1 task (task 0 is RUNNING" in refused.stderr
 
     ids = raise_record(run, file_source, 3)
     for zombie in ids[1:]:

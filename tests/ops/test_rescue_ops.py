@@ -91,7 +91,7 @@ def test_what_write_refuses(scene: Scene) -> None:
     with pytest.raises(RefusedError, match="would leave out 2 known ids: g-c-1 g-c-2"):
         plan_write(scene.app, WriteRequest("c", 1, fence=False))
     scene.take_id(7)
-    with pytest.raises(RefusedError, match="would leave out 1 known ids: g-c-7"):
+    with pytest.raises(RefusedError, match="would leave out 1 known id: g-c-7"):
         plan_write(scene.app, WriteRequest("c", 2))
     scene.broker.state.transactions["g-c-7"].timeout_ms = FENCE_TRANSACTION_TIMEOUT_MS  # fenced by eosctl since
     plan_write(scene.app, WriteRequest("c", 2))
@@ -176,7 +176,7 @@ def test_running_is_believed_only_of_tasks_that_took_their_ids(scene: Scene) -> 
     scene.restarted_take_ids = False
     report = apply_rescue(scene.app, plan_rescue(scene.app, "c"))
     assert (steps(report)[-1], report.exit_code) == (("watch", "failed"), ExitCode.PARTIAL)
-    assert "2 tasks have not taken their ids" in report.problems[0].message
+    assert "2 tasks without the id that is theirs" in report.problems[0].message
 
 
 def test_with_followers_rescue_waits_until_the_leaders_round_is_over(scene: Scene) -> None:
