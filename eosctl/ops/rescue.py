@@ -15,7 +15,7 @@ from eosctl.core.ids import task_transactional_ids
 from eosctl.core.rescue import CURE, ROUND_S, Diagnosis, SeenTask, Verdict, counted, diagnose
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, RefusedError, StalePlanError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.fence import FencePlan, apply_fence, plan_fence
@@ -115,7 +115,8 @@ class _Step:
 
 def show_rescue(app: App, plan: RescuePlan) -> Report:
     """The steps to come."""
-    return _report(app, "rescue-plan", plan, _steps(app, plan, {}), data={})
+    report = _report(app, "rescue-plan", plan, _steps(app, plan, {}), data={})
+    return replace(report, problems=plan.fence.problems if plan.fence else ())
 
 
 def apply_rescue(app: App, plan: RescuePlan) -> Report:
@@ -133,7 +134,8 @@ def apply_rescue(app: App, plan: RescuePlan) -> Report:
             step.outcome = "failed"
             problems.append(Problem(error.code, f"{step.action}: {error.message}", error.hint))
             problems.append(Problem("rescue_again", "the steps after it were not done", "Run the same command again."))
-            code = ExitCode.PARTIAL if any(each.outcome == "done" for each in steps) else error.exit_code
+            partial = any(each.outcome == "done" for each in steps) and error.exit_code is not ExitCode.INTERRUPTED
+            code = ExitCode.PARTIAL if partial else error.exit_code
             break
     report = _report(app, "rescue-result", plan, steps, data=data)
     return replace(report, problems=problems, exit_code=code)
@@ -202,6 +204,8 @@ def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[int, int]
 def _fence(app: App, plan: FencePlan, data: dict[str, object]) -> str:
     result = apply_fence(with_whole_timeout(app), plan)
     data["fence"] = {"rows": list(result.rows), "summary": dict(result.summary)}
+    if result.exit_code is ExitCode.INTERRUPTED:
+        raise InterruptedByUserError("interrupted while fencing; no record was written")
     if result.exit_code is not ExitCode.OK:
         errors = "; ".join(problem.message for problem in result.problems if problem.severity == "error")
         raise EosctlError(f"not every recorded id is fenced: {errors}", hint="See `eosctl fence --connector`.")
