@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
@@ -128,17 +127,35 @@ def _install(venv: Path, extras: set[str]) -> None:
 
 
 def _make_venv(venv: Path) -> None:
+    if not _has_ensurepip():
+        _install_ensurepip()
     _say(f"making {venv}")
-    if importlib.util.find_spec("ensurepip") is None:
-        _give_up(
-            "this python3 comes without ensurepip, so it can't make a virtual environment with pip.",
-            "Debian, Ubuntu: sudo apt-get install python3-venv; then run the same command again.",
-            code=_CONFIG,
-        )
     made = subprocess.run([sys.executable, "-m", "venv", str(venv)], capture_output=True, text=True)
     if made.returncode:
-        cause = (made.stderr or made.stdout).strip() or "python3 -m venv failed"
-        _give_up(cause, "Run the command above by hand to see what is wrong.", code=_CONFIG)
+        shutil.rmtree(venv, ignore_errors=True)
+        cause = (made.stdout + made.stderr).strip() or "it ended without a word"
+        _give_up(f"{sys.executable} -m venv {venv} failed:\n{cause}", "Cure that, then run this again.", code=_CONFIG)
+
+
+def _has_ensurepip() -> bool:
+    return subprocess.run([sys.executable, "-c", "import ensurepip"], capture_output=True).returncode == 0
+
+
+def _install_ensurepip() -> None:
+    """Debian and Ubuntu keep ensurepip in a package of its own; root on such a machine gets it installed."""
+    package = f"python3.{sys.version_info.minor}-venv"
+    apt_get = shutil.which("apt-get")
+    if apt_get and os.geteuid() == 0:
+        _say(f"this python3 comes without ensurepip; installing {package} (apt-get)")
+        environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for words in (["update"], ["install", "-y", "--no-install-recommends", package]):
+            subprocess.run([apt_get, "-qq", *words], env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    if not _has_ensurepip():
+        _give_up(
+            "this python3 comes without ensurepip, so it can't make a virtual environment with pip.",
+            f"Debian, Ubuntu: sudo apt-get install {package}; then run the same command again.",
+            code=_CONFIG,
+        )
 
 
 def _say(text: str) -> None:
