@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
-from tests.sandbox_fixtures import FileSource, rest, wait_until
+from tests.sandbox_fixtures import GROUP, FileSource, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -53,6 +55,66 @@ def test_to_a_topic_of_its_own_and_back_no_line_is_lost_or_delivered_twice(
     lines = delivered(stack, source)
     assert (len(lines), set(lines.values())) == (5, {1})
     assert switch(own).exit_code == 6
+
+
+@pytest.fixture
+def mirror(stack: Stack, unique: str) -> Iterator[str]:
+    """The name of a connector that a test makes; deleted afterwards."""
+    yield unique
+    url = stack.urls(GROUP)[0]
+    if unique in rest(f"{url}/connectors"):
+        rest(f"{url}/connectors/{unique}", "DELETE")
+
+
+def test_reset_of_one_source_partition_reads_just_that_one_again(
+    invoke: Invoke, target_flags: list[str], stack: Stack, mirror: str
+) -> None:
+    """A MirrorSource with a topic of its own and two tasks; its keys have three members, in HashMap order."""
+    url, own, mirrored = stack.urls(GROUP)[0], f"offsets-{mirror}", f"A.src-{mirror}"
+    settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
+
+    def counts() -> dict[int, int]:
+        there = mirrored in topics.describe([mirrored])
+        return dict(Counter(record.partition for record in topics.read(mirrored).records)) if there else {}
+
+    with KafkaTopicStore(settings, deadline=Deadline.after(120)) as topics:
+        topics.create(f"src-{mirror}", partitions=2, replication_factor=1, config={})
+        topics.write([OutRecord(f"src-{mirror}", b"k", b"v", partition=n % 2) for n in range(6)])
+        rest(f"{url}/connectors/{mirror}/config", "PUT", mirror_config(stack, f"src-{mirror}"))
+        wait_until(lambda: counts() == {0: 3, 1: 3}, what="both partitions to be mirrored")
+        wait_until(lambda: len(rest(f"{url}/connectors/{mirror}/offsets")["offsets"]) == 2, what="both offsets")
+        words = ["--connector", mirror, "--yes", "-o", "json"]
+        moved = invoke(*target_flags, "offsets", "switch", *words, "--to", own)
+        assert moved.exit_code == 0, moved.stdout
+        rest(f"{url}/connectors/{mirror}/stop", "PUT")
+        wait_until(lambda: rest(f"{url}/connectors/{mirror}/status")["tasks"] == [], what="no task")
+        partition = json.dumps({"topic": f"src-{mirror}", "partition": 1, "cluster": "A"})
+        gone = invoke(*target_flags, "offsets", "reset", *words, "--partition", partition)
+        assert gone.exit_code == 0, gone.stdout
+        rest(f"{url}/connectors/{mirror}/resume", "PUT")
+        wait_until(lambda: counts() == {0: 3, 1: 6}, what="partition 1 to be mirrored again")
+        topics.write([OutRecord(f"src-{mirror}", b"k", b"v", partition=n) for n in range(2)])
+        wait_until(lambda: counts() == {0: 4, 1: 7}, what="new records, once")
+
+
+def mirror_config(stack: Stack, topic: str) -> dict[str, str]:
+    """A MirrorSourceConnector from the broker to itself."""
+    servers, raw = stack.bootstrap_servers, "org.apache.kafka.connect.converters.ByteArrayConverter"
+    return {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        "tasks.max": "2",
+        "source.cluster.alias": "A",
+        "target.cluster.alias": "B",
+        "source.cluster.bootstrap.servers": servers,
+        "target.cluster.bootstrap.servers": servers,
+        "topics": topic,
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "sync.topic.acls.enabled": "false",
+        "sync.topic.configs.enabled": "false",
+        "key.converter": raw,
+        "value.converter": raw,
+    }
 
 
 def test_a_stopped_connector_stays_stopped(
