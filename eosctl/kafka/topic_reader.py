@@ -84,17 +84,13 @@ class TopicReader:
 
         Records without a key can't supersede each other and are all kept.
         """
-        newest: dict[int, dict[bytes | int, Any]] = {partition: {} for partition in sorted(self._stop)}
-        records: list[Record] = []
+        newest: dict[int, dict[bytes | int, Record]] = {partition: {} for partition in sorted(self._stop)}
         with _collector_paused():
-            for message in chain.from_iterable(self._batches()):
-                key = message.key()
-                newest[message.partition()][message.offset() if key is None else key] = message
-            for by_key in newest.values():
-                found = [self._record(by_key.pop(key)) for key in list(by_key)]  # popped: never two of everything
-                found.sort(key=attrgetter("offset"))
-                records += found
-        return tuple(records)
+            for batch in self._batches():
+                for record in map(self._record, batch):
+                    newest[record.partition][record.offset if record.key is None else record.key] = record
+            in_order = [sorted(by_key.values(), key=attrgetter("offset")) for by_key in newest.values()]
+            return tuple(chain.from_iterable(in_order))
 
     def _batches(self) -> Iterator[list[Any]]:
         """The messages below the bounds, as they arrive: a list for each batch, for a call per message is too slow.

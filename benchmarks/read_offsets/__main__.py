@@ -1,0 +1,116 @@
+"""The offsets-topic reader beside `ConsoleConsumer`, whole processes in turn on one real broker.
+
+The topic looks like an offsets topic of many connectors: 25 partitions, keys and values as Connect writes them, one
+record in five superseded, some tombstones, half of the records in transactions. `ConsoleConsumer` is told how many
+records there are and reads them to nowhere; eosctl folds them into the newest per key. Goals, as medians of paired
+ratios: eosctl at most 0.5 of ConsoleConsumer, read_committed at most 1.1 of read_uncommitted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from benchmarks.pairs import compare
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.events import ignore_events
+from eosctl.java import Java, require_java
+from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.sandbox.jars import cache_dir, ensure_jars
+from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
+from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.stack import Stack
+
+TOPIC = "connect-offsets"
+_SUPERSEDED_EVERY, _TOMBSTONE_EVERY, _TRANSACTION_SIZE = 5, 50, 1_000
+_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+
+
+def main() -> None:
+    """Starts a broker, fills the topic, runs every comparison, prints ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    arguments = parser.parse_args()
+    java = require_java(os.environ)
+    jars = ensure_jars(
+        read_lock(DEFAULT_VERSION), cache=cache_dir(os.environ), java=java, maven_url=None, on_event=ignore_events
+    )
+    with tempfile.TemporaryDirectory() as name:
+        stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
+        try:
+            fill(stack.bootstrap_servers, arguments.records)
+            contest(stack.bootstrap_servers, java, jars, records=arguments.records, runs=arguments.runs)
+        finally:
+            stack.down()
+
+
+def contest(bootstrap: str, java: Java, jars: list[Path], *, records: int, runs: int) -> None:
+    """ConsoleConsumer against eosctl, then eosctl against itself without isolation."""
+    class_path = os.pathsep.join(map(str, jars))
+    console = [
+        str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", class_path, _CONSUMER,
+        "--bootstrap-server", bootstrap, "--topic", TOPIC, "--from-beginning", "--max-messages", str(records),
+        "--isolation-level", "read_committed",
+    ]  # fmt: skip
+    ours = {
+        isolation: [sys.executable, "-m", "benchmarks.read_offsets.reader", bootstrap, TOPIC, isolation, str(records)]
+        for isolation in ("read_committed", "read_uncommitted")
+    }
+    print(f"\n{records:,} records, read_committed (goal 0.5)")
+    compare("eosctl", lambda: ours["read_committed"], "ConsoleConsumer", lambda: console, runs=runs)
+    print(f"\n{records:,} records, what isolation costs (goal 1.1)")
+    compare(
+        "eosctl, read_committed", lambda: ours["read_committed"],
+        "eosctl, read_uncommitted", lambda: ours["read_uncommitted"], runs=runs,
+    )  # fmt: skip
+
+
+def fill(bootstrap: str, count: int) -> None:
+    """Writes `count` records to the topic, the first half plainly, the second in transactions."""
+    with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
+        store.create(TOPIC, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "partitioner": "murmur2",
+        "linger.ms": 20,
+        "queue.buffering.max.messages": 2_000_000,
+        "enable.metrics.push": False,
+        "log_level": 0,
+    }
+    records, plain = _records(count), Producer(settings)
+    for key, value in islice(records, count // 2):
+        plain.produce(TOPIC, key=key, value=value)
+        plain.poll(0)
+    plain.flush(120)
+    exact = Producer(settings | {"transactional.id": "benchmark-fill"})
+    exact.init_transactions(30)
+    for _start in range(count // 2, count, _TRANSACTION_SIZE):
+        exact.begin_transaction()
+        for key, value in islice(records, _TRANSACTION_SIZE):
+            exact.produce(TOPIC, key=key, value=value)
+        exact.commit_transaction(60)
+
+
+def _records(count: int) -> Iterator[tuple[bytes, bytes | None]]:
+    """Keys and values as a Debezium-like source with many tables has them."""
+    for number in range(count):
+        superseding = number % _SUPERSEDED_EVERY == 0
+        table = number // 10 * 5 + 1 if superseding else number  # 1, 6, 11, …: twice more each
+        key = b'["inventory-source-%02d",{"database":"shop","table":"orders_%07d"}]' % (table % 40, table)
+        value = (
+            None if number % _TOMBSTONE_EVERY == 1 else b'{"lsn":%d,"txId":%d,"snapshot":false}' % (9 * number, number)
+        )
+        yield key, value
+
+
+if __name__ == "__main__":
+    main()
