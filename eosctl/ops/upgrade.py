@@ -74,7 +74,7 @@ def _observe(app: App, group: GroupObservation, target: Mode) -> Observation:
     observation = Observation(
         target=target,
         group_state=group.state or "not known (no Kafka cluster or group was named)",
-        workers=(*map(_upgrade_worker, group.members), *_absent_workers(app, group)),
+        workers=(*(_upgrade_worker(member, group) for member in group.members), *_absent_workers(app, group)),
         config_topic=app.target.config_topic,
         offset_topic=app.target.offset_topic,
         kafka_cluster_id=group.kafka_cluster_id,
@@ -83,9 +83,12 @@ def _observe(app: App, group: GroupObservation, target: Mode) -> Observation:
     return _with_topics(app, _with_connectors(app, group, observation))
 
 
-def _upgrade_worker(member: WorkerObservation) -> UpgradeWorker:
+def _upgrade_worker(member: WorkerObservation, group: GroupObservation) -> UpgradeWorker:
+    """A worker of the group; one that was only named with -u, and that no member says to be, is absent."""
     version = parse_version(member.version)
-    if member.health == "unreachable":
+    if group.state == "Stable" and member.member_id is None:
+        mode = Mode.ABSENT
+    elif member.health == "unreachable":
         mode = Mode.UNREACHABLE
     elif version is not None and version < OLDEST_VERSION:
         mode = Mode.OLD_VERSION

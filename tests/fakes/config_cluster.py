@@ -174,7 +174,7 @@ class FakeWorker:
 
     def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
         self.cluster.check("validate")
-        enabled = self.cluster.workers[self.url] == "enabled"
+        enabled = self.cluster.workers.get(self.url) == "enabled"
         errors = [] if enabled else ["This worker does not have exactly-once source support enabled."]
         value = {"name": "exactly.once.support", "value": config["exactly.once.support"], "errors": errors}
         return {"name": plugin, "error_count": len(errors), "configs": [{"value": value}]}

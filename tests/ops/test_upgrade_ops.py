@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -51,12 +51,14 @@ def group(**changes: Any) -> FakeCluster:
     return FakeCluster(**{**values, **changes})
 
 
-def plan(cluster: FakeCluster, target: Mode = Mode.ENABLED, *files: str, client: bool = True) -> Report:
+def plan(
+    cluster: FakeCluster, target: Mode = Mode.ENABLED, *files: str, client: bool = True, also: tuple[str, ...] = ()
+) -> Report:
     clock = FakeTime().clock()
     app = App(
         target=Target(
             client=ClientSettings(("localhost:1",)) if client else None,
-            connect_urls=() if client else tuple(cluster.workers),
+            connect_urls=also if client else tuple(cluster.workers),
             group_id="g",
             worker_configs=tuple(
                 parse_worker_config(text, source=f"w{at}.properties") for at, text in enumerate(files, start=1)
@@ -91,6 +93,14 @@ def test_two_disabled_workers_need_two_passes_with_the_leader_last() -> None:
         (W1, True, "not_enabled"),
         (W2, False, "not_enabled"),
     ]
+
+
+def test_a_url_that_no_member_has_is_no_member() -> None:
+    """A wrong -u was called a member that can't be reached."""
+    report = plan(group(), also=("http://nobody:8083",))
+    assert gates(report)["members_known"] == "fail"
+    gate = next(gate for gate in cast(list[dict[str, Any]], report.data["gates"]) if gate["id"] == "members_known")
+    assert "http://nobody:8083 is not a member of the group" in str(gate["evidence"])
 
 
 def test_nothing_to_do_is_no_pass() -> None:
