@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.pairs import compare
+from benchmarks.pairs import compare, compile_sources
 
 BARE = """
 import click
@@ -20,6 +20,7 @@ root()
 
 def main() -> None:
     """Prints both and their ratio."""
+    compile_sources()
     with tempfile.TemporaryDirectory() as directory:
         bare = Path(directory) / "bare.py"
         bare.write_text(BARE)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.pairs import compare
+from benchmarks.pairs import compare, compile_sources
 from eosctl.events import ignore_events
 from eosctl.java import require_java
 from eosctl.sandbox.jars import cache_dir, ensure_jars
@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--ids", type=int, default=20)
     parser.add_argument("--runs", type=int, default=7)
     arguments = parser.parse_args()
+    compile_sources()
     java = require_java(os.environ)
     jars = ensure_jars(
         read_lock(DEFAULT_VERSION), cache=cache_dir(os.environ), java=java, maven_url=None, on_event=ignore_events

@@ -17,7 +17,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from benchmarks.pairs import compare
+from benchmarks.pairs import compare, compile_sources
 from eosctl.events import ignore_events
 from eosctl.java import Java, require_java
 from eosctl.sandbox.jars import cache_dir, ensure_jars
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
+    compile_sources()
     java = require_java(os.environ)
     jars = ensure_jars(
         read_lock(DEFAULT_VERSION), cache=cache_dir(os.environ), java=java, maven_url=None, on_event=ignore_events
@@ -74,6 +75,7 @@ class _Bench:
         for count in (1, 1_000, 10_000):
             self._seen(count, "tuned", runs=self._runs)
         self._never_seen(10_000)
+        self._librdkafka(1_000)
 
     def three_brokers(self) -> None:
         """5,000 seen ids, replication 3."""
@@ -96,6 +98,14 @@ class _Bench:
             "eosctl fence --create-unknown", lambda: self._eosctl(self._ids(count)),
             "Java, tuned", lambda: self._fence(self._ids(count), "tuned"), runs=self._runs,
         )  # fmt: skip
+
+    def _librdkafka(self, count: int) -> None:
+        """The same command over librdkafka's transactional producers: what a Python user would write without it."""
+        ids = self._ids(count)
+        subprocess.run(self._eosctl(ids), check=True, capture_output=True)
+        print(f"\n{count} seen ids, librdkafka producers (--via producer)")
+        other = [*self._eosctl(ids), "--via", "producer"]
+        compare("eosctl fence", lambda: self._eosctl(ids), "librdkafka producers", lambda: other, runs=2)
 
     def _ids(self, count: int) -> Path:
         run = uuid.uuid4().hex[:8]
