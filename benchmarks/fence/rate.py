@@ -1,6 +1,5 @@
 """The rate of `fence` inside the process, beside a client that only sends and counts.
 
-
 The other client has its frames encoded beforehand, looks into no answer, and uses as many connections: what the broker
 can do at most. Seen ids, one broker, in turn. Goal: at least half of its rate (median).
 """
