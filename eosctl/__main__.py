@@ -15,6 +15,7 @@ from types import FrameType
 
 def main() -> None:
     """Runs the command line; never returns."""
+    gc.set_threshold(100_000, 20, 20)  # rows are no cycles: looking for some took a quarter of a long listing
     try:
         module = importlib.import_module("eosctl.commands.root")
     except ModuleNotFoundError as exc:
@@ -24,7 +25,6 @@ def main() -> None:
 
         run_in_venv(extras=("spark",), argv=["-m", "eosctl", *sys.argv[1:]])
     signal.signal(signal.SIGTERM, _interrupt)
-    gc.set_threshold(100_000, 20, 20)  # rows are no cycles: looking for some took a quarter of a long listing
     module.root(prog_name="eosctl")
 
 

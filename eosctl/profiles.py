@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -261,6 +260,8 @@ def _fetch(suffix: str, value: str, where: str, environ: Mapping[str, str], read
         return environ[value]
     if suffix == "_file":
         return read_file(value).rstrip("\r\n")
+    import subprocess
+
     try:
         run = subprocess.run(  # noqa: S602 - the user's own config file names the command, as git's helpers
             value, shell=True, capture_output=True, text=True, timeout=_SECRET_COMMAND_TIMEOUT_S, check=True

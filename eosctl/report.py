@@ -5,7 +5,6 @@ A report holds plain data only (what `json.dumps` takes), so that text and JSON 
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -99,6 +98,8 @@ def json_bytes(data: bytes | None) -> Json:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
+        import base64
+
         return {"base64": base64.b64encode(data).decode("ascii")}
 
 

@@ -6,7 +6,6 @@ It does no I/O; the key comes from the newest `session-key` record (KIP-507, `In
 from __future__ import annotations
 
 import base64
-import hmac
 
 from eosctl.errors import UnsupportedError
 
@@ -31,5 +30,7 @@ def signature_headers(session_key: bytes, body: bytes = b"", *, algorithm: str =
             f"requests can't be signed with {algorithm}",
             hint="eosctl knows " + ", ".join(name.replace("hmacsha", "HmacSHA") for name in _DIGESTS) + ".",
         )
+    import hmac
+
     signature = hmac.new(session_key, body, digest).digest()
     return {SIGNATURE_HEADER: base64.b64encode(signature).decode("ascii"), ALGORITHM_HEADER: algorithm}

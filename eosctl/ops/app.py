@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eosctl.deadline import Clock, Deadline
 from eosctl.events import OnEvent, ignore_events
-from eosctl.ops.ports import ConnectWorker, TopicStore, TransactionAdmin
 from eosctl.profiles import Target
+
+if TYPE_CHECKING:
+    from eosctl.ops.ports import ConnectWorker, TopicStore, TransactionAdmin
 
 
 def _open_transactions(app: App) -> TransactionAdmin:

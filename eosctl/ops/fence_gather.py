@@ -157,11 +157,11 @@ def find_liveness(app: App) -> Liveness:
 
     Raises RefusedError when a worker that was named belongs to another Kafka cluster.
     """
-    from eosctl.ops.workers import running_tasks
-
     group_id = app.target.group_id
     if group_id is None:
         return _unknown("no Connect group was named", "Give -g GROUP_ID to have running tasks protected.")
+    from eosctl.ops.workers import running_tasks
+
     try:
         tasks = running_tasks(app)
     except RefusedError:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from eosctl.connect.signing import signature_headers
 from eosctl.connect.worker_url import parse_worker_url
@@ -18,7 +19,9 @@ from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescrip
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.fence_gather import FenceRequest
-from eosctl.ops.ports import ConnectWorker
+
+if TYPE_CHECKING:
+    from eosctl.ops.ports import ConnectWorker
 
 _SESSION_KEY = b"session-key"
 

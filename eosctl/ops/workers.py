@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from eosctl.connect.worker_url import parse_worker_url
@@ -205,6 +204,8 @@ def _observe(
     app: App, pairs: Sequence[_Pair], given: Mapping[str, str], *, kafka_cluster_id: str | None = None
 ) -> tuple[WorkerObservation, ...]:
     """Each pair joined with its worker's own words; the workers are asked side by side."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(_PARALLEL_WORKERS) as pool:
         asked = [None if url is None else pool.submit(view_worker, app, given.get(url, url)) for _member, url in pairs]
         views = [WorkerView() if future is None else future.result() for future in asked]
