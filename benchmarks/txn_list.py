@@ -12,11 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import compare, compile_sources
-from eosctl.events import ignore_events
 from eosctl.java import require_java
-from eosctl.sandbox.jars import cache_dir, ensure_jars
-from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
@@ -29,9 +27,7 @@ def main() -> None:
     arguments = parser.parse_args()
     compile_sources()
     java = require_java(os.environ)
-    jars = ensure_jars(
-        read_lock(DEFAULT_VERSION), cache=cache_dir(os.environ), java=java, maven_url=None, on_event=ignore_events
-    )
+    jars = kafka_jars(java)
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         stack = Stack.up(StackSpec(groups=()), directory / "stack", name="benchmark", environ=os.environ)

@@ -18,14 +18,12 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import compare
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.events import ignore_events
 from eosctl.java import Java, require_java
 from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.sandbox.jars import cache_dir, ensure_jars
-from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
@@ -41,9 +39,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     java = require_java(os.environ)
-    jars = ensure_jars(
-        read_lock(DEFAULT_VERSION), cache=cache_dir(os.environ), java=java, maven_url=None, on_event=ignore_events
-    )
+    jars = kafka_jars(java)
     with tempfile.TemporaryDirectory() as name:
         stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
         try:
