@@ -53,7 +53,7 @@ def _keep(app: App, lines: Sequence[str], *, name: str) -> Path:
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
     moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
     path = app.state_dir / "backups" / f"{name}-{moment}Z-{digest}.ndjson"
-    write_lines(path, lines)
+    write_lines(path, lines, make_directory=True)
     return path
 
 
@@ -90,12 +90,16 @@ def read_backup(path: str) -> list[BackupEntry]:
     return entries
 
 
-def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Writes a file that is there whole or not at all, and synced, readable by its owner only."""
+def write_lines(path: str | Path, lines: Iterable[str], *, make_directory: bool = False) -> None:
+    """Writes a file that is there whole or not at all, and synced, readable by its owner only.
+
+    Only a directory of eosctl's own is made; raises EosctlError.
+    """
     path = Path(path)
     draft = path.with_name(f"{path.name}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if make_directory:
+            path.parent.mkdir(parents=True, exist_ok=True)
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines)
             file.flush()

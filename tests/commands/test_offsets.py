@@ -300,6 +300,13 @@ def test_export_is_lossless_and_replaces_the_file_whole(run: Run, world: OffsetW
     assert {json.loads(line)["topic"] for line in mine} == {OWN}
 
 
+def test_export_makes_no_directories(run: Run, tmp_path: Path) -> None:
+    """A mistyped path made its directories."""
+    done = run("export", "--store", "global", str(tmp_path / "nosuch" / "offsets.ndjson"))
+    assert (done.exit_code, "No such file or directory" in done.stderr) == (1, True)
+    assert not (tmp_path / "nosuch").exists()
+
+
 def test_ignored_keys_are_told(run: Run, world: OffsetWorld) -> None:
     world.topics.put(GLOBAL, b"junk", b"1")
     done = run("list")
