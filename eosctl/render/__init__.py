@@ -61,8 +61,8 @@ def plain_table(view: View, rows: Sequence[Row]) -> list[str]:
     """Aligned columns with upper-case headers; the last column is never padded."""
     cells = [[column.header for column in view.columns]]
     cells += [[column.cell(row) for column in view.columns] for row in rows]
-    widths = [max(len(line[index]) for line in cells) for index in range(len(view.columns))]
-    return [_GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    line = _GAP.join(f"{{:<{max(map(len, column))}}}" for column in zip(*cells, strict=True))
+    return [line.format(*row_cells).rstrip() for row_cells in cells]
 
 
 def _write_rows(view: View, rows: Sequence[Row], stream: IO[str], *, color: bool) -> None:

@@ -47,7 +47,10 @@ class Column:
 
     def cell(self, row: Row) -> str:
         """The text of this column in `row`."""
-        return format_cell(self.source(row) if callable(self.source) else dig(row, self.source))
+        source = self.source
+        # most columns are plain members holding text, and listings have hundreds of thousands of cells
+        value = source(row) if callable(source) else dig(row, source) if "." in source else row.get(source)
+        return value if type(value) is str and value.isprintable() else format_cell(value)
 
     def style(self, row: Row) -> str:
         """A colour for words that mean good or bad."""
