@@ -20,7 +20,6 @@ from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report
 
 NDJSON, REST = "ndjson", "rest"
-FORMATS = (NDJSON, REST)
 _LEFT_OUT = {
     "null_partition": "have a null source partition, which REST refuses",
     "not_an_offset": "have a value that is not an offset",

@@ -24,7 +24,7 @@ _MORE_SINCE_4 = (
     "org.apache.logging.log4j:log4j-core:2.25.4",
 )
 _MORE_BEFORE_4 = ("org.slf4j:slf4j-reload4j:1.7.36",)
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+_POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>eosctl</groupId><artifactId>sandbox-lock</artifactId><version>1</version>
 <dependencies>{dependencies}</dependencies></project>
 """

@@ -9,6 +9,7 @@ from typing import Any
 
 from eosctl.core.records import Record
 from eosctl.deadline import Clock
+from eosctl.errors import EosctlError
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_cluster import FakeCluster as ConfigCluster
@@ -22,12 +23,16 @@ class FakeTaskWorker:
     """One Connect worker: the tasks it says there are, as (connector, task) -> state."""
 
     url: str = "http://w1:8083"
+    kafka_cluster_id: str = "fake-cluster-id"
     tasks: dict[tuple[str, int], str] = field(default_factory=dict)
+    error: EosctlError | None = None
 
     def root(self) -> Mapping[str, str]:
-        return {"kafka_cluster_id": "fake-cluster-id"}
+        return {"kafka_cluster_id": self.kafka_cluster_id}
 
     def connectors(self) -> Mapping[str, Mapping[str, object]]:
+        if self.error is not None:
+            raise self.error
         names = {connector for connector, _task in self.tasks}
         return {
             name: {"status": {"tasks": [self._task(name, t) for c, t in self.tasks if c == name]}} for name in names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.transactions import FenceAnswer
 from eosctl.deadline import Deadline
 from eosctl.errors import (
-    EosctlError,
     ExitCode,
     NotFoundError,
     RefusedError,
@@ -34,30 +33,7 @@ from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_cluster import FakeCluster as ConfigCluster
 from tests.fakes.config_cluster import config_records, created
-
-
-@dataclass
-class Worker:
-    """One Connect worker: the tasks it says there are, as (connector, task) -> state."""
-
-    url: str = "http://w1:8083"
-    kafka_cluster_id: str = "fake-cluster-id"
-    tasks: dict[tuple[str, int], str] = field(default_factory=dict)
-    error: EosctlError | None = None
-
-    def root(self) -> Mapping[str, str]:
-        return {"kafka_cluster_id": self.kafka_cluster_id}
-
-    def connectors(self) -> Mapping[str, Mapping[str, object]]:
-        if self.error is not None:
-            raise self.error
-        names = {connector for connector, _task in self.tasks}
-        return {
-            name: {"status": {"tasks": [self._task(name, t) for c, t in self.tasks if c == name]}} for name in names
-        }
-
-    def _task(self, connector: str, task: int) -> dict[str, object]:
-        return {"id": task, "state": self.tasks[connector, task], "worker_id": "w1:8083"}
+from tests.fakes.transactions import FakeTaskWorker
 
 
 @dataclass
@@ -65,7 +41,7 @@ class Stage:
     """A cluster, a worker, a config topic, and the App that reaches them."""
 
     cluster: FakeCluster
-    worker: Worker = field(default_factory=Worker)
+    worker: FakeTaskWorker = field(default_factory=FakeTaskWorker)
     config: ConfigCluster = field(default_factory=ConfigCluster)
     events: list[Event] = field(default_factory=list)
     group_id: str | None = "g"

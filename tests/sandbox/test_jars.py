@@ -116,7 +116,7 @@ def test_a_wrong_sha256_installs_nothing(tmp_path: Path, repository: tuple[str, 
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("url", ["file:///no/such/repository", "http://127.0.0.1:1/maven"])
+@pytest.mark.parametrize("url", ["file:///no/such/repository", "http://127.0.0.1:1/repository"])
 def test_an_unreachable_repository_names_the_way_out(tmp_path: Path, repository: tuple[str, Jar], url: str) -> None:
     _url, jar = repository
     with pytest.raises(UnreachableError, match=r"could not fetch 1 of 1 jars") as caught:
