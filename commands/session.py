@@ -80,12 +80,16 @@ class Session:
     def app(self) -> App:
         """The App of this invocation; raises the errors of `resolve_target`."""
         from eosctl.deadline import Clock, Deadline
+        from eosctl.events import Event
         from eosctl.ops.app import App
         from eosctl.profiles import resolve_target
 
         clock = self._clock or Clock()
+        target = resolve_target(self.flags, self.environ, read_file=read_text_file)
+        for warning in target.warnings:
+            self.talk()(Event(warning, warning=True))
         return App(
-            target=resolve_target(self.flags, self.environ, read_file=read_text_file),
+            target=target,
             deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), clock),
             state_dir=self.state_dir(),
             clock=clock,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -56,3 +57,13 @@ def test_a_bad_duration_is_a_usage_error(invoke: Invoke, value: str) -> None:
     outcome = invoke("--timeout", value, "workers", "list")
     assert outcome.exit_code == 2
     assert "not a duration" in outcome.stderr
+
+
+def test_settings_that_are_not_understood_are_told(invoke: Invoke, tmp_path: Path) -> None:
+    """A mistyped name in client.properties was passed over in silence."""
+    settings = tmp_path / "client.properties"
+    settings.write_text("securty.protocol=SSL\n")
+    outcome = invoke("txn", "list", "-b", "127.0.0.1:1", "--command-config", str(settings), "--timeout", "2s")
+    assert outcome.exit_code == 4
+    assert "warning: " in outcome.stderr
+    assert "securty.protocol" in outcome.stderr
