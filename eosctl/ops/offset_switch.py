@@ -16,9 +16,10 @@ from eosctl.core.upgrade_observation import parse_version
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnreachableError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
+from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
-from eosctl.ops.switch_journal import Begun, SwitchJournal, journal_of
+from eosctl.ops.switch_journal import Begun, unfinished_switch
 from eosctl.ops.workers import discover_urls, read_group
 from eosctl.report import Problem
 
@@ -87,7 +88,7 @@ class SwitchPlan:
     done: tuple[str, ...]
     begun: Begun | None
     merge: WritePlan | None
-    journal: SwitchJournal
+    journal: Journal
     cluster_id: str
 
     def problems(self) -> list[Problem]:
@@ -105,8 +106,8 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     now = look_at(app, request.connector, reach_worker(app, cluster_id))
     _require_switchable(app, request.connector, now)
     target, current = store_name(app, request.to), now.store(app)
-    journal = journal_of(app, request.connector, cluster_id=cluster_id)
-    begun = journal.unfinished()
+    journal = journal_of(app, "offsets-switch", request.connector, cluster_id=cluster_id)
+    begun = unfinished_switch(journal)
     if current == target and begun is None:
         raise RefusedError(
             f"connector {request.connector} keeps its offsets in {describe_store(target)} already",

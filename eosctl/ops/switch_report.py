@@ -41,8 +41,14 @@ def show_switch(app: App, plan: SwitchPlan) -> Report:
 def apply_switch(app: App, plan: SwitchPlan) -> Report:
     """Goes through the steps; the first that fails ends it, exit 7, with everything before it done and said.
 
-    Raises StalePlanError where the connector is no longer as planned, InterruptedByUserError on Ctrl-C.
+    Raises StalePlanError where the connector is no longer as planned, RefusedError while another eosctl moves it,
+    InterruptedByUserError on Ctrl-C.
     """
+    with plan.journal.hold(f"the offsets of connector {plan.connector}"):
+        return _apply(app, plan)
+
+
+def _apply(app: App, plan: SwitchPlan) -> Report:
     app = replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
     _require_unchanged(app, plan)
     plan.journal.write(

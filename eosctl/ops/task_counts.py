@@ -48,6 +48,18 @@ def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_com
     return ConfigTopic(store.cluster_id(), read, fold_config_topic(read.records))
 
 
+def read_both_views(app: App, store: TopicStore) -> tuple[ConfigTopic, ConfigState]:
+    """The config topic as committed, and the state of a worker that takes aborted records too, at the same moment.
+
+    Both end where the first read ended: a record that came in between is neither aborted nor missing.
+    Raises what `read_config_topic` raises.
+    """
+    committed = read_config_topic(app, store)
+    ends = {bound.partition: bound.end for bound in committed.read.bounds}
+    later = read_config_topic(app, store, isolation="read_uncommitted").read.records
+    return committed, fold_config_topic(record for record in later if record.offset < ends[record.partition])
+
+
 def list_task_counts(app: App) -> Report:
     """One row per connector, whatever is found; exit 0."""
     return _report(app, _observe(app), "task-counts-list")
@@ -212,10 +224,9 @@ def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
 def replay_topic(app: App) -> Report:
     """The state after the target's config topic, and which connectors look different with aborted records in view."""
     with app.topics() as store:
-        committed = read_config_topic(app, store)
-        uncommitted = read_config_topic(app, store, isolation="read_uncommitted")
+        committed, uncommitted = read_both_views(app, store)
     problems = blocked_problems(committed.read)
-    differing = [] if problems else differing_connectors(committed.state, uncommitted.state)
+    differing = [] if problems else differing_connectors(committed.state, uncommitted)
     if differing:
         problems.append(_aborted_problem(committed.read.topic, differing))
     target = {"kafka_cluster_id": committed.cluster_id, "group_id": app.target.group_id}

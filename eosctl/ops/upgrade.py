@@ -22,7 +22,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker, TopicStore
-from eosctl.ops.task_counts import read_config_topic
+from eosctl.ops.task_counts import read_both_views
 from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
 from eosctl.report import Report
 
@@ -163,12 +163,11 @@ def _open_bounds(store: TopicStore, topic: str) -> list[Bounds]:
 
 
 def _with_config_state(app: App, store: TopicStore, observation: Observation) -> Observation:
-    committed = read_config_topic(app, store)
-    uncommitted = read_config_topic(app, store, isolation="read_uncommitted")
+    committed, uncommitted = read_both_views(app, store)
     observation = replace(observation, config_state=committed.state)
     if committed.read.blocked():
         return _unseen(observation, ("config topic",), f"an open transaction hides the end of {committed.read.topic}")
-    return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted.state)))
+    return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted)))
 
 
 def _with_connectors(app: App, group: GroupObservation, observation: Observation) -> Observation:

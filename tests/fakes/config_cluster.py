@@ -41,11 +41,13 @@ def created(
 class FakeCluster:
     """What the cluster holds; `faults` maps a door or a method (`list_transactions`) to the error it answers with.
 
+    `arriving` are records that a worker writes right after the next read of the config topic.
     `connectors` are name -> type; `workers` are URL -> mode, the first of them leads the group.
     """
 
     records: Sequence[Record] = ()
     aborted: Sequence[Record] = ()
+    arriving: Sequence[Record] = ()
     topics: Mapping[str, TopicDescription] = field(
         default_factory=lambda: {
             CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 3, {"cleanup.policy": "compact"}),
@@ -107,6 +109,7 @@ class FakeTopics:
         stop = bound.lso if isolation == "read_committed" else bound.end
         visible = [*self.cluster.records, *(self.cluster.aborted if isolation == "read_uncommitted" else ())]
         records = tuple(sorted((r for r in visible if r.offset < stop), key=lambda record: record.offset))
+        self.cluster.records, self.cluster.arriving = [*self.cluster.records, *self.cluster.arriving], ()
         return TopicRead(topic, (bound,), records, len(records))
 
 

@@ -100,7 +100,9 @@ def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: 
         else:
             break
         world.lines.append("while it was down")
-        if after_kill == OWN or any(app.state_dir.rglob("*.ndjson")):  # else it was killed before anything was done
+        if after_kill == OWN or any(
+            path.read_bytes() for path in app.state_dir.rglob("*.ndjson")
+        ):  # else it was killed before anything was done
             again = switch(app, after_kill)
             assert again.exit_code is ExitCode.OK, again.problems
         assert world.store() == (OWN if after_kill == OWN else GLOBAL), f"killed at call {kill_at}"
@@ -250,6 +252,14 @@ def test_a_line_of_the_journal_that_was_cut_off_does_not_count(app: App, world: 
     assert apply_switch(app, plan).exit_code is ExitCode.OK
     events = [json.loads(line)["event"] for line in journal.read_text().splitlines() if line.endswith("}")]
     assert (events.count("begin"), events[-1]) == (2, "end")
+
+
+def test_two_at_once_are_kept_apart(app: App, world: SwitchWorld) -> None:
+    plan = plan_switch(app, SwitchRequest(NAME, OWN))
+    with plan.journal.hold("it"), pytest.raises(RefusedError, match="another eosctl is at work on"):
+        apply_switch(app, plan)
+    assert world.store() == GLOBAL
+    assert apply_switch(app, plan).exit_code is ExitCode.OK
 
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "Empty"])

@@ -95,6 +95,13 @@ def test_two_disabled_workers_need_two_passes_with_the_leader_last() -> None:
     ]
 
 
+def test_a_connector_created_while_the_topic_is_read_is_no_aborted_record() -> None:
+    """The two views of the config topic were read one after the other; what came in between failed the gate."""
+    cluster = group()
+    cluster.arriving = config_records(*created("a", 1), *created("b", 1))[len(cluster.records) :]
+    assert gates(plan(cluster))["no_aborted_records"] == "pass"
+
+
 def test_a_url_that_no_member_has_is_no_member() -> None:
     """A wrong -u was called a member that can't be reached."""
     report = plan(group(), also=("http://nobody:8083",))

@@ -1,0 +1,109 @@
+"""A journal: what a command of several steps has begun and ended, so that a killed run can be continued.
+
+JSON lines in one file, synced one by one, readable by its owner only. What an event means is its command's business.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eosctl.deadline import Clock
+from eosctl.errors import EosctlError, RefusedError
+from eosctl.ops.app import App
+from eosctl.ops.backups import sync_directory
+from eosctl.report import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """`path` need not exist yet."""
+
+    path: Path
+    clock: Clock
+
+    def entries(self) -> list[Mapping[str, Any]]:
+        """Every entry; a line that a crash cut off counts as not written. Raises EosctlError."""
+        try:
+            lines = self.path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as exc:
+            raise EosctlError(f"cannot read {self.path}: {exc.strerror or exc}", hint="Check its rights.") from exc
+        return [entry for entry in map(_entry, lines) if entry is not None]
+
+    def write(self, event: str, **members: Json) -> None:
+        """Appends `{"event", "time_ms", **members}` and waits until it is on the disk; raises EosctlError."""
+        line = json.dumps({"event": event, "time_ms": self.clock.now_ms(), **members}, ensure_ascii=False)
+        try:
+            with open(self._open(), "a+b") as file:
+                file.write(_line_break_after(self.path) + line.encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+
+    @contextmanager
+    def hold(self, what: str) -> Iterator[None]:
+        """Keeps every other eosctl on this machine from `what` meanwhile; the lock goes with the process.
+
+        Raises RefusedError where another one has it, EosctlError where the file can't be made.
+        """
+        try:
+            descriptor = self._open()
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as exc:
+                raise RefusedError(
+                    f"another eosctl is at work on {what}; nothing was written",
+                    hint=f"Wait for it, or end it; the lock is on {self.path}.",
+                ) from exc
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not self.path.exists()
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        if is_new:
+            sync_directory(self.path.parent)
+        return descriptor
+
+    def _unwritable(self, exc: OSError) -> EosctlError:
+        return EosctlError(
+            f"cannot write {self.path}: {exc.strerror or exc}", hint="Check space and rights, then run again."
+        )
+
+
+def _line_break_after(path: Path) -> bytes:
+    """What closes a last line that a crash cut off."""
+    content = path.read_bytes()
+    return b"\n" if content and not content.endswith(b"\n") else b""
+
+
+def _entry(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def journal_of(app: App, command: str, subject: str, *, cluster_id: str) -> Journal:
+    """The journal of `command` (`offsets-switch`) on one subject (a connector, say) of one group of one cluster."""
+    identity = json.dumps([cluster_id, app.target.require_group_id(), subject])
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:8]
+    readable = re.sub(r"[^A-Za-z0-9._-]", "_", subject)[:80]
+    return Journal(app.state_dir / "journals" / f"{command}-{readable}-{digest}.ndjson", app.clock)
