@@ -100,9 +100,8 @@ def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: 
         else:
             break
         world.lines.append("while it was down")
-        if after_kill == OWN or any(
-            path.read_bytes() for path in app.state_dir.rglob("*.ndjson")
-        ):  # else it was killed before anything was done
+        began = any(path.read_bytes() for path in app.state_dir.rglob("*.ndjson"))
+        if after_kill == OWN or began:  # else it was killed before anything was done
             again = switch(app, after_kill)
             assert again.exit_code is ExitCode.OK, again.problems
         assert world.store() == (OWN if after_kill == OWN else GLOBAL), f"killed at call {kill_at}"
