@@ -215,7 +215,7 @@ def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
                 hint="A config topic has one partition; split the file.",
             )
         after = records[-1].offset + 1 if records else 0
-        records.append(replace(record, offset=after) if record.offset == UNKNOWN else record)
+        records.append(record._replace(offset=after) if record.offset == UNKNOWN else record)
     records.sort(key=lambda record: record.offset)
     target = {"kafka_cluster_id": None, "group_id": app.target.group_id}
     return _replay_report(fold_config_topic(records), target=target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,7 +160,7 @@ def test_replay_of_a_file_is_in_offset_order_whatever_the_order_of_its_lines() -
 
 
 def test_lines_without_an_offset_follow_each_other() -> None:
-    records = [replace(record, offset=-1) for record in config_records(*created("a", 2, record=2))]
+    records = [record._replace(offset=-1) for record in config_records(*created("a", 2, record=2))]
     report = replay_file(app_of(FakeCluster()), lines(records), name="f")
     assert (report.summary["offset"], report.rows[0]["task_count_record"]) == (5, 2)
 
