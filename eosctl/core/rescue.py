@@ -13,6 +13,7 @@ from enum import StrEnum, unique
 
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.task_counts import fencing_decision
+from eosctl.core.wording import counted
 
 ROUND_S = 90.0
 """How long a leader's fencing round may last (`RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS`)."""
@@ -82,11 +83,6 @@ def _verdict(connector: ConnectorState, tasks: Sequence[SeenTask]) -> Verdict:
     blamed = any(FENCING_FAILED in task.trace for task in failed)
     due = fencing_decision(connector).fence_count > 0
     return Verdict.FENCE if blamed and due and len(failed) == len(tasks) else Verdict.OTHER
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 task`, `2 tasks`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def describe_tasks(tasks: Sequence[SeenTask]) -> str:

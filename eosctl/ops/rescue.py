@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from eosctl.connect.worker_url import parse_worker_url
 from eosctl.core.connect_group import STABLE
 from eosctl.core.ids import task_transactional_ids
-from eosctl.core.rescue import CURE, ROUND_S, Diagnosis, SeenTask, Verdict, counted, diagnose
+from eosctl.core.rescue import CURE, ROUND_S, Diagnosis, SeenTask, Verdict, diagnose
 from eosctl.core.transactions import KafkaFault, TransactionDescription
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, RefusedError, StalePlanError
 from eosctl.events import Event

@@ -15,10 +15,10 @@ from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import EMPTY, STABLE
 from eosctl.core.fencing import Outcome, plan_items
 from eosctl.core.ids import Owner
-from eosctl.core.rescue import counted
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.core.task_count_writes import decisions, left_out, with_record
 from eosctl.core.task_counts import alive_tasks, fencing_decision, plugin_type
+from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, RefusedError, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.fence import FencePlan, apply_fence, plan_fence
