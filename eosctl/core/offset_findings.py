@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from eosctl.core.config_records import UnparsableValueError, decode_value
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offset_records import KeyFault, OffsetKey, is_nothing
 from eosctl.core.offset_views import Ignored, Store
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.transactions import ActiveProducer, TransactionDescription
 
-ERROR, WARNING, INFO = "error", "warning", "info"
 CONNECT_DEFAULT_PARTITIONS = 25  # offset.storage.partitions
 
 _IGNORED = {
@@ -31,29 +31,6 @@ _IGNORED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that a person should know; `code` is stable, `severity` error, warning or info."""
-
-    code: str
-    severity: str
-    subject: str
-    message: str
-    fix: str
-    evidence: Mapping[str, object] = field(default_factory=dict)
-
-    def as_row(self) -> dict[str, object]:
-        """The finding as plain data."""
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "subject": self.subject,
-            "message": self.message,
-            "evidence": dict(self.evidence),
-            "fix": self.fix,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class OpenTransaction:
     """What holds back the LSO of a partition; `producer` and `description` as far as brokers told."""
 
@@ -62,6 +39,14 @@ class OpenTransaction:
     producer: ActiveProducer | None = None
     transactional_id: str | None = None
     description: TransactionDescription | None = None
+
+
+def missing_topic_finding(topic: str) -> Finding:
+    """An offsets topic that a connector's config names and that is not there: its tasks would start from scratch."""
+    return Finding(
+        "topic_missing", WARNING, topic, f"a connector's config names offsets topic {topic}, which does not exist yet",
+        "A task creates it when it starts, empty; `eosctl offsets merge --into dedicated` gives it the offsets first.",
+    )  # fmt: skip
 
 
 def topic_findings(description: TopicDescription) -> list[Finding]:

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from eosctl.core.findings import ERROR, SEVERITIES, WARNING, Finding
 from eosctl.core.offset_findings import (
-    ERROR,
-    INFO,
-    WARNING,
-    Finding,
     OpenTransaction,
+    missing_topic_finding,
     open_transaction_finding,
     record_findings,
     topic_findings,
@@ -29,7 +27,6 @@ from eosctl.report import Problem, Report
 STUCK_AFTER_S = 5.0
 """How long an LSO must stand still behind the end: running tasks open and end transactions all the time."""
 MOST_ROWS_PER_CODE = 100
-_SEVERITIES = (ERROR, WARNING, INFO)
 
 
 @dataclass(slots=True)
@@ -50,7 +47,7 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
     Exit 3 when one is an error; with `strict`, also for a warning. Raises NotFoundError for a missing topic.
     """
     looked = _look(app, stores)
-    findings = [_missing_finding(topic) for topic in looked.missing]
+    findings = [missing_topic_finding(topic) for topic in looked.missing]
     for store in looked.stores:
         findings += topic_findings(looked.descriptions[store.topic])
         findings += record_findings(store)
@@ -148,19 +145,12 @@ def _holder(answer: Sequence[ActiveProducer] | KafkaFault) -> ActiveProducer | N
     return min(started, key=lambda one: one.txn_start_offset or 0, default=None)
 
 
-def _missing_finding(topic: str) -> Finding:
-    return Finding(
-        "topic_missing", WARNING, topic, f"a connector's config names offsets topic {topic}, which does not exist yet",
-        "A task creates it when it starts, empty; `eosctl offsets merge --into dedicated` gives it the offsets first.",
-    )  # fmt: skip
-
-
 def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: bool) -> Report:
     severities, codes = Counter(each.severity for each in findings), Counter(each.code for each in findings)
     bad = severities[ERROR] or (strict and severities[WARNING])
     shown: Counter[str] = Counter()
     rows = []
-    for each in sorted(findings, key=lambda each: _SEVERITIES.index(each.severity)):
+    for each in sorted(findings, key=lambda each: SEVERITIES.index(each.severity)):
         shown[each.code] += 1
         if shown[each.code] <= MOST_ROWS_PER_CODE:
             rows.append(each.as_row())
@@ -170,7 +160,7 @@ def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: b
         summary={
             "topics": len(looked.stores),
             "findings": len(findings),
-            "counts": {severity: severities[severity] for severity in _SEVERITIES},
+            "counts": {severity: severities[severity] for severity in SEVERITIES},
             "codes": dict(sorted(codes.items())),
         },
         data={"topics": [store.topic for store in looked.stores], "rows_per_code": MOST_ROWS_PER_CODE},

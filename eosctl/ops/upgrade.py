@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-
-from eosctl.core.config_view import differing_connectors
-from eosctl.core.records import Bounds
 from eosctl.core.upgrade import Mode, UpgradeWorker, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import evaluate_gates
-from eosctl.core.upgrade_observation import (
-    OLDEST_VERSION,
-    Observation,
-    ObservedConnector,
-    OpenTransaction,
-    WorkerFile,
-    parse_version,
-)
-from eosctl.core.worker_modes import files_of, read_worker_file
-from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode
+from eosctl.errors import ExitCode
 from eosctl.ops.app import App
-from eosctl.ops.ports import ConnectWorker, TopicStore
-from eosctl.ops.task_counts import read_both_views
-from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
+from eosctl.ops.upgrade_observe import observe_upgrade
+from eosctl.ops.workers import observe_workers
 from eosctl.report import Report
-
-OPEN_TRANSACTION_PATIENCE_S = 5.0
-_POLL_S = 0.5
-SUPPORT_PROPERTY = "exactly.once.support"
 
 
 def plan_upgrade(app: App, target: Mode) -> Report:
@@ -37,7 +17,7 @@ def plan_upgrade(app: App, target: Mode) -> Report:
     Raises what `observe_workers` raises; what else can't be looked at makes its gates unknown.
     """
     group = observe_workers(app)
-    observation = _observe(app, group, target)
+    observation = observe_upgrade(app, group, target)
     passes, gates = plan_passes(observation.workers, target), evaluate_gates(observation)
     statuses = [gate.status for gate in gates]
     return Report(
@@ -68,153 +48,3 @@ def _row(worker: UpgradeWorker) -> dict[str, object]:
         "mode": worker.mode.value,
         "evidence": list(worker.evidence),
     }
-
-
-def _observe(app: App, group: GroupObservation, target: Mode) -> Observation:
-    observation = Observation(
-        target=target,
-        group_state=group.state or "not known (no Kafka cluster or group was named)",
-        workers=(*(_upgrade_worker(member, group) for member in group.members), *_absent_workers(app, group)),
-        config_topic=app.target.config_topic,
-        offset_topic=app.target.offset_topic,
-        kafka_cluster_id=group.kafka_cluster_id,
-        files=tuple(WorkerFile(path, values) for path, values in _worker_files(app).items()),
-    )
-    return _with_topics(app, _with_connectors(app, group, observation))
-
-
-def _upgrade_worker(member: WorkerObservation, group: GroupObservation) -> UpgradeWorker:
-    """A worker of the group; one that was only named with -u, and that no member says to be, is absent."""
-    version = parse_version(member.version)
-    if group.state == "Stable" and member.member_id is None:
-        mode = Mode.ABSENT
-    elif member.health == "unreachable":
-        mode = Mode.UNREACHABLE
-    elif version is not None and version < OLDEST_VERSION:
-        mode = Mode.OLD_VERSION
-    else:
-        mode = Mode(member.mode.value)
-    return UpgradeWorker(
-        name=member.url or str(member.member_id),
-        mode=mode,
-        leader=member.leader,
-        version=member.version,
-        health=member.health,
-        evidence=member.evidence,
-    )
-
-
-def _worker_files(app: App) -> Mapping[str, Mapping[str, str]]:
-    """Path -> properties of the files given with -w."""
-    return {each.properties.source: each.properties.values for each in app.target.worker_configs}
-
-
-def _absent_workers(app: App, group: GroupObservation) -> list[UpgradeWorker]:
-    """Files given with -w that are of no member: workers that are down, or that nobody remembered."""
-    files = [read_worker_file(path, values) for path, values in _worker_files(app).items()]
-    urls = [member.url for member in group.members if member.url is not None]
-    present = {file.path for url in urls for file in files_of(url, files, group_id=app.target.group_id)}
-    return [
-        UpgradeWorker(file.path, Mode.ABSENT, evidence=(f"{file.path} says {file.mode}",))
-        for file in files
-        if file.path not in present
-    ]
-
-
-def _with_topics(app: App, observation: Observation) -> Observation:
-    """Adds what the internal topics tell; a topic that can't be read leaves its part unseen, with the reason."""
-    if app.target.client is None:
-        return _unseen(observation, ("topics", "config topic", "open transactions"), "no Kafka cluster was named")
-    with app.topics() as store:
-        try:
-            names = (app.target.config_topic, app.target.offset_topic)
-            observation = replace(observation, topics=store.describe(names))
-        except EosctlError as exc:
-            observation = _unseen(observation, ("topics",), exc.message)
-        try:
-            observation = replace(observation, open_transactions=_open_transactions(app, store))
-        except EosctlError as exc:
-            observation = _unseen(observation, ("open transactions",), exc.message)
-        try:
-            return _with_config_state(app, store, observation)
-        except EosctlError as exc:
-            return _unseen(observation, ("config topic",), exc.message)
-
-
-def _unseen(observation: Observation, what: Sequence[str], reason: str) -> Observation:
-    return replace(observation, unseen={**observation.unseen, **dict.fromkeys(what, reason)})
-
-
-def _open_transactions(app: App, store: TopicStore) -> tuple[OpenTransaction, ...]:
-    """Partitions of the internal topics that stay behind their end; tasks that commit now and then move on."""
-    topics = (app.target.config_topic, app.target.offset_topic)
-    first = {(topic, bound.partition): bound for topic in topics for bound in _open_bounds(store, topic)}
-    patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s()), app.clock)
-    stuck = first
-    while stuck and not patience.expired():
-        patience.sleep(_POLL_S)
-        now = {(topic, bound.partition): bound for topic in topics for bound in _open_bounds(store, topic)}
-        stuck = {place: bound for place, bound in stuck.items() if place in now and now[place].lso == bound.lso}
-    return tuple(OpenTransaction(topic, number, bound.lso) for (topic, number), bound in sorted(stuck.items()))
-
-
-def _open_bounds(store: TopicStore, topic: str) -> list[Bounds]:
-    return [bound for bound in store.bounds(topic) if bound.lso < bound.end]
-
-
-def _with_config_state(app: App, store: TopicStore, observation: Observation) -> Observation:
-    committed, uncommitted = read_both_views(app, store)
-    observation = replace(observation, config_state=committed.state)
-    if committed.read.blocked():
-        return _unseen(observation, ("config topic",), f"an open transaction hides the end of {committed.read.topic}")
-    return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted)))
-
-
-def _with_connectors(app: App, group: GroupObservation, observation: Observation) -> Observation:
-    """Adds each worker's Kafka cluster, and the connectors as the first worker that answers shows them."""
-    reasons: list[str] = []
-    cluster_ids: dict[str, str] = {}
-    connectors: tuple[ObservedConnector, ...] | None = None
-    for url in [member.url for member in group.members if member.url and member.health != "unreachable"]:
-        worker = app.worker(url)
-        try:
-            cluster_ids[url] = worker.root()["kafka_cluster_id"]
-            connectors = _connectors(worker) if connectors is None else connectors
-        except EosctlError as exc:
-            reasons.append(exc.message)
-    observation = replace(observation, cluster_ids=cluster_ids, connectors=connectors)
-    return _unseen(observation, ("connectors",), "; ".join(reasons) or "no worker answers")
-
-
-def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
-    return tuple(_connector(worker, name, answer) for name, answer in sorted(worker.connectors().items()))
-
-
-def _connector(worker: ConnectWorker, name: str, answer: Mapping[str, object]) -> ObservedConnector:
-    info, status = _mapping(answer.get("info")), _mapping(answer.get("status"))
-    config = {key: str(value) for key, value in _mapping(info.get("config")).items() if value is not None}
-    states = {"connector": str(_mapping(status.get("connector")).get("state"))}
-    tasks = status.get("tasks")
-    for task in tasks if isinstance(tasks, list) else []:
-        states[f"task {task.get('id')}"] = str(task.get("state"))
-    kind = str(info.get("type"))
-    support = _support_errors(worker, config) if kind == "source" else None
-    return ObservedConnector(name, kind, config, states, support)
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _support_errors(worker: ConnectWorker, config: Mapping[str, str]) -> tuple[str, ...] | None:
-    """What a worker objects to when the connector requires exactly-once; None when it can't be asked."""
-    try:
-        answer = worker.validate(config["connector.class"], {**config, SUPPORT_PROPERTY: "required"})
-    except (EosctlError, KeyError):
-        return None
-    configs = answer.get("configs")
-    values = [_mapping(_mapping(each).get("value")) for each in (configs if isinstance(configs, list) else [])]
-    errors = [value.get("errors") for value in values if value.get("name") == SUPPORT_PROPERTY]
-    if not errors:
-        return None
-    return tuple(str(text) for text in (errors[0] if isinstance(errors[0], list) else []))
