@@ -82,7 +82,7 @@ class Session:
         from eosctl.deadline import Clock, Deadline
         from eosctl.events import Event
         from eosctl.ops.app import App
-        from eosctl.profiles import resolve_target
+        from eosctl.profiles import profile_target, resolve_target
 
         clock = self._clock or Clock()
         target = resolve_target(self.flags, self.environ, read_file=read_text_file)
@@ -94,6 +94,7 @@ class Session:
             state_dir=self.state_dir(),
             clock=clock,
             on_event=self.talk(),
+            target_of=lambda name: profile_target(name, self.flags, self.environ, read_file=read_text_file),
             **self._doors,
         )
 

@@ -129,6 +129,17 @@ def resolve_target(flags: Mapping[str, Any], environ: Mapping[str, str], *, read
     )
 
 
+def profile_target(profile: str, flags: Mapping[str, Any], environ: Mapping[str, str], *, read_file: ReadFile) -> Target:
+    """The Target of one profile alone, as `TOPIC@PROFILE` names it.
+
+    Of `flags` and `EOSCTL_*` only the config file counts: the others say where this command goes, not that profile.
+    Raises what `resolve_target` raises.
+    """
+    said_here = {f"EOSCTL_{name.upper()}" for name in _PROFILE_KEYS}
+    alone = {name: value for name, value in environ.items() if name not in said_here}
+    return resolve_target({"config": flags.get("config"), "profile": profile}, alone, read_file=read_file)
+
+
 def _client(
     sources: _Sources, workers: Sequence[WorkerConfig], environ: Mapping[str, str], read_file: ReadFile
 ) -> tuple[ClientProperties, dict[str, str]]:

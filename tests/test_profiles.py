@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eosctl.errors import EosctlError, InputFileError, UsageError
-from eosctl.profiles import Target, resolve_target
+from eosctl.profiles import Target, profile_target, resolve_target
 
 CONFIG = "/home/me/.config/eosctl/config.yaml"
 PROFILES = """\
@@ -162,3 +162,14 @@ def test_every_refusal_exits_with_2() -> None:
     with pytest.raises(EosctlError) as caught:
         _resolve({"command_config": "nope"})
     assert int(caught.value.exit_code) == 2
+
+
+def test_a_profile_alone_says_where_a_store_of_its_cluster_is() -> None:
+    """`TOPIC@prod`: what -b, -u or EOSCTL_BOOTSTRAP_SERVER say is about the command's own cluster."""
+    flags = {"bootstrap_server": "f:1", "profile": "dev", "config": CONFIG, "offset_topic": "mine"}
+    environ = {"EOSCTL_BOOTSTRAP_SERVER": "e:1", "PROD_PASSWORD": "x"}
+    target = profile_target("prod", flags, environ, read_file=lambda _path: PROFILES)
+    assert target.require_client().bootstrap_servers == ("prod:9092",)
+    assert (target.offset_topic, target.group_id, target.connect_urls) == ("connect-offsets", None, ())
+    with pytest.raises(InputFileError, match="no profile nosuch"):
+        profile_target("nosuch", flags, environ, read_file=lambda _path: PROFILES)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eosctl.deadline import Clock, Deadline
+from eosctl.errors import UsageError
 from eosctl.events import OnEvent, ignore_events
 from eosctl.profiles import Target
 
@@ -33,9 +34,16 @@ def _open_worker(app: App, url: str) -> ConnectWorker:
     return RestConnectWorker(url, deadline=app.deadline)
 
 
+def _no_profiles(profile: str) -> Target:
+    raise UsageError(f"there are no profiles here, so no {profile}")
+
+
 @dataclass(frozen=True, slots=True)
 class App:
-    """What an operation may use. `state_dir` is where backups and journals go."""
+    """What an operation may use.
+
+    `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name.
+    """
 
     target: Target
     deadline: Deadline
@@ -45,6 +53,7 @@ class App:
     open_transactions: Callable[[App], TransactionAdmin] = _open_transactions
     open_topics: Callable[[App], TopicStore] = _open_topics
     open_worker: Callable[[App, str], ConnectWorker] = _open_worker
+    target_of: Callable[[str], Target] = _no_profiles
 
     def transactions(self) -> TransactionAdmin:
         """A native connection to the target's Kafka cluster."""
@@ -57,3 +66,7 @@ class App:
     def worker(self, url: str) -> ConnectWorker:
         """The REST interface at `url`."""
         return self.open_worker(self, url)
+
+    def elsewhere(self, profile: str) -> App:
+        """The same surroundings on what `profile` names; raises InputFileError for a profile that there is not."""
+        return replace(self, target=self.target_of(profile))

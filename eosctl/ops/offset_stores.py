@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
 from eosctl.core.records import Bounds, TopicDescription
+from eosctl.core.store_names import parse_store
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError
 from eosctl.ops.app import App
@@ -50,6 +51,16 @@ class OffsetStores:
         """What could not be seen."""
         blocked = [_blocked_problem(store) for store in self.stores.values() if store.blocked]
         return [*self.dedicated.problems, *_elsewhere_problems(self), *blocked]
+
+
+def locate(app: App, store: str) -> tuple[App, str]:
+    """Where a store is: the App of its cluster, and its name there (`global`, `dedicated` or a topic).
+
+    `TOPIC@PROFILE` and `global@PROFILE` are on the profile's cluster. Raises UsageError, InputFileError for a profile
+    that there is not.
+    """
+    named = parse_store(store)
+    return (app if named.profile is None else app.elsewhere(named.profile)), named.name
 
 
 def gather_stores(
