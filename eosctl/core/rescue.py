@@ -29,10 +29,11 @@ CURE: Mapping[str, str] = {
 
 @unique
 class Verdict(StrEnum):
-    """What can be done: fence, write and restart; restart alone; nothing, as all is well; nothing, as it differs."""
+    """What can be done: all of it; restart alone; watch alone; nothing, as all is well; nothing, as it differs."""
 
     FENCE = "fence"
     RESTART = "restart"
+    WATCH = "watch"
     HEALTHY = "healthy"
     OTHER = "other"
 
@@ -60,22 +61,24 @@ class Diagnosis:
     seen: str
 
 
-def diagnose(connector: ConnectorState, tasks: Sequence[SeenTask]) -> Diagnosis:
-    """Whether native fencing and a record heal this connector.
+def diagnose(connector: ConnectorState, tasks: Sequence[SeenTask], *, restarted: bool = False) -> Diagnosis:
+    """Whether native fencing and a record heal this connector; `restarted` by a rescue that was then cut off.
 
     While fencing is due (commit newer than record) no task of the newest set can have begun, so all of them must be
     FAILED: one that REST calls RUNNING waits for a round, which would fence it later, when it really runs.
     """
     seen = f"{describe_tasks(tasks)}; {_record_text(connector)}"
-    return Diagnosis(_verdict(connector, tasks), seen)
+    return Diagnosis(_verdict(connector, tasks, restarted=restarted), seen)
 
 
-def _verdict(connector: ConnectorState, tasks: Sequence[SeenTask]) -> Verdict:
+def _verdict(connector: ConnectorState, tasks: Sequence[SeenTask], *, restarted: bool) -> Verdict:
     failed = [task for task in tasks if task.state == "FAILED"]
     complete = bool(tasks) and [task.task for task in tasks] == connector.task_ids
     if not complete or connector.target_state != "STARTED":
         return Verdict.OTHER
     if not connector.pending_fencing:
+        if restarted and not failed:
+            return Verdict.WATCH
         if all(task.state == "RUNNING" for task in tasks):
             return Verdict.HEALTHY
         blamed = bool(failed) and all(task.fencing_failed for task in failed)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import OutRecord
@@ -19,6 +20,7 @@ from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeGroup, FakeTransaction
 from tests.fakes.config_cluster import CONFIG_TOPIC, created
 from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
+from tests.fakes.switching import KilledError
 from tests.fakes.topics import FakeTopicStore
 
 URL = "http://w0:8083"
@@ -42,7 +44,10 @@ class Time:
 
 @dataclass
 class Scene:
-    """Group g on one worker, and a connector c whose newest record is older than its newest commit."""
+    """Group g on one worker, and a connector c whose newest record is older than its newest commit.
+
+    `kill_at` breaks the n-th call from outside off, like kill -9: see `Ticking`.
+    """
 
     broker: FakeCluster
     connect: FakeConnect
@@ -50,6 +55,14 @@ class Scene:
     state_dir: Path
     time: Time = field(default_factory=Time)
     restarted_take_ids: bool = True
+    kill_at: int | None = None
+    ticks: int = 0
+
+    def tick(self) -> None:
+        """One call from outside."""
+        self.ticks += 1
+        if self.ticks == self.kill_at:
+            raise KilledError
 
     @property
     def app(self) -> App:
@@ -60,12 +73,17 @@ class Scene:
             deadline=Deadline.after(30, clock),
             state_dir=self.state_dir,
             clock=clock,
-            open_transactions=lambda app: NativeTransactionAdmin(
-                app.target.require_client(), deadline=Deadline.after(30), on_event=app.on_event
+            open_transactions=self._door(
+                lambda app: NativeTransactionAdmin(
+                    app.target.require_client(), deadline=Deadline.after(30), on_event=app.on_event
+                )
             ),
-            open_topics=lambda _app: self.topics,
-            open_worker=lambda app, url: RestartingWorker(self, self.connect.open_worker(app, url)),  # type: ignore[arg-type, return-value]  # delegates
+            open_topics=self._door(lambda _app: self.topics),
+            open_worker=self._door(lambda app, url: RestartingWorker(self, self.connect.open_worker(app, url))),
         )
+
+    def _door(self, open_it: Callable[..., object]) -> Callable[..., Any]:
+        return lambda *asked: Ticking(self, open_it(*asked))
 
     def set_group(self, state: str = "Stable") -> None:
         """Tells the coordinator who is in the group."""
@@ -86,6 +104,39 @@ class Scene:
     def records(self) -> list[tuple[str | None, bytes | None]]:
         """What eosctl wrote: transactional id and value."""
         return [(transactional_id, record.value) for transactional_id, batch in self.topics.written for record in batch]
+
+
+class Ticking:
+    """A port whose calls count as calls from outside, those that change something after their effect, too."""
+
+    def __init__(self, scene: Scene, port: Any) -> None:
+        self._scene, self._port = scene, port
+
+    def __enter__(self) -> Ticking:
+        self._port.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._port.__exit__(*exc)
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._port, name)
+        return self._counted(name, member) if callable(member) else member
+
+    def _counted(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any, **how: Any) -> Any:
+            self._scene.tick()
+            answer = call(*args, **how)
+            if name in ("write", "restart"):
+                self._scene.tick()
+            return self._answers(answer) if isinstance(answer, Iterator) else answer
+
+        return counted
+
+    def _answers(self, answers: Iterator[Any]) -> Iterator[Any]:
+        for answer in answers:
+            self._scene.tick()
+            yield answer
 
 
 @dataclass

@@ -11,14 +11,17 @@ import pytest
 
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.core.records import OutRecord
+from eosctl.core.rescue import Verdict
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, ExitCode, NotFoundError, RefusedError, StalePlanError, UnreachableError
 from eosctl.events import Event
-from eosctl.ops.rescue import apply_rescue, plan_rescue, show_rescue
+from eosctl.ops.rescue import plan_rescue
+from eosctl.ops.rescue_report import apply_rescue, show_rescue
 from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write, show_write
 from eosctl.report import Report
-from tests.fakes.config_cluster import CONFIG_TOPIC
+from tests.fakes.config_cluster import CONFIG_TOPIC, config_records, created
 from tests.fakes.rescue_scene import CLUSTER, URL, Scene, rescue_scene, stop
+from tests.fakes.switching import KilledError
 
 
 @pytest.fixture
@@ -166,9 +169,98 @@ def test_rescue_goes_on_where_it_was_interrupted(scene: Scene) -> None:
     assert report.exit_code is ExitCode.PARTIAL
     assert steps(report) == [("fence", "done"), ("write", "done"), ("restart", "failed"), ("watch", "planned")]
     assert [problem.code for problem in report.problems] == ["connect_error", "rescue_again"]
-    rest = apply_rescue(scene.app, plan_rescue(scene.app, "c"))
-    assert steps(rest) == [("restart", "done"), ("watch", "done")]
+    plan = plan_rescue(scene.app, "c")
+    shown = show_rescue(scene.app, plan)
+    assert [problem.code for problem in shown.problems] == ["rescue_unfinished"]
+    assert "was begun at 2023-11-14T22:13:20.000Z and not finished; done then: fence, write" in shown.problems[0].message
+    rest = apply_rescue(scene.app, plan)
+    assert steps(rest) == [
+        ("fence", "done_before"), ("write", "done_before"), ("restart", "done"), ("watch", "done"),
+    ]  # fmt: skip
+    assert rest.rows[0]["detail"] == "3 ids fenced"
     assert len(scene.records()) == 1
+    assert show_rescue(scene.app, plan_rescue(scene.app, "c")).problems == []
+
+
+def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    """Every call to Kafka and Connect is the last one once, before and after its effect; then the next run goes on."""
+    kill_at = 0
+    while True:
+        kill_at += 1
+        with rescue_scene(tmp_path / str(kill_at)) as scene:
+            scene.kill_at = kill_at
+            try:
+                apply_rescue(scene.app, plan_rescue(scene.app, "c"))
+            except KilledError:
+                scene.kill_at = None
+            else:
+                break
+            plan = plan_rescue(scene.app, "c")
+            began = any(path.read_bytes() for path in scene.state_dir.rglob("journals/*"))
+            unfinished = [problem.code for problem in show_rescue(scene.app, plan).problems]
+            assert unfinished == (["rescue_unfinished"] if began and plan.steps else []), f"killed at call {kill_at}"
+            again = apply_rescue(scene.app, plan)
+            assert again.exit_code is ExitCode.OK, f"killed at call {kill_at}: {again.problems}"
+            assert scene.records() == [("eosctl-config-g", b'{"task-count":2}')], f"killed at call {kill_at}"
+            assert timeouts(scene) == [60_000, 60_000, FENCE_TRANSACTION_TIMEOUT_MS], f"killed at call {kill_at}"
+            healed = plan_rescue(scene.app, "c")
+            assert (healed.steps, healed.verdict) == ((), Verdict.HEALTHY), f"killed at call {kill_at}"
+    assert kill_at > 40, "fewer calls than that were never made"
+
+
+def test_after_a_kill_running_is_still_not_believed(scene: Scene) -> None:
+    """Without the epochs that the journal has, tasks that REST calls RUNNING would pass for healed."""
+    scene.restarted_take_ids = False
+
+    def die(event: Event) -> None:
+        if event.message.startswith("watch"):
+            raise KilledError
+
+    app = replace(scene.app, on_event=die)
+    with pytest.raises(KilledError):
+        apply_rescue(app, plan_rescue(app, "c"))
+    plan = plan_rescue(scene.app, "c")
+    assert (plan.verdict, plan.steps) == (Verdict.WATCH, ("watch",))
+    report = apply_rescue(scene.app, plan)
+    assert (steps(report)[-1], report.exit_code) == (("watch", "failed"), ExitCode.UNREACHABLE)
+    for task in (0, 1):
+        scene.take_id(task)
+    assert apply_rescue(scene.app, plan_rescue(scene.app, "c")).exit_code is ExitCode.OK
+    assert plan_rescue(scene.app, "c").verdict is Verdict.HEALTHY
+
+
+def test_the_journal_of_another_task_set_counts_for_nothing(scene: Scene) -> None:
+    scene.connect.fail_next("restart", ConnectError("500"))
+    apply_rescue(scene.app, plan_rescue(scene.app, "c"))
+    for record in config_records(*created("c", 2)):
+        scene.topics.write([OutRecord(CONFIG_TOPIC, record.key, record.value)])
+    plan = plan_rescue(scene.app, "c")
+    assert (plan.verdict, plan.patient.begun, show_rescue(scene.app, plan).problems) == (Verdict.FENCE, None, [])
+
+
+def test_a_refusal_says_what_a_rescue_that_was_cut_off_had_done(scene: Scene) -> None:
+    scene.connect.fail_next("restart", ConnectError("500"))
+    apply_rescue(scene.app, plan_rescue(scene.app, "c"))
+    scene.connect.connectors["c"].trace = "NullPointerException"
+    with pytest.raises(RefusedError, match=r"begun before and not finished; done then: fence, write"):
+        plan_rescue(scene.app, "c")
+
+
+def test_two_rescues_at_once_are_kept_apart(scene: Scene) -> None:
+    plan = plan_rescue(scene.app, "c")
+    with plan.patient.journal.hold("it"), pytest.raises(RefusedError, match="another eosctl is at work on connector c"):
+        apply_rescue(scene.app, plan)
+    assert scene.records() == []
+
+
+def test_an_interruption_leaves_a_report_and_a_journal(scene: Scene) -> None:
+    def press_ctrl_c(event: Event) -> None:
+        if event.message.startswith("restart"):
+            raise KeyboardInterrupt
+
+    report = apply_rescue(replace(scene.app, on_event=press_ctrl_c), plan_rescue(scene.app, "c"))
+    assert (report.exit_code, steps(report)[2]) == (ExitCode.INTERRUPTED, ("restart", "failed"))
+    assert plan_rescue(scene.app, "c").steps == ("restart", "watch")
 
 
 def test_running_is_believed_only_of_tasks_that_took_their_ids(scene: Scene) -> None:

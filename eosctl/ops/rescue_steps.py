@@ -1,0 +1,148 @@
+"""The steps of `rescue`: each journaled, each with a deadline of its own, each safe to repeat after a kill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from eosctl.core.ids import task_transactional_ids
+from eosctl.core.rescue import ROUND_S
+from eosctl.core.transactions import KafkaFault, TransactionDescription
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.ops.fence import apply_fence
+from eosctl.ops.fence_routes import leader_worker
+from eosctl.ops.rescue import FENCE, RESTART, WAIT, WATCH, WRITE, RescuePlan, require_unchanged
+from eosctl.ops.rescue_journal import Touched, unfinished_rescue
+from eosctl.ops.task_count_record import with_whole_timeout, write_record
+from eosctl.ops.workers import running_tasks
+
+_STILL_S = 5.0  # Connect's round fences one id a second and coordinator
+_POLL_S = 0.5
+
+
+def describe_step(plan: RescuePlan, step: str) -> str:
+    """What the step will do."""
+    patient, fence = plan.patient, plan.fence
+    return {
+        WAIT: f"until no round runs on the leader ({ROUND_S:g} s after the task commit, and ids at rest)",
+        FENCE: counted(len(fence.wanted()) if fence else 0, "recorded id"),
+        WRITE: f"the task-count record {_count(plan)}",
+        RESTART: counted(len(patient.failed()), "failed task"),
+        WATCH: "until each task runs under its own id",
+    }[step]
+
+
+def run_step(app: App, plan: RescuePlan, step: str, data: dict[str, object]) -> str:
+    """Does one step; returns what to say of it. `data` takes what it leaves behind, also when it fails.
+
+    Raises what kept it from being done; the journal keeps it open then.
+    """
+    app.on_event(Event(f"{step}: {describe_step(plan, step)}"))
+    said = _RUN[step](with_whole_timeout(app), plan, data)
+    plan.patient.journal.write("done", step=step, detail=said)
+    return said
+
+
+def _wait(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
+    """Waits until a round can't touch an id any more: it would fence tasks that have just started."""
+    plan.patient.journal.write("start", step=WAIT)
+    began_s = app.clock.monotonic_s()
+    age_s = app.clock.now_s() - plan.patient.committed_ms / 1000
+    left_s = min(max(0.0, ROUND_S - age_s), ROUND_S)
+    patient_app = replace(app, deadline=Deadline.after(2 * ROUND_S + app.deadline.timeout_s, app.clock))
+    patient_app.deadline.sleep(left_s)
+    ids = plan.fence.wanted() if plan.fence else []
+    touched = _touched(patient_app, ids)
+    while True:
+        patient_app.deadline.sleep(_STILL_S)
+        now = _touched(patient_app, ids)
+        if now == touched:
+            return f"waited {app.clock.monotonic_s() - began_s:.0f} s: no id was touched in the last {_STILL_S:g} s"
+        patient_app.deadline.check("waiting for the leader's fencing round to end")
+        touched = now
+
+
+def _touched(app: App, ids: Sequence[str]) -> Touched:
+    with app.transactions() as admin:
+        described = admin.describe_transactions(ids)
+    return {transactional_id: _epoch(described.get(transactional_id)) for transactional_id in ids}
+
+
+def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[int, int] | None:
+    return (state.producer_id, state.producer_epoch) if isinstance(state, TransactionDescription) else None
+
+
+def _fence(app: App, plan: RescuePlan, data: dict[str, object]) -> str:
+    assert plan.fence is not None  # noqa: S101 - only planned with it
+    plan.patient.journal.write("start", step=FENCE)
+    result = apply_fence(app, plan.fence)
+    data["fence"] = {"rows": list(result.rows), "summary": dict(result.summary)}
+    if result.exit_code is ExitCode.INTERRUPTED:
+        raise InterruptedByUserError("interrupted while fencing; no record was written")
+    if result.exit_code is not ExitCode.OK:
+        errors = "; ".join(problem.message for problem in result.problems if problem.severity == "error")
+        raise EosctlError(f"not every recorded id is fenced: {errors}", hint="See `eosctl fence --connector`.")
+    counts = result.summary["counts"]
+    assert isinstance(counts, dict)  # noqa: S101 - fence_report makes it
+    return ", ".join(f"{counted(count, 'id')} {name}" for name, count in counts.items()) or "no id to fence"
+
+
+def _count(plan: RescuePlan) -> int:
+    return plan.patient.scene.connector.task_count or 0
+
+
+def _write(app: App, plan: RescuePlan, data: dict[str, object]) -> str:
+    require_unchanged(app, plan)  # a record for another task set would be a false one
+    plan.patient.journal.write("start", step=WRITE)
+    count = _count(plan)
+    written = write_record(with_whole_timeout(app), plan.patient.scene, count, name="rescue")
+    data["backup"] = written.backup
+    if written.outcome != "written":
+        reason = written.failure.message if written.failure else "something else was written at the same time"
+        raise EosctlError(f"the task-count record is {written.outcome}: {reason}")
+    assert written.now is not None  # noqa: S101 - what was written was read
+    return f"the task-count record {count} is at offset {written.now.record_offset}, after the task commit"
+
+
+def _restart(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
+    """Asks the leader to restart the failed tasks, after noting the state of their ids."""
+    failed = plan.patient.failed()
+    ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
+    before = _touched(app, [ids[task] for task in failed])
+    noted = {each: None if epoch is None else list(epoch) for each, epoch in before.items()}
+    plan.patient.journal.write("start", step=RESTART, restarted=noted)
+    leader_worker(app).restart(plan.connector, only_failed=True)
+    return counted(len(failed), "failed task")
+
+
+def _watch(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
+    """Waits for tasks that REST calls RUNNING and that have taken their ids: RUNNING alone is said too early."""
+    begun = unfinished_rescue(plan.patient.journal, plan.patient.scene.connector)
+    before = (begun.restarted if begun else None) or {}
+    began_s = app.clock.monotonic_s()
+    while True:
+        tasks = running_tasks(app).get(plan.connector, ())
+        failed = [task for task in tasks if task.state == "FAILED"]
+        if tasks and all(task.state == "RUNNING" for task in tasks):
+            now = _touched(app, list(before))
+            idle = [each for each, epoch in now.items() if epoch is None or epoch == before[each]]
+            if not idle:
+                return f"RUNNING: {counted(len(tasks), 'task')}, seen after {app.clock.monotonic_s() - began_s:.1f} s"
+            waiting = f"{counted(len(idle), 'task')} without the id that is theirs"
+        else:
+            waiting = f"{len(failed)} of {counted(len(tasks), 'task')} FAILED"
+        app.deadline.check(f"waiting for the tasks to run: {waiting}")
+        app.deadline.sleep(_POLL_S)
+
+
+_RUN: Mapping[str, Callable[[App, RescuePlan, dict[str, object]], str]] = {
+    WAIT: _wait,
+    FENCE: _fence,
+    WRITE: _write,
+    RESTART: _restart,
+    WATCH: _watch,
+}
