@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from .session import Session
+from .session import OUTPUTS, Session
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -72,9 +72,9 @@ def global_options(*, hidden: bool) -> list[click.Option]:
         (
             ("-o", "--output"),
             {
-                "type": click.Choice(["text", "json"]),
+                "type": click.Choice(OUTPUTS),
                 "envvar": "EOSCTL_OUTPUT",
-                "help": "Output format (default text).",
+                "help": "Default text; wide has more columns, ndjson a row a line.",
             },
         ),
         (
@@ -85,6 +85,10 @@ def global_options(*, hidden: bool) -> list[click.Option]:
                 "envvar": "EOSCTL_TIMEOUT",
                 "help": "Overall deadline (default 60s).",
             },
+        ),
+        (
+            ("--audit-log",),
+            {"metavar": "FILE", "help": "Where every write is recorded (default: in the state directory)."},
         ),
         (("--no-color",), {"is_flag": True, "help": "No colours; also NO_COLOR or TERM=dumb."}),
         (("-v", "--verbose"), {"count": True, "help": "More talk; -vv shows tracebacks."}),

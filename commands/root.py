@@ -6,6 +6,7 @@ Nothing but click and the standard library is imported for `eosctl --help`; test
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import click
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
 
 from .options import global_options
-from .session import Session, wants_json
+from .session import Session, asked_output
 
 if TYPE_CHECKING:
     from eosctl.report import Report
@@ -71,44 +72,40 @@ class RootGroup(click.Group):
         try:
             code = super().main(argv, prog_name, complete_var, standalone_mode=False, **extra)
         except click.UsageError as exc:
-            code = _usage_failure(exc, session, as_json=wants_json(argv))
+            exc.show()
+            code = _failure(UsageError(exc.format_message()), session, argv, talk=False)
         except EosctlError as exc:
-            code = _failure(exc, session, as_json=wants_json(argv))
+            code = _failure(exc, session, argv)
         except (click.Abort, KeyboardInterrupt):
-            code = _failure(InterruptedByUserError("interrupted"), session, as_json=wants_json(argv))
+            code = _failure(InterruptedByUserError("interrupted"), session, argv)
         except Exception as exc:
             if session.verbosity > 1:
                 sys.excepthook(type(exc), exc, exc.__traceback__)
             failure = EosctlError(
                 f"unexpected {type(exc).__name__}: {exc}", hint="Run again with -vv for the traceback."
             )
-            code = _failure(failure, session, as_json=wants_json(argv))
+            code = _failure(failure, session, argv)
         if standalone_mode:
             sys.exit(code)
         return code
 
 
-def _usage_failure(error: click.UsageError, session: Session, *, as_json: bool) -> int:
-    """click's own usage message on stderr, and the JSON document where one was asked for."""
-    error.show()
-    if as_json:
-        _failure(UsageError(error.format_message()), session, as_json=True, talk=False)
-    return int(ExitCode.USAGE)
-
-
-def _failure(error: EosctlError, session: Session, *, as_json: bool, talk: bool = True) -> int:
+def _failure(error: EosctlError, session: Session, argv: Sequence[str], *, talk: bool = True) -> int:
+    """Prints `error` in the format that the command line asked for, whether or not it could be parsed."""
     from eosctl.report import error_report
 
-    return _emit(error_report(error), session, as_json=as_json, talk=talk)
+    return _emit(error_report(error), session, output=asked_output(argv, session.environ), talk=talk)
 
 
-def _emit(report: Report, session: Session, *, as_json: bool = False, talk: bool = True) -> int:
+def _emit(report: Report, session: Session, *, output: str, talk: bool = True) -> int:
     from eosctl.render import render_problems, render_report
 
-    output = "json" if as_json else session.output
     session.quiet_progress()
-    if output == "json" or report.kind != "error":
+    try:
         render_report(report, output=output, stream=sys.stdout, color=session.color(sys.stdout))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; what was done was done all the same
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if talk:
         render_problems(report, stream=sys.stderr)
     return int(report.exit_code)
@@ -137,4 +134,5 @@ def _render(report: object, **_params: object) -> int:
 
     if not isinstance(report, Report):
         return int(ExitCode.OK)
-    return _emit(report, click.get_current_context().ensure_object(Session))
+    session = click.get_current_context().ensure_object(Session)
+    return _emit(report, session, output=session.output)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from eosctl.deadline import Clock
     from eosctl.events import OnEvent
     from eosctl.ops.app import App
+    from eosctl.ops.audit import AuditLog
+    from eosctl.profiles import Target
 
 DEFAULT_TIMEOUT_S = 60.0
+OUTPUTS = ("text", "wide", "json", "yaml", "ndjson")
 
 
 class Session:
@@ -35,6 +39,7 @@ class Session:
         self.flags: dict[str, Any] = {}
         self._clock, self._can_ask, self._doors = clock, can_ask, dict(doors or {})
         self._on_event = on_event
+        self._target: Target | None = None
 
     @property
     def output(self) -> str:
@@ -77,19 +82,35 @@ class Session:
             self._on_event = Talk(sys.stderr, self._clock or Clock(), live=live, verbose=verbose)
         return self._on_event
 
+    def target(self) -> Target:
+        """What the command talks to, resolved once; raises the errors of `resolve_target`."""
+        from eosctl.events import Event
+        from eosctl.profiles import resolve_target
+
+        if self._target is None:
+            self._target = resolve_target(self.flags, self.environ, read_file=read_text_file)
+            for warning in self._target.warnings:
+                self.talk()(Event(warning, warning=True))
+        return self._target
+
+    def audit_log(self) -> AuditLog:
+        """The log of what was written: where --audit-log and its like say, else in the state directory."""
+        from eosctl.deadline import Clock
+        from eosctl.ops.audit import AuditLog
+
+        named = self.target().audit_log
+        path = Path(named).expanduser() if named else self.state_dir() / "audit.jsonl"
+        return AuditLog(path, self.state_dir() / "writes", self._clock or Clock())
+
     def app(self) -> App:
         """The App of this invocation; raises the errors of `resolve_target`."""
         from eosctl.deadline import Clock, Deadline
-        from eosctl.events import Event
         from eosctl.ops.app import App
-        from eosctl.profiles import profile_target, resolve_target
+        from eosctl.profiles import profile_target
 
         clock = self._clock or Clock()
-        target = resolve_target(self.flags, self.environ, read_file=read_text_file)
-        for warning in target.warnings:
-            self.talk()(Event(warning, warning=True))
         return App(
-            target=target,
+            target=self.target(),
             deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), clock),
             state_dir=self.state_dir(),
             clock=clock,
@@ -115,11 +136,14 @@ def read_text_file(path: str | Path) -> str:
         return data.decode("iso-8859-1")
 
 
-def wants_json(argv: Sequence[str]) -> bool:
-    """Whether `argv` asks for JSON, for errors that come before the arguments could be parsed."""
-    for position, word in enumerate(argv):
-        if word in ("-ojson", "--output=json"):
-            return True
-        if word in ("-o", "--output") and list(argv[position + 1 : position + 2]) == ["json"]:
-            return True
-    return False
+def asked_output(argv: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The format that `argv` or $EOSCTL_OUTPUT asks for, for errors that come before the arguments could be parsed."""
+    asked = environ.get("EOSCTL_OUTPUT", "")
+    for word, following in zip(argv, (*argv[1:], ""), strict=True):
+        if word.startswith("--output="):
+            asked = word.partition("=")[2]
+        elif word == "--output":
+            asked = following
+        elif found := re.fullmatch(r"-[vyh]*o(.*)", word):  # also behind flags without a value: -vojson
+            asked = found[1] or following
+    return asked if asked in OUTPUTS else "text"

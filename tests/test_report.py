@@ -8,8 +8,9 @@ import json
 import pytest
 
 from eosctl.errors import ExitCode, RefusedError
-from eosctl.render import plain_table, render_problems, render_report
-from eosctl.render.cells import Column, View, format_cell, printable
+from eosctl.render import render_problems, render_report
+from eosctl.render.cells import Column, format_cell, printable
+from eosctl.render.text import plain_table
 from eosctl.report import Problem, Report, Row, error_report, json_bytes, rfc3339
 
 
@@ -80,9 +81,9 @@ def test_times_are_rfc3339_utc(ms: int | None, text: str | None) -> None:
 
 
 def test_plain_table_cuts_nothing_and_pads_no_last_column() -> None:
-    view = View((Column("NAME", "name"), Column("EPOCH", "before.epoch")))
+    columns = (Column("NAME", "name"), Column("EPOCH", "before.epoch"))
     rows: list[Row] = [{"name": "x" * 300, "before": {"epoch": 2}}, {"name": "y", "before": None}]
-    assert plain_table(view, rows) == [
+    assert plain_table(columns, rows) == [
         "NAME" + " " * 296 + "  EPOCH",
         "x" * 300 + "  2",
         "y" + " " * 299 + "  -",

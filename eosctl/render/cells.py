@@ -103,10 +103,13 @@ def _summary_pairs(key: str, value: object) -> list[str]:
 class View:
     """How one kind of report looks as text; `empty` stands in for a table without rows.
 
-    Of more than `most_rows` rows text shows the first ones only, and says so; JSON always has them all.
+    `wide` are the further columns of `-o wide`; without `prose`, closing lines are never folded. Of more than
+    `most_rows` rows text shows the first ones only, and says so; the other formats always have them all.
     """
 
     columns: tuple[Column, ...]
     footer: Callable[[Report], Iterable[str]] = summary_lines
     empty: str = ""
     most_rows: int | None = None
+    wide: tuple[Column, ...] = ()
+    prose: bool = True

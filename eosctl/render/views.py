@@ -35,7 +35,7 @@ VIEWS: dict[str, View] = {
     **RESCUE_VIEWS,
     "sandbox-up": _SANDBOX,
     "sandbox-status": _SANDBOX,
-    "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")]),
+    "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")], prose=False),
     "sandbox-logs": View((Column("NODE", "node"), Column("LINE", "line")), empty="the logs are empty"),
     "demo": View(
         (
