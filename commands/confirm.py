@@ -1,34 +1,61 @@
-"""Show the plan, ask, apply: the one way in which commands write."""
+"""Show the plan, ask, apply, record: the one way in which commands write."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.errors import UnconfirmedError
+from eosctl.errors import RefusedError, UnconfirmedError
 from eosctl.render import render_problems, render_report
-from eosctl.report import Report
+from eosctl.report import Problem, Report
 
 from .session import Session
+
+if TYPE_CHECKING:
+    from eosctl.ops.audit import Action
+
+# options by which a user sets a check aside; a test compares this with the options of every writing command
+OVERRIDES = frozenset(
+    {
+        *("accept_drift", "allow_leader", "allow_open_transactions", "create_unknown", "force", "force_running"),
+        *("live", "no_fence", "workers_down"),
+    }
+)
 
 
 def settle(plan: Report, apply: Callable[[], Report] | None, *, question: str, yes: bool, dry_run: bool) -> Report:
     """Applies `plan` after showing it and asking; returns the result's report, or the plan's where nothing is applied.
 
     `apply` None means that there is nothing to do. The plan is shown on stderr, so that stdout holds one document.
-    Raises UnconfirmedError when the answer is no, or when there is no terminal to ask on and no `--yes`.
+    Every applied plan leaves one line in the audit log, whatever became of it. Raises UnconfirmedError when the answer
+    is no, or when there is no terminal to ask on and no `--yes`; RefusedError when the plan is about another cluster
+    or group than the profile expects, or when it can't be recorded.
     """
-    if dry_run or apply is None:
-        return plan
+    from eosctl.ops.expectations import require_expected
+
     session = click.get_current_context().ensure_object(Session)
+    if apply is None:
+        return plan
+    try:
+        require_expected(session.target().expect, plan.target)
+    except RefusedError as exc:
+        if not dry_run:
+            raise
+        return replace(plan, problems=[*plan.problems, replace(Problem.of(exc), severity="warning")])
+    if dry_run:
+        return plan
+    log = session.audit_log()
+    log.require_writable()
     session.quiet_progress()
     render_report(plan, output="text", stream=sys.stderr, color=session.color(sys.stderr))
     render_problems(plan, stream=sys.stderr)
     if not yes:
         _ask(question, session)
-    return apply()
+    return log.record(_action(session), plan, apply)
 
 
 def _ask(question: str, session: Session) -> None:
@@ -43,3 +70,22 @@ def _ask(question: str, session: Session) -> None:
         raise UnconfirmedError("the question was not answered; nothing was written") from exc
     if not agreed:
         raise UnconfirmedError("answered with no; nothing was written")
+
+
+def _action(session: Session) -> Action:
+    """What the user asked for; of the options those that were given."""
+    from eosctl.ops.audit import Action
+
+    context = click.get_current_context()
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+    }
+    return Action(
+        command=context.command_path.partition(" ")[2],
+        arguments=given,
+        overrides=[name for name in given.keys() & OVERRIDES if given[name]],
+        target=session.target(),
+        sudo_user=session.environ.get("SUDO_USER"),
+    )

@@ -26,6 +26,7 @@ COMMANDS = {
     "completion": ("completion", "Print the completion script of a shell."),
     "demo": ("demo", "Walk through the main job on a fresh sandbox."),
     "fence": ("fence", "Fence producers by transactional id."),
+    "history": ("history", "What eosctl wrote: the audit log."),
     "offsets": ("offsets", "See, compare, merge and migrate source offsets."),
     "rescue": ("rescue", "Heal a connector that Connect can't fence."),
     "sandbox": ("sandbox", "A real Kafka and real Connect workers on this machine."),

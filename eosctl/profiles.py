@@ -32,8 +32,12 @@ _DEFAULTS = {
     "status_topic": "connect-status",
 }
 _PROFILE_KEYS = frozenset(
-    {"bootstrap_server", "command_config", "connect_url", "group_id", "worker_config", "client", "expect", *_DEFAULTS}
+    {
+        *("bootstrap_server", "command_config", "connect_url", "group_id", "worker_config", "client", "expect"),
+        *("audit_log", *_DEFAULTS),
+    }
 )
+EXPECTABLE = ("kafka_cluster_id", "group_id")
 _SECRET_SUFFIXES = ("_env", "_file", "_command")
 _SECRET_COMMAND_TIMEOUT_S = 30
 
@@ -54,6 +58,7 @@ class Target:
     status_topic: str = _DEFAULTS["status_topic"]
     worker_configs: tuple[WorkerConfig, ...] = ()
     expect: Mapping[str, str] = field(default_factory=dict)
+    audit_log: str | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -112,17 +117,23 @@ def resolve_target(flags: Mapping[str, Any], environ: Mapping[str, str], *, read
     workers = tuple(parse_worker_config(read_file(path), source=path) for path in workers_said.value)
     said = {name: sources.first(name) or _of_workers(name, workers) for name in ("group_id", *_DEFAULTS)}
     said |= {name: said[name] or _Said(value, "default") for name, value in _DEFAULTS.items()}
+    said["audit_log"] = sources.first("audit_log")
     values = {name: each.value for name, each in said.items() if each is not None}
     origins = {name: each.origin for name, each in said.items() if each is not None}
     urls = sources.first("connect_url", many=True)
     if urls is not None:
         origins["connect_url"] = urls.origin
     client, client_origins = _client(sources, workers, environ, read_file)
+    expect = _strings(sources.profile.get("expect"), f"{sources.profile_origin}: expect")
+    if unknown := sorted(expect.keys() - EXPECTABLE):
+        raise InputFileError(
+            f"{sources.profile_origin}: expect: unknown key {unknown[0]}", hint=f"Known: {', '.join(EXPECTABLE)}."
+        )
     return Target(
         client=client.settings if client.settings.bootstrap_servers else None,
         connect_urls=urls.value if urls else (),
         worker_configs=workers,
-        expect=_strings(sources.profile.get("expect"), f"{sources.profile_origin}: expect"),
+        expect=expect,
         origins=origins | client_origins,
         warnings=client.warnings,
         **values,

@@ -113,6 +113,12 @@ GOOD = [
     Good("txn log {id}", "txn-log", {"": {"transactional_id", "state", "producer_id", "producer_epoch"}}),
     Good("txn producers --topic {topic}", "txn-producers", PRODUCER),
     Good("txn hanging --topic {topic}", "txn-hanging"),
+    Good(
+        "history",
+        "history",
+        {"": {"time", "time_ms", "user", "command", "target", "plan_digest", "outcome", "exit_code", "undo"}},
+        knows_cluster=False,
+    ),
     Good("completion bash", "completion", knows_cluster=False),
     Good("sandbox status --name none", "sandbox-status", knows_cluster=False),
     Good("sandbox down --name none", "sandbox-down", knows_cluster=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
+from eosctl.render.history_views import HISTORY_VIEWS
 from eosctl.render.offset_views import OFFSET_VIEWS
 from eosctl.render.rescue_views import RESCUE_VIEWS
 from eosctl.report import Report, Row
@@ -31,6 +32,7 @@ _SANDBOX = View(
 )
 
 VIEWS: dict[str, View] = {
+    **HISTORY_VIEWS,
     **OFFSET_VIEWS,
     **RESCUE_VIEWS,
     "sandbox-up": _SANDBOX,

@@ -1,0 +1,33 @@
+"""`eosctl history`: parses, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+import click
+
+from eosctl.report import Report
+
+from .options import EosctlCommand
+from .session import Session
+
+
+@click.command("history", cls=EosctlCommand)
+@click.option(
+    "--since", metavar="WHEN", help="Begun since then: 2026-11-21T08:00:00Z, 2026-11-21, or 90m, 12h, 7d ago."
+)
+@click.option("--command", "command", metavar="WORDS", help="Only this command or group: fence, 'offsets merge'.")
+@click.pass_context
+def history(ctx: click.Context, since: str | None, command: str | None) -> Report:
+    """What eosctl wrote: the audit log.
+
+    Every write that was begun has one line in it, also when it failed, was interrupted or was killed: who, when,
+    where, with which arguments, which checks were set aside, what came of it, and the undo command. Plans that were
+    only shown, refused or declined are not in it. -o json has the digests of the plan and of the values before and
+    after it. Reads --audit-log FILE, else audit.jsonl in the state directory. Needs no Kafka.
+
+    Example: eosctl history --since 7d --command offsets
+    """
+    from eosctl.ops.history import read_history, since_ms
+
+    session = ctx.ensure_object(Session)
+    log = session.audit_log()
+    return read_history(log, since_ms=since_ms(since, log.clock) if since else None, command=command)

@@ -1,0 +1,24 @@
+"""What a profile expects to find (`expect.kafka_cluster_id`, `expect.group_id`), held against what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eosctl.errors import RefusedError
+
+_MEANING = {
+    "kafka_cluster_id": ("the Kafka cluster", "Check the bootstrap servers"),
+    "group_id": ("the Connect group", "Check the group id (-g)"),
+}
+
+
+def require_expected(expect: Mapping[str, str], found: Mapping[str, object]) -> None:
+    """Raises RefusedError, which names both ids, unless `found` holds every id of `expect`; not known is not equal."""
+    for name, wanted in expect.items():
+        what, check = _MEANING[name]
+        if found.get(name) != wanted:
+            there = f"is {found[name]}" if found.get(name) else "is not known here"
+            raise RefusedError(
+                f"{what} {there}, and the profile expects {wanted}; nothing was written",
+                hint=f"{check}, or expect.{name} of the profile: eosctl profile show --origin",
+            )
