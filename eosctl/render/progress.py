@@ -7,10 +7,11 @@ from typing import IO, Any
 
 from eosctl.deadline import Clock
 from eosctl.events import Event
-from eosctl.render.cells import printable
+from eosctl.render.cells import duration, printable
 
 _QUIET_S = 2.0
 _LINE_EVERY_S = 10.0
+_BAR_WIDTH = 20  # characters: name, bar and counts fit 80 columns
 
 
 @dataclass(slots=True)
@@ -60,26 +61,34 @@ class Talk:
         job = self._jobs.setdefault(event.message, _Job(now_s, done, now_s))
         if now_s - job.started_s < _QUIET_S and not self._verbose:
             return
+        heard_for_s = now_s - job.started_s
+        how_far = _how_far(event, done, (done - job.started_at) / heard_for_s if heard_for_s > 0 else 0.0)
         if self._live:
-            self._show(event, job)
+            self._show(event, job, how_far)
         elif now_s - job.spoken_s >= _LINE_EVERY_S:
             job.spoken_s = now_s
-            self._say(_line(event, done, (done - job.started_at) / (now_s - job.started_s)))
+            self._say(f"{event.message}: {how_far}")
 
-    def _show(self, event: Event, job: _Job) -> None:
+    def _show(self, event: Event, job: _Job, how_far: str) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn
 
         if self._display is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._display = Progress(*columns, console=Console(file=self._stream), transient=True)
+            name, counted = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[far]"))
+            bar = BarColumn(bar_width=_BAR_WIDTH)
+            self._display = Progress(name, bar, counted, console=Console(file=self._stream), transient=True)
             self._display.start()
         if job.bar is None:
-            job.bar = self._display.add_task(printable(event.message), total=event.total)
-        self._display.update(job.bar, completed=event.done, total=event.total)
+            job.bar = self._display.add_task(printable(event.message), total=event.total, far=how_far)
+        self._display.update(job.bar, completed=event.done, total=event.total, far=how_far)
 
 
-def _line(event: Event, done: int, rate: float) -> str:
+def _how_far(event: Event, done: int, rate: float) -> str:
+    """`1,000 of 4,000 records (100/s, 30 s left)`: the time only where the total is known; `rate` is per second."""
     of = f" of {event.total:,}" if event.total else ""
-    left = f", {max(event.total - done, 0) / rate:,.0f} s left" if event.total and rate > 0 else ""
-    return f"{event.message}: {done:,}{of} {event.unit} ({rate:,.0f}/s{left})"
+    left = f", {_time(max(event.total - done, 0) / rate)} left" if event.total and rate > 0 else ""
+    return f"{done:,}{of} {event.unit} ({rate:,.0f}/s{left})"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds < 120 else duration(int(seconds * 1000))

@@ -60,3 +60,23 @@ def test_the_live_display_leaves_sentences_whole_and_goes_away() -> None:
     talk.close()
     talk.close()
     assert "retrying [b]x[/b]" in out.getvalue()
+
+
+def test_a_long_way_to_go_is_told_in_minutes_and_hours() -> None:
+    time, out = _Time(), io.StringIO()
+    talk = Talk(out, time.clock(), live=False)
+    talk(Event("reading t", done=0, total=1_000_000, unit="records"))
+    time.now_s += 10
+    talk(Event("reading t", done=100, total=1_000_000, unit="records"))
+    time.now_s += 10
+    talk(Event("reading t", done=100_000, total=1_000_000, unit="records"))
+    assert [line.split(", ")[-1] for line in out.getvalue().splitlines()] == ["27h left)", "3m left)"]
+
+
+def test_without_a_total_there_is_a_rate() -> None:
+    time, out = _Time(), io.StringIO()
+    talk = Talk(out, time.clock(), live=False, verbose=True)
+    talk(Event("writing t", done=0, unit="records"))
+    time.now_s += 10
+    talk(Event("writing t", done=50, unit="records"))
+    assert out.getvalue() == "writing t: 50 records (5/s)\n"

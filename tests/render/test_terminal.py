@@ -1,0 +1,99 @@
+"""A real pseudo-terminal: what fits it, which codes it gets, and what is asked for before anything could be parsed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+LONG = "/data/" + "directory/" * 12 + "customers.txt"
+PROGRAM = f"""
+import importlib, sys
+from eosctl.render import render_report
+from eosctl.report import Report
+session = importlib.import_module("eosctl.commands.session").Session()
+cell = {{"topic": "connect-offsets", "partition": 3, "offset": 17, "value": {{"position": 292}}}}
+row = {{
+    "connector": "customers", "source_partition": {{"filename": {LONG!r}}}, "key": "k", "flags": ["not_seen"],
+    "stores": {{"global": cell, "dedicated": None}}, "effective": {{"documented": {{"n": 292}}, "runtime": None}},
+}}
+summary = {{"a sentence that goes on": " ".join(["word"] * 60)}}
+report = Report(kind="offsets-list", rows=[row, row], summary=summary, data={{"undo": "eosctl " + "x " * 60}})
+render_report(report, output=sys.argv[1], stream=sys.stdout, color=session.color(sys.stdout))
+"""
+WORKING = """
+import sys
+from eosctl.deadline import Clock
+from eosctl.events import Event
+from eosctl.render.progress import Talk
+now_s = iter([0.0, 5.0])
+talk = Talk(sys.stderr, Clock(monotonic_s=lambda: next(now_s)), live=True)
+talk(Event("reading connect-offsets", done=0, total=4000, unit="records"))
+talk(Event("reading connect-offsets", done=1000, total=4000, unit="records"))
+talk(Event("stopping [b]now[/b]"))
+talk.close()
+"""
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def _on_a_terminal(argv: list[str], *, columns: int, environ: dict[str, str] | None = None) -> str:
+    """Runs Python with `argv` on a terminal of its own; returns everything that it printed there."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    surroundings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
+    surroundings |= {"TERM": "xterm-256color", **(environ or {})}
+    started = subprocess.Popen([sys.executable, *argv], stdin=slave, stdout=slave, stderr=slave, env=surroundings)
+    os.close(slave)
+    printed = b""
+    while True:
+        try:
+            block = os.read(master, 65536)
+        except OSError:  # Linux: the last one that had the terminal open is gone
+            break
+        if not block:
+            break
+        printed += block
+    os.close(master)
+    assert started.wait(timeout=60) == 0, printed.decode()
+    return printed.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120, 200, 250])
+@pytest.mark.parametrize("output", ["text", "wide"])
+@pytest.mark.parametrize("environ", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["color", "no_color", "dumb"])
+def test_text_fits_and_nothing_is_lost(columns: int, output: str, environ: dict[str, str]) -> None:
+    """Without colours the table of a pipe was printed on a terminal too, however wide."""
+    printed = _on_a_terminal(["-c", PROGRAM, output], columns=columns, environ=environ)
+    assert bool(ANSI.search(printed)) == (not environ and columns > 80)  # at 80 columns these rows are blocks
+    lines = ANSI.sub("", printed).splitlines()
+    too_long = [line for line in lines if len(line.rstrip()) > min(columns, 200)]
+    assert all(line.startswith("undo: ") or LONG in line for line in too_long), too_long
+    everything = "".join(line.strip() for line in lines)
+    assert printed.count("word") == 60
+    assert "customers" in everything
+    if columns == 80:
+        assert f'SOURCE-PARTITION  {{"filename":"{LONG}"}}' in lines
+    else:
+        assert not [line for line in too_long if LONG in line]
+        assert max(len(line.rstrip()) for line in lines if not line.startswith("undo: ")) > min(columns, 200) - 40
+
+
+def test_a_real_command_on_a_narrow_terminal() -> None:
+    printed = _on_a_terminal(["-m", "eosctl", "sandbox", "status", "--name", "none"], columns=80)
+    assert printed == "name: none, up: no\n"
+
+
+def test_the_live_line_has_rate_and_time_left_and_fits() -> None:
+    """A terminal saw `1000/4000` and no rate; a pipe saw both."""
+    printed = ANSI.sub("", _on_a_terminal(["-c", WORKING], columns=80))
+    [line, *_again] = [line for line in re.split(r"[\r\n]+", printed) if "reading" in line]
+    assert line.rstrip().endswith("1,000 of 4,000 records (200/s, 15 s left)")
+    assert line.startswith("reading connect-offsets ")
+    assert "stopping [b]now[/b]" in printed
