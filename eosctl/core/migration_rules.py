@@ -1,13 +1,15 @@
-"""What becomes of one key: the rule of `offsets migrate`, one key at a time.
+"""What becomes of one key: the rule of `offsets merge` and `offsets migrate`, one key at a time.
 
-The Spark job says the same in native expressions over columns; a test holds the two together. Values are compared as
-bytes, tombstones (None) are facts like any other.
+The Spark job says the same in native expressions over columns; tests hold the two together. Values are compared as
+bytes; a deletion is a fact like any other, and no bytes or JSON null are deletions too, for Connect reads them so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum, unique
+
+from eosctl.core.offset_records import is_nothing
 
 
 @unique
@@ -37,6 +39,10 @@ class Cell:
     value: bytes | None
     timestamp_ms: int
 
+    def meaning(self) -> bytes | None:
+        """The bytes that count; None for everything that Connect reads as no offset."""
+        return None if is_nothing(self.value) else self.value
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -47,24 +53,28 @@ class Decision:
     conflict: bool = False
 
 
-def decide(source: Cell, target: Cell | None, policy: Policy) -> Decision:
-    """What to do with a key that the source has and the target may have.
+def decide(source: Cell | None, target: Cell | None, policy: Policy) -> Decision:
+    """What to do with a key that the source or the target has, or both.
 
-    A target without a record takes a live value and needs no tombstone; a difference is a conflict, for which `newest`
-    keeps the target unless the source's timestamp is later.
+    A target without a record takes a live value and needs no tombstone; a difference is a conflict, a deletion against
+    a value too, for which `newest` keeps the target unless the source's timestamp is later. What `delete` sends is a
+    tombstone, however the source spelled its deletion.
     """
+    if source is None:
+        return Decision(Action.KEEP, "only_in_target")
+    wanted = source.meaning()
     if target is None:
-        if source.value is None:
+        if wanted is None:
             return Decision(Action.KEEP, "nothing_to_delete")
         return Decision(Action.WRITE, "missing")
-    if source.value == target.value:
+    if wanted == target.meaning():
         return Decision(Action.KEEP, "equal")
     if policy is Policy.FAIL:
         return Decision(Action.CONFLICT, "undecided", conflict=True)
     newer = source.timestamp_ms > target.timestamp_ms
     if policy is Policy.KEEP_TARGET or (policy is Policy.NEWEST and not newer):
         return Decision(Action.KEEP, "conflict_kept", conflict=True)
-    action = Action.DELETE if source.value is None else Action.WRITE
+    action = Action.DELETE if wanted is None else Action.WRITE
     return Decision(action, "source_taken", conflict=True)
 
 
@@ -95,7 +105,7 @@ def _rank(claim: Claim, policy: Policy) -> tuple[int, ...]:
 
 def collide(claims: list[Claim]) -> bool:
     """Whether a rename brought two different values onto one key, which is a conflict whatever the target has."""
-    return len({claim.renamed for claim in claims}) > 1 and len({claim.cell.value for claim in claims}) > 1
+    return len({claim.renamed for claim in claims}) > 1 and len({claim.cell.meaning() for claim in claims}) > 1
 
 
 def decide_claims(claims: list[Claim], target: Cell | None, policy: Policy) -> tuple[Claim, Decision]:

@@ -1,7 +1,7 @@
 """Offsets seen across stores: what each has for a key, what a task would get, how two differ, and what a merge writes.
 
 A store is an offsets topic: `global` is the worker's, `dedicated` the connector's own. The rule for one key is
-`migration_rules.decide`, as for the bulk migration; the only thing added here is what a tombstone means to a merge.
+`migration_rules.decide`, as for the bulk migration, which gives the same result on the same stores.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
-from eosctl.core.migration_rules import Action, Cell, Decision, Policy, decide
+from eosctl.core.migration_rules import Action, Cell, Policy, decide
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_records import IgnoredKey, KeyFault, OffsetKey, decode_key, is_nothing
 from eosctl.core.records import Record, TopicRead
@@ -238,7 +238,8 @@ def plan_merge(
 ) -> list[PlannedWrite]:
     """What `target` (the `into` store) must be given to have, per key, what the preferred view of both has.
 
-    Every key of `connector` in either store ends in exactly one action; ordered by key bytes.
+    Every key of `connector` in either store ends in exactly one action; ordered by key bytes. A key stays on the
+    partition where the target has it: a record elsewhere would make two, of which a worker takes any.
     """
     policy = _policy(into, prefer)
     return [_planned(key, source, target, policy) for key in connector_keys((source, target), connector)]
@@ -252,11 +253,11 @@ def _policy(into: str, prefer: Prefer) -> Policy:
 
 def _planned(key: OffsetKey, source: Store, target: Store, policy: Policy) -> PlannedWrite:
     offered, there = source.records.get(key.raw), target.records.get(key.raw)
-    decision = decide_merge(_cell(offered), _cell(there), policy)
+    decision = decide(_cell(offered), _cell(there), policy)
     value = there.value if there else None
     if decision.action in (Action.WRITE, Action.DELETE):
         value = offered.value if offered and decision.action is Action.WRITE else None
-    partition = target.home(key.raw)
+    partition = there.partition if there else target.home(key.raw)
     return PlannedWrite(
         decision.action,
         decision.reason,
@@ -272,25 +273,3 @@ def _planned(key: OffsetKey, source: Store, target: Store, policy: Policy) -> Pl
 
 def _cell(record: Record | None) -> Cell | None:
     return None if record is None else Cell(record.value, record.timestamp_ms)
-
-
-def decide_merge(source: Cell | None, target: Cell | None, policy: Policy) -> Decision:
-    """`migration_rules.decide` for a merge of two stores of one connector, where a tombstone is nothing.
-
-    So a deletion on one side yields to a value on the other, as KIP-618's fallback has it; only under `newest` a
-    deletion is a fact like any other, and wins when it is the later one.
-    """
-    if source is None:
-        return Decision(Action.KEEP, "only_in_target")
-    deleted_source = is_nothing(source.value)
-    deleted_target = target is not None and is_nothing(target.value)
-    if deleted_source and (target is None or deleted_target):
-        return Decision(Action.KEEP, "nothing_to_delete")
-    if target is not None and policy is not Policy.NEWEST and deleted_source:
-        return Decision(Action.KEEP, "deleted_in_source", conflict=True)
-    if target is not None and policy is not Policy.NEWEST and deleted_target:
-        return Decision(Action.WRITE, "deleted_in_target", conflict=True)
-    decision = decide(source, target, policy)
-    if decision.action is Action.WRITE and deleted_source:  # JSON null: sent as the tombstone that it means
-        return Decision(Action.DELETE, decision.reason, decision.conflict)
-    return decision

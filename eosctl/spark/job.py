@@ -237,7 +237,11 @@ class MigrationJob:
 
 def planned_ranges(topics: Iterable[PlannedTopic]) -> list[OffsetRange]:
     """What to read of `topics`: from the begin to the LSO of each partition, as the plan has them."""
-    return [OffsetRange(topic.name, one.partition, one.begin, one.lso) for topic in topics for one in topic.bounds]
+    return [
+        OffsetRange(topic.name, one.partition, one.begin, one.lso, topic.partitions)
+        for topic in topics
+        for one in topic.bounds
+    ]
 
 
 def _decided_key(row: Mapping[str, Any]) -> DecidedKey:

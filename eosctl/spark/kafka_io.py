@@ -18,13 +18,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from eosctl.core.offset_keys import key_owner
+from eosctl.core.offset_records import is_nothing
+from eosctl.core.records import Record
 
 RECORDS = (
-    "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, "
-    "versions long, connector string, name_start int, name_end int"
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
+    "at_home boolean, versions long, connector string, name_start int, name_end int"
 )
-"""Rows of `read_newest`. `versions` counts the records that a row stands for: its own, and older ones of its key that
-the task dropped; `connector`, `name_start`, `name_end` are `key_owner`'s, null for a key that is nobody's."""
+"""Rows of `read_newest`. `nothing`: the value is a deletion (`is_nothing`); `at_home`: the key is where Connect's
+producer puts it. `versions` counts the records that a row stands for: its own, and older ones of its key that the task
+dropped; `connector`, `name_start`, `name_end` are `key_owner`'s, null for a key that is nobody's."""
 
 PLACED = "topic string, partition int, key binary, value binary"
 """Rows of `placed`: records to write, each with its partition."""
@@ -40,6 +43,8 @@ _ARROW_RECORDS = pa.schema(
         ("timestamp_ms", pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("nothing", pa.bool_()),
+        ("at_home", pa.bool_()),
         ("versions", pa.int64()),
         ("connector", pa.string()),
         ("name_start", pa.int32()),
@@ -86,12 +91,13 @@ _PRODUCER = {
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Offsets `begin` (included) to `end` (excluded) of one partition; `end` is at most its LSO."""
+    """Offsets `begin` (included) to `end` (excluded) of one of the topic's `partitions`; `end` is at most its LSO."""
 
     topic: str
     partition: int
     begin: int
     end: int
+    partitions: int = 1
 
 
 def in_bins(ranges: Iterable[OffsetRange], count: int) -> list[list[OffsetRange]]:
@@ -140,6 +146,7 @@ def read_ranges(
     nothing for `stall_timeout_s`, which is what an end beyond the LSO, or a recreated topic, looks like.
     """
     newest: dict[tuple[str, int], dict[bytes | None, list[Any]]] = {(r.topic, r.partition): {} for r in ranges}
+    sizes = {r.topic: r.partitions for r in ranges}
     held = 0
     for message in _messages(client, ranges, stall_timeout_s):
         keys = newest[message.topic(), message.partition()]
@@ -150,11 +157,11 @@ def read_ranges(
         else:
             kept[0], kept[1] = message, kept[1] + 1
         if held >= keys_at_once:
-            yield from _batches(newest)
+            yield from _batches(newest, sizes)
             held = 0
             for one in newest.values():
                 one.clear()
-    yield from _batches(newest)
+    yield from _batches(newest, sizes)
 
 
 def _messages(client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_timeout_s: float) -> Iterator[Any]:
@@ -197,11 +204,15 @@ def _named(todo: Mapping[tuple[str, int], int]) -> str:
     return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more partitions" if len(shown) > 5 else "")
 
 
-def _batches(newest: Mapping[tuple[str, int], Mapping[bytes | None, Sequence[Any]]]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    newest: Mapping[tuple[str, int], Mapping[bytes | None, Sequence[Any]]], sizes: Mapping[str, int]
+) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[Any, ...]] = []
     for (topic, partition), keys in newest.items():
         for key, (message, versions) in keys.items():
-            rows.append((topic, partition, *_fields(message, key), versions, *_owner_fields(key)))
+            kind, timestamp_ms = message.timestamp()
+            record = Record(topic, partition, message.offset(), timestamp_ms if kind else -1, key, message.value())
+            rows.append(record_row(record, partitions=sizes[topic], versions=versions))
             if len(rows) == _BATCH_ROWS:
                 yield _arrow(rows, _ARROW_RECORDS)
                 rows = []
@@ -209,14 +220,19 @@ def _batches(newest: Mapping[tuple[str, int], Mapping[bytes | None, Sequence[Any
         yield _arrow(rows, _ARROW_RECORDS)
 
 
-def _fields(message: Any, key: bytes | None) -> tuple[int, int, bytes | None, bytes | None]:
-    kind, timestamp_ms = message.timestamp()
-    return message.offset(), timestamp_ms if kind else -1, key, message.value()
+def record_row(record: Record, *, partitions: int, versions: int = 1) -> tuple[Any, ...]:
+    """One row of RECORDS, of a topic with so many `partitions`."""
+    from confluent_kafka import murmur2
 
-
-def _owner_fields(key: bytes | None) -> tuple[str | None, int | None, int | None]:
+    key = record.key
     owner = key_owner(key)
-    return (None, None, None) if owner is None else (owner.connector, owner.start, owner.end)
+    return (
+        *record[:6],
+        is_nothing(record.value),
+        key is not None and murmur2(key, partitions) == record.partition,
+        versions,
+        *((None, None, None) if owner is None else (owner.connector, owner.start, owner.end)),
+    )
 
 
 def _arrow(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:

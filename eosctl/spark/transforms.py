@@ -16,7 +16,7 @@ from eosctl.core.migration_rules import Action, Policy
 from eosctl.core.offset_keys import quoted_name
 
 NEWEST = (
-    "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, "
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
     "connector string, name_start int, name_end int, places int"
 )
 """Rows of `newest_per_key`; `places` is the number of partitions that the key was found on."""
@@ -25,10 +25,10 @@ DECISIONS = (
     "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
     "source_key binary, value binary, topic string, key binary, partitions int, partition int, "
     "target_exists boolean, target_offset long, target_timestamp_ms long, before binary, "
-    "action string, reason string, conflict boolean, claims long"
+    "before_nothing boolean, action string, reason string, conflict boolean, claims long"
 )
-"""Rows of `decisions`, one per target key: `value` is the source's, `before` the target's, `partition` where the target
-has it now (null: nowhere), `claims` how many source records wanted the key."""
+"""Rows of `decisions`, one per target key: `value` is the source's (null for a deletion), `before` the target's bytes,
+`partition` where the target has it now (null: nowhere), `claims` how many source records wanted the key."""
 
 MISMATCHES = (
     "side string, status string, connector string, topic string, partition int, key binary, expected binary, "
@@ -41,13 +41,14 @@ def newest_per_key(records: DataFrame) -> DataFrame:
     """The newest record of each topic and key, as NEWEST, from any number per key (`kafka_io.RECORDS`).
 
     Within a partition the offset says which is newest. Offsets of different partitions can't be compared: there the
-    timestamp decides, then the offset. The hash makes sorting cheap; a collision of it is harmless.
+    timestamp decides, then the place where Connect's producer puts the key, as in `offset_views.fold_store`. The hash
+    makes sorting cheap; a collision of it is harmless.
     """
     key = ("hash", "topic", "key")
     placed = records.withColumn("hash", F.xxhash64("topic", "key")).repartition(*key)
     in_partition = Window.partitionBy(*key, "partition").orderBy(F.desc("offset"))
     of_key = Window.partitionBy(*key)
-    across = of_key.orderBy(F.desc("timestamp_ms"), F.desc("offset"), "partition")
+    across = of_key.orderBy(F.desc("timestamp_ms"), F.desc("at_home"), F.desc("offset"), F.desc("partition"))
     newest = (
         placed.withColumn("rank", F.row_number().over(in_partition))
         .where("rank = 1")
@@ -59,7 +60,10 @@ def newest_per_key(records: DataFrame) -> DataFrame:
 
 
 def claims(newest: DataFrame, routes: Sequence[Route], *, sources: Sequence[str]) -> DataFrame:
-    """The records of routed connectors with the topic and key that each ends on; `sources` in order of precedence."""
+    """The records of routed connectors with the topic and key that each ends on; `sources` in order of precedence.
+
+    `value` is null for every deletion, however it was spelled: nothing else is ever sent for one.
+    """
     rows = [
         (r.connector, r.target_connector, r.target_topic, bytearray(quoted_name(r.target_connector))) for r in routes
     ]
@@ -70,6 +74,7 @@ def claims(newest: DataFrame, routes: Sequence[Route], *, sources: Sequence[str]
     )
     return (
         newest.join(F.broadcast(table), "connector")
+        .withColumn("value", _meaning("value", "nothing"))
         .withColumn("renamed", F.col("connector") != F.col("target_connector"))
         .withColumn("target_key", F.when(F.col("renamed"), renamed_key).otherwise(F.col("key")))
         .withColumn("precedence", F.array_position(F.array(*map(F.lit, sources)), F.col("topic")))
@@ -78,6 +83,11 @@ def claims(newest: DataFrame, routes: Sequence[Route], *, sources: Sequence[str]
             *("target_topic", "target_key", "renamed", "precedence"),
         )
     )
+
+
+def _meaning(value: str, nothing: str) -> Column:
+    """`Cell.meaning`: the bytes that count, null for a deletion."""
+    return F.when(~F.col(nothing), F.col(value))
 
 
 def strongest(claims: DataFrame, policy: Policy) -> DataFrame:
@@ -115,6 +125,7 @@ def decisions(strongest: DataFrame, target: DataFrame, *, partitions: Mapping[st
         F.col("offset").alias("target_offset"),
         F.col("timestamp_ms").alias("target_timestamp_ms"),
         F.col("value").alias("before"),
+        F.col("nothing").alias("before_nothing"),
         F.lit(True).alias("found"),
     )
     joined = (
@@ -122,7 +133,7 @@ def decisions(strongest: DataFrame, target: DataFrame, *, partitions: Mapping[st
         .join(there, ["target_topic", "target_key"], "left")
         .withColumn("target_exists", F.coalesce("found", F.lit(False)))
     )
-    differs = F.col("target_exists") & ~F.col("value").eqNullSafe(F.col("before"))
+    differs = F.col("target_exists") & ~F.col("value").eqNullSafe(_meaning("before", "before_nothing"))
     action, reason = _action_and_reason(policy, differs)
     return joined.withColumns({"action": action, "reason": reason, "conflict": differs | F.col("collides")}).select(
         "connector",
@@ -136,7 +147,8 @@ def decisions(strongest: DataFrame, target: DataFrame, *, partitions: Mapping[st
         F.col("target_key").alias("key"),
         "partitions",
         F.col("there").alias("partition"),
-        *("target_exists", "target_offset", "target_timestamp_ms", "before", "action", "reason", "conflict", "claims"),
+        *("target_exists", "target_offset", "target_timestamp_ms", "before", "before_nothing"),
+        *("action", "reason", "conflict", "claims"),
     )
 
 
@@ -175,7 +187,9 @@ def to_write(decisions: DataFrame) -> DataFrame:
 def target_mismatches(decisions: DataFrame, target_now: DataFrame) -> DataFrame:
     """Keys whose target (NEWEST, read again) is not as planned, as MISMATCHES; no record is as good as a tombstone."""
     is_sent = F.col("action").isin(Action.WRITE, Action.DELETE)
-    wanted = decisions.withColumn("expected", F.when(is_sent, F.col("value")).otherwise(F.col("before")))
+    wanted = decisions.withColumn(
+        "expected", F.when(is_sent, F.col("value")).otherwise(_meaning("before", "before_nothing"))
+    )
     wanted = wanted.select("connector", "topic", "key", "expected")
     return _mismatches(wanted, target_now, side="target")
 
@@ -192,7 +206,9 @@ def source_mismatches(decisions: DataFrame, source_now: DataFrame) -> DataFrame:
 
 
 def _mismatches(wanted: DataFrame, now: DataFrame, *, side: str) -> DataFrame:
-    actual = now.select("topic", "key", "partition", F.col("value").alias("actual"), F.lit(True).alias("found"))
+    actual = now.select(
+        *("topic", "key", "partition"), _meaning("value", "nothing").alias("actual"), F.lit(True).alias("found")
+    )
     status = (
         F.when(F.col("found").isNull(), "missing")
         .when(F.col("actual").isNull(), "deleted")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.migration_rules import Action, Cell, Decision, Policy
+from eosctl.core.migration_rules import Action, Cell, Decision, Policy, decide
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_views import (
     DiffStatus,
     Flag,
     Prefer,
     Store,
-    decide_merge,
     diff_status,
     fold_store,
     offset_views,
@@ -76,24 +75,27 @@ KEEP, WRITE, DELETE = Action.KEEP, Action.WRITE, Action.DELETE
         (None, LIVE, Policy.KEEP_TARGET, Decision(KEEP, "only_in_target")),
         (LIVE, None, Policy.KEEP_TARGET, Decision(WRITE, "missing")),
         (GONE, None, Policy.TAKE_SOURCE, Decision(KEEP, "nothing_to_delete")),
-        (NULL, GONE, Policy.TAKE_SOURCE, Decision(KEEP, "nothing_to_delete")),
+        (NULL, None, Policy.TAKE_SOURCE, Decision(KEEP, "nothing_to_delete")),
+        (NULL, GONE, Policy.FAIL, Decision(KEEP, "equal")),
+        (Cell(b"", 1), NULL, Policy.FAIL, Decision(KEEP, "equal")),
         (LIVE, LIVE, Policy.TAKE_SOURCE, Decision(KEEP, "equal")),
         (LIVE, NEWER, Policy.KEEP_TARGET, Decision(KEEP, "conflict_kept", conflict=True)),
         (LIVE, NEWER, Policy.TAKE_SOURCE, Decision(WRITE, "source_taken", conflict=True)),
         (LIVE, NEWER, Policy.NEWEST, Decision(KEEP, "conflict_kept", conflict=True)),
         (NEWER, LIVE, Policy.NEWEST, Decision(WRITE, "source_taken", conflict=True)),
-        (LIVE, GONE, Policy.KEEP_TARGET, Decision(WRITE, "deleted_in_target", conflict=True)),
-        (LIVE, GONE, Policy.TAKE_SOURCE, Decision(WRITE, "deleted_in_target", conflict=True)),
-        (LIVE, NULL, Policy.KEEP_TARGET, Decision(WRITE, "deleted_in_target", conflict=True)),
+        (LIVE, GONE, Policy.KEEP_TARGET, Decision(KEEP, "conflict_kept", conflict=True)),
+        (LIVE, GONE, Policy.TAKE_SOURCE, Decision(WRITE, "source_taken", conflict=True)),
+        (LIVE, NULL, Policy.KEEP_TARGET, Decision(KEEP, "conflict_kept", conflict=True)),
         (LIVE, GONE, Policy.NEWEST, Decision(KEEP, "conflict_kept", conflict=True)),
-        (GONE, LIVE, Policy.KEEP_TARGET, Decision(KEEP, "deleted_in_source", conflict=True)),
-        (GONE, LIVE, Policy.TAKE_SOURCE, Decision(KEEP, "deleted_in_source", conflict=True)),
+        (GONE, LIVE, Policy.KEEP_TARGET, Decision(KEEP, "conflict_kept", conflict=True)),
+        (GONE, LIVE, Policy.TAKE_SOURCE, Decision(DELETE, "source_taken", conflict=True)),
         (GONE, LIVE, Policy.NEWEST, Decision(DELETE, "source_taken", conflict=True)),
         (NULL, LIVE, Policy.NEWEST, Decision(DELETE, "source_taken", conflict=True)),
     ],
 )
-def test_decide_merge(source: Cell | None, target: Cell | None, policy: Policy, expected: Decision) -> None:
-    assert decide_merge(source, target, policy) == expected
+def test_decide(source: Cell | None, target: Cell | None, policy: Policy, expected: Decision) -> None:
+    """`merge` used to write over a deletion where `migrate` kept it, and to keep what `migrate` deleted."""
+    assert decide(source, target, policy) == expected
 
 
 @pytest.mark.parametrize("into", ["dedicated", "global"])
