@@ -8,13 +8,16 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eosctl.sandbox.settings import SecureListener, StackSpec
+from eosctl.core.acl_table import ROLES
+from eosctl.ops.sandbox_security import grant_roles, secured
+from eosctl.sandbox.secure import SecureListener
+from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP = "connect-eos"
@@ -177,31 +180,21 @@ class SecureStack:
         return path
 
 
-def issue_certificate(directory: Path, *hosts: str) -> tuple[Path, Path]:
-    """Writes a broker's key and chain for `hosts`, and the certificate of their CA: two PEM files."""
-    import trustme
-    from cryptography.hazmat.primitives import serialization as pem
-
-    authority = trustme.CA()
-    chain, ca = directory / "broker.pem", directory / "ca.pem"
-    authority.cert_pem.write_to_path(ca)
-    issued = authority.issue_cert(*hosts)
-    key = pem.load_pem_private_key(issued.private_key_pem.bytes(), None)
-    pkcs8 = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())  # all that Kafka reads
-    chain.write_bytes(pkcs8 + b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-    return chain, ca
-
-
 @pytest.fixture(scope="session")
 def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureStack]:
-    """One broker, no workers; users `admin`, `fencer` and `nobody` have no ACL until a test grants one (plaintext)."""
-    directory = tmp_path_factory.mktemp("secure")
-    chain, ca = issue_certificate(directory, "127.0.0.1", "localhost")
-    passwords = {"admin": "admin-pässword", "fencer": "fencer-pass", "nobody": "nobody-pass"}
-    spec = StackSpec(groups=(), secure=SecureListener(chain, ca, passwords))
-    stack = Stack.up(spec, directory / "stack", name="secure", environ=os.environ)
+    """A secured broker and a worker in `enabled`; a user per role, and `nobody`. Tests give `fencer` rights and take them.
+
+    The plaintext listener is the super user's.
+    """
+    made = SecureListener.with_users(ROLES)
+    passwords = {**made.passwords, "fencer": "fencer-pässword", "nobody": "nobody-pass"}
+    spec = secured(StackSpec(), replace(made, passwords=passwords))
+    stack = Stack.up(
+        spec, tmp_path_factory.mktemp("secure") / "stack", name="secure", environ=os.environ,
+        before_workers=lambda stack: grant_roles(stack, spec.groups),
+    )  # fmt: skip
     try:
-        yield SecureStack(stack, ca, passwords)
+        yield SecureStack(stack, stack.ca, passwords)
     finally:
         stack.down()
 

@@ -1,37 +1,84 @@
-"""The `kafka-acls` line that grants what a broker refused.
+"""ACLs as text for other tools: lines of `kafka-acls`, and YAML for Terraform.
 
 A line is printed to be pasted: only what can't be known is a placeholder, quoted so that no shell acts on it.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from eosctl.core.acl_rules import Acl
 from eosctl.core.client_settings import ClientSettings
 
 _RESOURCE_FLAGS = {"TransactionalId": "--transactional-id", "Topic": "--topic", "Group": "--group"}
+_KAFKA_NAMES = {"TransactionalId": "TRANSACTIONAL_ID", "Topic": "TOPIC", "Group": "GROUP", "Cluster": "CLUSTER"}
 _SHOWN = 3
 
 
 def kafka_acls_line(
     operations: Sequence[str], resource_type: str, name: str = "", *, settings: ClientSettings | None = None
 ) -> str:
-    """One shell line; the principal is the SASL user where there is one.
+    """One shell line that grants; the principal is the SASL user where there is one.
 
     `operations` are Kafka's names (`CLUSTER_ACTION`); `resource_type` is TransactionalId, Topic, Group or Cluster
     (`name` empty). A secured listener wants the settings of somebody who may change ACLs.
     """
-    servers = ",".join(settings.bootstrap_servers) if settings else "HOST:PORT"
     user = (settings.sasl_username if settings else None) or "<principal>"
+    acls = [Acl(f"User:{user}", operation, resource_type, name) for operation in operations]
+    return kafka_acls_lines(acls, settings=settings)[0]
+
+
+def kafka_acls_lines(acls: Iterable[Acl], *, settings: ClientSettings | None = None, remove: bool = False) -> list[str]:
+    """The shell lines that add, or `remove`, these ACLs: one line for each resource and principal."""
+    operations: dict[Acl, list[str]] = {}
+    for acl in acls:
+        operations.setdefault(replace(acl, operation=""), []).append(acl.operation)
+    tool = _tool(settings) + (["--remove", "--force"] if remove else ["--add"])
+    return [shlex.join(tool + _acl_words(acl, each)) for acl, each in operations.items()]
+
+
+def _tool(settings: ClientSettings | None) -> list[str]:
+    servers = ",".join(settings.bootstrap_servers) if settings else "HOST:PORT"
     secured = settings is not None and settings.security_protocol != "PLAINTEXT"
     words = ["kafka-acls.sh", "--bootstrap-server", servers]
-    words += ["--command-config", "<admin.properties>"] if secured else []
-    words += ["--add", "--allow-principal", f"User:{user}"]
+    return words + (["--command-config", "<admin.properties>"] if secured else [])
+
+
+def _acl_words(acl: Acl, operations: Sequence[str]) -> list[str]:
+    kind = acl.permission.lower()
+    words = [f"--{kind}-principal", acl.principal]
+    words += [f"--{kind}-host", acl.host] if acl.host != "*" else []
     for operation in operations:
         words += ["--operation", operation.title().replace("_", "")]
-    words += ["--cluster"] if resource_type == "Cluster" else [_RESOURCE_FLAGS[resource_type], name]
-    return shlex.join(words)
+    words += ["--cluster"] if acl.resource_type == "Cluster" else [_RESOURCE_FLAGS[acl.resource_type], acl.name]
+    return words + (["--resource-pattern-type", "prefixed"] if acl.pattern_type == "PREFIXED" else [])
+
+
+def terraform_yaml(acls: Iterable[Acl]) -> list[str]:
+    """The ACLs as a YAML mapping for `for_each = yamldecode(file(...)).acls`, in Kafka's own names."""
+    lines = ["acls:"]
+    for acl in acls:
+        resource_type = _KAFKA_NAMES[acl.resource_type]
+        key = "/".join((acl.principal, acl.operation, resource_type, acl.pattern_type, acl.name))
+        members = {
+            "resource_type": resource_type,
+            "resource_name": acl.name,
+            "pattern_type": acl.pattern_type,
+            "principal": acl.principal,
+            "host": acl.host,
+            "operation": acl.operation,
+            "permission": acl.permission,
+        }
+        lines.append(f"  {_quoted(key)}:")  # what JSON quotes, YAML reads
+        lines += [f"    {name}: {_quoted(value)}" for name, value in members.items()]
+    return lines if len(lines) > 1 else ["acls: {}"]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def grant_hint(

@@ -1,4 +1,4 @@
-"""Java's .properties syntax and the JAAS line inside it; text in, values out: reading and decoding are the caller's."""
+"""Java's .properties syntax, both ways, and the JAAS line inside it; files and their bytes are the caller's."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ def parse_properties(text: str, *, source: str) -> Properties:
     """
     values: dict[str, str] = {}
     lines: dict[str, int] = {}
-    for number, line in _logical_lines(text):
-        raw_key, raw_value = _split(line)
+    for line in logical_lines(text):
+        number = line.last
+        raw_key, raw_value = _split(line.text)
         for part in (raw_key, raw_value):
             if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", part):
                 raise InputFileError(f"{source}:{number}: malformed \\u escape: four hex digits must follow")
@@ -55,22 +56,40 @@ def parse_properties(text: str, *, source: str) -> Properties:
     return Properties(source, values, lines)
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(number of the last physical line, text), comments and empty lines left out, continuations joined."""
+@dataclass(frozen=True, slots=True)
+class LogicalLine:
+    """A setting with its continuation lines joined; `first` and `last` are its physical lines, counted from 1.
+
+    `open_ended`: the file ends in its backslash.
+    """
+
+    first: int
+    last: int
+    text: str
+    open_ended: bool = False
+
+    def key(self) -> str:
+        """Its key as Java reads it."""
+        return _unescape(_split(self.text)[0])
+
+
+def logical_lines(text: str) -> Iterator[LogicalLine]:
+    """The settings of a file in order; comments and empty lines are left out."""
     joined: str | None = None
-    number = 0
+    first = number = 0
     for number, physical in enumerate(_LINE_END.split(text), start=1):
         line = physical.lstrip(_BLANK)
         if joined is None and (not line or line[0] in "#!"):
             continue
+        first = number if joined is None else first
         joined = (joined or "") + line
         if (len(line) - len(line.rstrip("\\"))) % 2:
             joined = joined[:-1]
             continue
-        yield number, joined
+        yield LogicalLine(first, number, joined)
         joined = None
     if joined:
-        yield number, joined
+        yield LogicalLine(first, number, joined, open_ended=True)
 
 
 def _split(line: str) -> tuple[str, str]:
@@ -125,3 +144,16 @@ def _jaas_tokens(text: str) -> list[tuple[str, str]]:
             tokens.append(("text", word) if word is not None else ("sign", sign))
         position = match.end()
     return tokens
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    """A .properties file in ASCII: Java reads such files as ISO-8859-1, so everything else is an escape."""
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in properties.items())
+
+
+def _escaped(value: str) -> str:
+    """A property's value as `java.util.Properties` reads it back: UTF-16 units, first space and backslash escaped."""
+    units = value.encode("utf-16-be")
+    codes = [int.from_bytes(units[index : index + 2], "big") for index in range(0, len(units), 2)]
+    text = "".join(chr(code) if 0x20 <= code < 0x7F and code != ord("\\") else f"\\u{code:04x}" for code in codes)
+    return f"\\{text}" if text.startswith(" ") else text

@@ -13,7 +13,7 @@ from eosctl.events import OnEvent, ignore_events
 from eosctl.profiles import Target
 
 if TYPE_CHECKING:
-    from eosctl.ops.ports import ConnectWorker, TopicStore, TransactionAdmin
+    from eosctl.ops.ports import AclStore, ConnectWorker, TopicStore, TransactionAdmin
 
 
 def _open_transactions(app: App) -> TransactionAdmin:
@@ -26,6 +26,12 @@ def _open_topics(app: App) -> TopicStore:
     from eosctl.kafka.topic_store import KafkaTopicStore
 
     return KafkaTopicStore(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+
+
+def _open_acls(app: App) -> AclStore:
+    from eosctl.kafka.acls import KafkaAclStore
+
+    return KafkaAclStore(app.target.require_client(), deadline=app.deadline)
 
 
 def _open_worker(app: App, url: str) -> ConnectWorker:
@@ -53,6 +59,7 @@ class App:
     open_transactions: Callable[[App], TransactionAdmin] = _open_transactions
     open_topics: Callable[[App], TopicStore] = _open_topics
     open_worker: Callable[[App, str], ConnectWorker] = _open_worker
+    open_acls: Callable[[App], AclStore] = _open_acls
     target_of: Callable[[str], Target] = _no_profiles
 
     def transactions(self) -> TransactionAdmin:
@@ -62,6 +69,10 @@ class App:
     def topics(self) -> TopicStore:
         """A reader and writer of the target's topics."""
         return self.open_topics(self)
+
+    def acls(self) -> AclStore:
+        """The ACLs of the target's Kafka cluster."""
+        return self.open_acls(self)
 
     def worker(self, url: str) -> ConnectWorker:
         """The REST interface at `url`."""

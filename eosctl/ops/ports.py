@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from eosctl.core.acl_rules import Acl
 from eosctl.core.records import Bounds, OutRecord, TopicDescription, TopicRead, Written
 from eosctl.core.transactions import (
     ActiveProducer,
@@ -77,6 +78,9 @@ class TopicStore(Protocol):
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
         """The topics that exist among `topics`; the others are absent from the answer."""
 
+    def broker_settings(self, name: str) -> Mapping[int, str]:
+        """The value of one setting at each broker, by broker id; raises UnauthorizedError where it may not be read."""
+
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Creates a topic and waits until it can be used."""
 
@@ -133,3 +137,19 @@ class ConnectWorker(Protocol):
 
     def fence(self, connector: str, headers: Mapping[str, str]) -> None:
         """`PUT /connectors/{c}/fence` (3.3+, internal), on the leader only; `headers` sign an empty body."""
+
+
+class AclStore(Protocol):
+    """The cluster's ACLs; a context manager that disconnects."""
+
+    def __enter__(self) -> AclStore: ...
+    def __exit__(self, *_exc: object) -> None: ...
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id."""
+
+    def describe(self) -> Sequence[Acl]:
+        """All ACLs; UnsupportedError where the brokers have no authorizer, UnauthorizedError without DESCRIBE."""
+
+    def create(self, acls: Iterable[Acl]) -> None:
+        """Adds ACLs; those that are there already stay. Raises what `describe` raises, for want of ALTER."""

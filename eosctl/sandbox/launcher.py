@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from eosctl.core.java_properties import properties_text
 from eosctl.errors import EosctlError
 from eosctl.sandbox import process
+from eosctl.sandbox.secure import SecureFiles, SecureListener, write_private
 from eosctl.sandbox.settings import (
     BrokerPorts,
     GroupSpec,
     StackSpec,
     broker_properties,
     logging_files,
-    properties_text,
     worker_properties,
 )
 from eosctl.sandbox.state import Node
@@ -61,6 +62,15 @@ class Launcher:
         words = [*shared, "-cp", os.pathsep.join(str(jar) for jar in jars)]
         self._arguments_file.write_text("".join(_quoted(word) + "\n" for word in words), encoding="utf-8")
 
+    @property
+    def secure_files(self) -> SecureFiles:
+        """Where the certificate and the users' settings of a secured stack are."""
+        return SecureFiles(self._directory / "secure")
+
+    def prepare_security(self, listener: SecureListener) -> None:
+        """Makes the certificate and the users' settings files."""
+        self.secure_files.write(listener, self._java)
+
     def prepare_brokers(self, spec: StackSpec) -> list[Node]:
         """Writes and formats each broker's storage; nothing is started yet."""
         free = free_ports(3 * spec.brokers)
@@ -71,24 +81,38 @@ class Launcher:
             name = f"broker-{number}"
             data = self._directory / name / "data"
             data.mkdir(parents=True)
-            properties = broker_properties(number, ports, data, spec)
+            properties = broker_properties(number, ports, data, spec, self.secure_files)
             node = self._node(name, "broker", f"127.0.0.1:{ports[number - 1].client}", properties)
             self._format(node, cluster_id, spec.secure.format_arguments() if spec.secure else [])
             secure = f"127.0.0.1:{ports[number - 1].secure}" if spec.secure else None
             nodes.append(replace(node, secure_address=secure))
         return nodes
 
-    def prepare_workers(self, group: GroupSpec, bootstrap_servers: str, *, replication: int) -> list[Node]:
+    def prepare_workers(self, group: GroupSpec, spec: StackSpec, bootstrap_servers: str) -> list[Node]:
         """Writes each worker's configuration; nothing is started yet."""
+        login = self._login(group, spec.secure) if spec.secure else {}
         nodes = []
         for number, (mode, port) in enumerate(zip(group.modes, free_ports(len(group.modes)), strict=True)):
             properties = worker_properties(
-                group, mode, bootstrap_servers=bootstrap_servers, port=port, replication=replication
+                group,
+                mode,
+                bootstrap_servers=bootstrap_servers,
+                port=port,
+                replication=min(3, spec.brokers),
+                login=login,
             )
             name = f"{group.group_id}-worker-{number}"
             node = self._node(name, "worker", f"http://127.0.0.1:{port}", properties)
             nodes.append(replace(node, group_id=group.group_id, mode=mode.value))
         return nodes
+
+    def _login(self, group: GroupSpec, listener: SecureListener) -> dict[str, str]:
+        """The worker's properties that log it, and the clients of its connectors, in as the group's users."""
+        return {
+            f"{prefix}{name}": value
+            for prefix, user in group.users.items()
+            for name, value in self.secure_files.client_properties(user, listener.passwords[user]).items()
+        }
 
     def launch(self, node: Node) -> Node:
         """Starts the node's JVM; the answer carries its process."""
@@ -105,12 +129,17 @@ class Launcher:
         home = self._directory / name
         home.mkdir(exist_ok=True)
         config = home / ("server.properties" if kind == "broker" else "worker.properties")
-        config.write_text(properties_text(properties), encoding="ascii")
+        write_private(config, properties_text(properties))
         return Node(name, kind, address, pid=0, start_ticks=0, config=str(config), log=str(home / "log.txt"))
 
     def _format(self, node: Node, cluster_id: str, more: Sequence[str]) -> None:
-        command = [*self._command("kafka.tools.StorageTool"), "format", "-t", cluster_id, "-c", node.config, *more]
+        """Formats a broker's storage; `more` holds passwords, and so is said in a file and not on a command line."""
+        words = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", node.config, *more]
+        arguments = Path(node.config).with_name("format.arguments")
+        write_private(arguments, "".join(_quoted(word) + "\n" for word in words))
+        command = [str(self._java), f"@{self._arguments_file}", f"@{arguments}"]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_ENVIRON)
+        arguments.unlink()
         if done.returncode:
             raise EosctlError(f"formatting the storage of {node.name} failed: {(done.stderr or done.stdout)[-500:]}")
 

@@ -8,6 +8,7 @@ from enum import StrEnum, unique
 from pathlib import Path
 
 from eosctl.sandbox.lock import DEFAULT_VERSION
+from eosctl.sandbox.secure import SecureFiles, SecureListener
 
 DEFAULT_GROUP = "connect-eos"
 
@@ -26,61 +27,20 @@ class GroupSpec:
     """A Connect group: one worker per entry of `modes`; its topics are `<prefix>-configs|offsets|status`.
 
     The prefix is `connect` for the group `connect-eos`, and otherwise the group id, unless `topic_prefix` is given.
+    `users` are those of the secure listener that the workers log in as: under `""` the worker itself, under
+    `producer.`, `consumer.` and `admin.` the clients of its connectors; with none they use the plaintext listener.
     """
 
     group_id: str = DEFAULT_GROUP
     modes: tuple[Eos, ...] = (Eos.ENABLED,)
     topic_prefix: str | None = None
     worker_config: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, str] = field(default_factory=dict)
 
     def topics(self) -> dict[str, str]:
         """The internal topics under the names `config`, `offset` and `status`."""
         prefix = self.topic_prefix or ("connect" if self.group_id == DEFAULT_GROUP else self.group_id)
         return {"config": f"{prefix}-configs", "offset": f"{prefix}-offsets", "status": f"{prefix}-status"}
-
-
-@dataclass(frozen=True, slots=True)
-class SecureListener:
-    """A second listener, SASL_SSL, and an authorizer that allows nothing to its users but what ACLs grant.
-
-    `key_and_chain` is a PEM file with the brokers' key and certificates, `ca` the PEM file that clients are checked
-    against; `passwords` are of SCRAM (both hashes) and PLAIN users. The plaintext listener's user is a super user.
-    """
-
-    key_and_chain: Path
-    ca: Path
-    passwords: Mapping[str, str]
-
-    def properties(self) -> dict[str, str]:
-        """The broker properties of the listener and the authorizer."""
-        plain = "".join(f' user_{user}="{password}"' for user, password in self.passwords.items())
-        module = "org.apache.kafka.common.security"
-        listener = "listener.name.sasl_ssl"
-        unsecured = f"{module}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
-        return {
-            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-            f"{listener}.plain.sasl.jaas.config": f"{module}.plain.PlainLoginModule required{plain};",
-            f"{listener}.scram-sha-256.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",
-            f"{listener}.scram-sha-512.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",
-            f"{listener}.oauthbearer.sasl.jaas.config": f"{module}.oauthbearer.OAuthBearerLoginModule required;",
-            f"{listener}.oauthbearer.sasl.server.callback.handler.class": unsecured,
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(self.key_and_chain),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.ca),
-            "ssl.client.auth": "requested",
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",
-        }
-
-    def format_arguments(self) -> list[str]:
-        """What StorageTool needs to know the SCRAM users from the first start."""
-        return [
-            word
-            for user, password in self.passwords.items()
-            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
-            for word in ("--add-scram", f"{mechanism}=[name={user},password={password}]")
-        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +63,9 @@ class BrokerPorts:
     secure: int
 
 
-def broker_properties(node: int, ports: Sequence[BrokerPorts], data: Path, spec: StackSpec) -> dict[str, str]:
+def broker_properties(
+    node: int, ports: Sequence[BrokerPorts], data: Path, spec: StackSpec, files: SecureFiles
+) -> dict[str, str]:
     """server.properties of node `node` (1-based) of `len(ports)` combined nodes."""
     mine, count = ports[node - 1], len(ports)
     voters = ",".join(f"{index}@127.0.0.1:{port.controller}" for index, port in enumerate(ports, 1))
@@ -133,13 +95,19 @@ def broker_properties(node: int, ports: Sequence[BrokerPorts], data: Path, spec:
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": "0",
     }
-    return {**properties, **(spec.secure.properties() if spec.secure else {}), **spec.broker_config}
+    return {**properties, **(spec.secure.properties(files) if spec.secure else {}), **spec.broker_config}
 
 
 def worker_properties(
-    group: GroupSpec, mode: Eos, *, bootstrap_servers: str, port: int, replication: int
+    group: GroupSpec,
+    mode: Eos,
+    *,
+    bootstrap_servers: str,
+    port: int,
+    replication: int,
+    login: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """connect-distributed.properties of one worker."""
+    """connect-distributed.properties of one worker; `login` are the settings that a secure listener wants."""
     topics = group.topics()
     json_converter = "org.apache.kafka.connect.json.JsonConverter"
     properties = {
@@ -157,20 +125,7 @@ def worker_properties(
     for name, topic in topics.items():
         properties[f"{name}.storage.topic"] = topic
         properties[f"{name}.storage.replication.factor"] = str(replication)
-    return {**properties, **group.worker_config}
-
-
-def properties_text(properties: Mapping[str, str]) -> str:
-    """A .properties file in ASCII: Java reads such files as ISO-8859-1, so everything else is an escape."""
-    return "".join(f"{name}={_escaped(value)}\n" for name, value in properties.items())
-
-
-def _escaped(value: str) -> str:
-    """A property's value as `java.util.Properties` reads it back: UTF-16 units, first space and backslash escaped."""
-    units = value.encode("utf-16-be")
-    codes = [int.from_bytes(units[index : index + 2], "big") for index in range(0, len(units), 2)]
-    text = "".join(chr(code) if 0x20 <= code < 0x7F and code != ord("\\") else f"\\u{code:04x}" for code in codes)
-    return f"\\{text}" if text.startswith(" ") else text
+    return {**properties, **(login or {}), **group.worker_config}
 
 
 LOG4J2 = """\

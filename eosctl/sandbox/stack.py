@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from eosctl.sandbox.jars import ca_file, cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.launcher import Launcher
 from eosctl.sandbox.lock import read_lock
 from eosctl.sandbox.readiness import wait_ready
+from eosctl.sandbox.secure import SecureListener
 from eosctl.sandbox.settings import Eos, StackSpec
 from eosctl.sandbox.state import Node, StackState
 
@@ -39,10 +40,12 @@ class Stack:
         environ: Mapping[str, str],
         on_event: OnEvent = ignore_events,
         start_timeout_s: float = START_TIMEOUT_S,
+        before_workers: Callable[[Stack], None] | None = None,
     ) -> Stack:
         """Starts everything in `spec` below `directory` (which must not exist) and waits until all of it answers.
 
-        `start_timeout_s` counts from the moment when all jars are there. On any failure, Ctrl-C included, what was
+        `before_workers` is called with the brokers up. `start_timeout_s` counts from the moment when all jars are
+        there. On any failure, Ctrl-C included, what was
         started is stopped again and the directory is left for its logs. Raises EosctlError (DeadlineError when the
         time is up) with the end of the log of the process that did not come up.
         """
@@ -60,7 +63,11 @@ class Stack:
         deadline = Deadline.after(start_timeout_s)
         try:
             stack._launcher.prepare(jars, spec.kafka_version)
+            if spec.secure:
+                stack._prepare_security(spec.secure)
             stack._start_brokers(spec, on_event, deadline)
+            if before_workers is not None:
+                before_workers(stack)
             stack._start_workers(spec, on_event, deadline)
         except BaseException:
             stack.stop_processes()
@@ -82,6 +89,11 @@ class Stack:
     def secure_bootstrap_servers(self) -> str:
         """The SASL_SSL listeners of all brokers; empty without a secure listener."""
         return ",".join(node.secure_address for node in self.state.of_kind("broker") if node.secure_address)
+
+    @property
+    def ca(self) -> Path:
+        """The PEM file that clients of the secure listener check the brokers against."""
+        return self._launcher.secure_files.ca
 
     @property
     def directory(self) -> Path:
@@ -140,6 +152,14 @@ class Stack:
             raise EosctlError(f"still running after SIGKILL: {', '.join(left)}", hint=f"See {self.directory}.")
         shutil.rmtree(self.directory, ignore_errors=True)
 
+    def _prepare_security(self, listener: SecureListener) -> None:
+        """Makes certificate and users, and writes down where each user's settings are, never a password."""
+        self._launcher.prepare_security(listener)
+        files = self._launcher.secure_files
+        configs = {user: str(files.command_config(user)) for user in listener.passwords}
+        self.state = replace(self.state, command_configs=configs)
+        state.save(self.state)
+
     def _start_brokers(self, spec: StackSpec, on_event: OnEvent, deadline: Deadline) -> None:
         on_event(Event(f"starting Kafka {spec.kafka_version}: {spec.brokers} broker{'s' * (spec.brokers > 1)}"))
         for node in self._launcher.prepare_brokers(spec):
@@ -150,7 +170,8 @@ class Stack:
         names = []
         for group in spec.groups:
             on_event(Event(f"starting Connect group {group.group_id}: {', '.join(group.modes)}"))
-            for node in self._launcher.prepare_workers(group, self.bootstrap_servers, replication=min(3, spec.brokers)):
+            servers = self.secure_bootstrap_servers if group.users else self.bootstrap_servers
+            for node in self._launcher.prepare_workers(group, spec, servers):
                 self._keep(self._launcher.launch(node))
                 names.append(node.name)
         self._await(names, deadline)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from eosctl.sandbox.process import ProcessId
@@ -35,7 +35,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class StackState:
-    """A stack as it was started: its files, its Kafka, its processes, the topics of each group, its Java."""
+    """A stack as it was started: its files, its Kafka, its processes, the topics of each group, its Java.
+
+    `command_configs` are the client.properties of the users of a secured stack.
+    """
 
     name: str
     directory: str
@@ -43,6 +46,7 @@ class StackState:
     nodes: tuple[Node, ...]
     topics: dict[str, dict[str, str]]
     java: str = "java"
+    command_configs: dict[str, str] = field(default_factory=dict)
 
     def of_kind(self, kind: str) -> tuple[Node, ...]:
         """The nodes that are a `broker` or a `worker`."""

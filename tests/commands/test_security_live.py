@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # not listed as re-exported
 
-from eosctl.sandbox.settings import SecureListener, StackSpec
+from eosctl.sandbox.secure import SecureListener
+from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
-from tests.sandbox_fixtures import issue_certificate
 from tests.secure_user import USER, Scene, error, token
 
 pytestmark = pytest.mark.live
@@ -150,15 +150,14 @@ def test_sasl_where_there_is_none(scene: Scene, command: list[str]) -> None:
 def narrow_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, Path]]:
     """A broker whose certificate is for another host, and which offers PLAIN only; with it, the CA."""
     directory = tmp_path_factory.mktemp("narrow")
-    chain, ca = issue_certificate(directory, "elsewhere.example")
     spec = StackSpec(
         groups=(),
-        secure=SecureListener(chain, ca, {USER: "narrow-pass"}),
+        secure=SecureListener({USER: "narrow-pass"}, hosts=("elsewhere.example",)),
         broker_config={"sasl.enabled.mechanisms": "PLAIN"},
     )
     stack = Stack.up(spec, directory / "stack", name="narrow", environ=os.environ)
     try:
-        yield stack, ca
+        yield stack, stack.ca
     finally:
         stack.down()
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.java_properties import properties_text
 from eosctl.errors import EosctlError
 from eosctl.sandbox import process, state
 from eosctl.sandbox.launcher import free_ports
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec, properties_text, worker_properties
+from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec, worker_properties
 from eosctl.sandbox.stack import Stack
 from tests.sandbox_fixtures import SecureStack, rest, wait_until
 

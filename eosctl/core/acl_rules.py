@@ -1,0 +1,105 @@
+"""Whether ACLs allow a right, as Kafka's authorizer decides it (`StandardAuthorizerData`, Kafka 3.3 to 4.3).
+
+A DENY always wins; READ, WRITE, DELETE and ALTER include DESCRIBE, and ALTER_CONFIGS includes DESCRIBE_CONFIGS, but
+only where they are allowed: a denied READ denies no DESCRIBE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from eosctl.core.acl_table import CLUSTER, Right
+
+ANY_PRINCIPAL = "User:*"
+_INCLUDED_IN = {
+    "DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"},
+    "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """One ACL of the cluster, in Kafka's words: `User:orders`, `*`, WRITE, ALLOW, Topic, `orders`, LITERAL."""
+
+    principal: str
+    operation: str
+    resource_type: str
+    name: str
+    pattern_type: str = "LITERAL"
+    permission: str = "ALLOW"
+    host: str = "*"
+
+    def __str__(self) -> str:
+        where = "" if self.host == "*" else f" from host {self.host}"
+        pattern = f" ({self.pattern_type.lower()})" if self.pattern_type != "LITERAL" else ""
+        return (
+            f"{self.permission} {self.principal} {self.operation} on {self.resource_type} {self.name}{pattern}{where}"
+        )
+
+
+@unique
+class Verdict(StrEnum):
+    """What ACLs say of a right; the two that name hosts depend on where the client runs."""
+
+    ALLOWED = "allowed"
+    MISSING = "missing"
+    DENIED = "denied"
+    ALLOWED_TO_HOSTS = "allowed_to_hosts"
+    DENIED_TO_HOSTS = "denied_to_hosts"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A right of a principal, the verdict, and the ACLs that decided it."""
+
+    right: Right
+    principal: str
+    verdict: Verdict
+    because: tuple[Acl, ...] = ()
+
+
+def judge(right: Right, principal: str, acls: Iterable[Acl]) -> Judgement:
+    """Whether `principal` has `right`, and by which ACLs."""
+    matching = [acl for acl in acls if acl.principal in (principal, ANY_PRINCIPAL)]
+    denying = [acl for acl in matching if acl.permission == "DENY" and _denies(acl, right)]
+    allowing = [acl for acl in matching if acl.permission == "ALLOW" and _allows(acl, right)]
+    everywhere = [acl for acl in allowing if acl.host == "*"]
+    if denied := [acl for acl in denying if acl.host == "*"]:
+        return Judgement(right, principal, Verdict.DENIED, tuple(denied))
+    if not allowing:
+        return Judgement(right, principal, Verdict.MISSING)
+    if denying:
+        return Judgement(right, principal, Verdict.DENIED_TO_HOSTS, tuple(denying))
+    if not everywhere:
+        return Judgement(right, principal, Verdict.ALLOWED_TO_HOSTS, tuple(allowing))
+    return Judgement(right, principal, Verdict.ALLOWED, tuple(everywhere))
+
+
+def acl_of(right: Right, principal: str) -> Acl:
+    """The ACL that grants `right`, no more, to `principal` on every host."""
+    return Acl(principal, right.operation, right.resource_type, right.name, right.pattern_type)
+
+
+def _allows(acl: Acl, right: Right) -> bool:
+    """Whether an ALLOW covers all of `right`. Topics may also be created by who has CREATE on the cluster."""
+    if right.operation == "CREATE" and acl.operation in ("CREATE", "ALL") and acl.resource_type == "Cluster":
+        return acl.name == CLUSTER
+    included = {right.operation, "ALL"} | _INCLUDED_IN.get(right.operation, set())
+    return acl.operation in included and acl.resource_type == right.resource_type and _covers(acl, right)
+
+
+def _denies(acl: Acl, right: Right) -> bool:
+    """Whether a DENY takes away any of `right`."""
+    if acl.operation not in (right.operation, "ALL") or acl.resource_type != right.resource_type:
+        return False
+    overlaps = right.pattern_type == "PREFIXED" and acl.name.startswith(right.name)
+    return overlaps or _covers(acl, right)
+
+
+def _covers(acl: Acl, right: Right) -> bool:
+    """Whether the ACL's pattern matches every name that the right's pattern matches."""
+    if acl.pattern_type == "PREFIXED":
+        return right.name.startswith(acl.name)
+    return acl.name == "*" or (right.pattern_type == "LITERAL" and acl.name == right.name)

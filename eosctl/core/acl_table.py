@@ -1,0 +1,211 @@
+"""The rights that exactly-once Connect and eosctl itself need: one table, from which lines, checks and grants are made.
+
+A role is one principal's job. Connect has four: the worker, and the producer, consumer and admin clients of its
+source connectors (`Worker`, Kafka 3.3 to 4.3). The others are eosctl's own commands. Kafka's authorizers include
+DESCRIBE in READ and WRITE; the table names it all the same, as Kafka's documentation does: others may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from eosctl.core.ids import leader_transactional_id, own_transactional_id, task_transactional_ids
+from eosctl.core.transaction_log import TOPIC as TRANSACTION_TOPIC
+
+CONNECT_ROLES = ("worker", "producer", "consumer", "admin")
+EOSCTL_ROLES = ("observer", "fencer", "offset-writer", "config-writer", "aborter", "acl-writer")
+ROLES = (*CONNECT_ROLES, *EOSCTL_ROLES)
+MODES = ("preparing", "enabled")
+CLUSTER = "kafka-cluster"
+"""The name of the one Cluster resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What one role must be allowed: an operation (Kafka's name) on resources of one pattern.
+
+    `when` is the step of the upgrade from which on it is needed; `note` says what fails without it. An `optional`
+    right costs only a check or a convenience; `to_create` is needed only as long as the topic does not exist.
+    """
+
+    role: str
+    operation: str
+    resource_type: str
+    name: str
+    note: str
+    when: str = "preparing"
+    pattern_type: str = "LITERAL"
+    optional: bool = False
+    to_create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorScope:
+    """A source connector as far as rights go; an output topic that ends in `*` is a prefix."""
+
+    name: str
+    tasks: int
+    offsets_topic: str
+    output_topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScope:
+    """A Connect group and those of its connectors that rights are wanted for.
+
+    With `prefixed` one right covers all tasks of a connector. `old_brokers` (before Kafka 2.8) want IDEMPOTENT_WRITE.
+    """
+
+    group_id: str
+    config_topic: str
+    offset_topic: str
+    status_topic: str
+    connectors: tuple[ConnectorScope, ...] = ()
+    prefixed: bool = False
+    old_brokers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A line of the table; `resource` is a type and a word that `_names` replaces by the names it stands for."""
+
+    role: str
+    operations: tuple[str, ...]
+    resource: tuple[str, str]
+    note: str
+    when: str = "preparing"
+    optional: bool = False
+    to_create: bool = False
+
+
+_READ, _WRITE, _UPDATE = ("READ", "DESCRIBE"), ("WRITE", "DESCRIBE"), ("READ", "WRITE", "DESCRIBE")
+_GROUP, _CLUSTER, _OLD_CLUSTER = ("Group", "group"), ("Cluster", "cluster"), ("Cluster", "old-cluster")
+_CONFIGS, _OFFSETS, _STATUS = ("Topic", "config"), ("Topic", "offset"), ("Topic", "status")
+_CONNECTOR_OFFSETS, _OUTPUT, _LOG = ("Topic", "connector-offset"), ("Topic", "output"), ("Topic", "transactions")
+_LEADER, _TASKS, _OWN = ("TransactionalId", "leader"), ("TransactionalId", "tasks"), ("TransactionalId", "own")
+_INTERNAL = (("config", _CONFIGS), ("offsets", _OFFSETS), ("status", _STATUS))
+_POLICY = "without it the worker can't check that the topic is compacted, and goes on"
+
+_WORKER = (
+    _Entry("worker", ("READ",), _GROUP, "without it the worker can't join its group"),
+    *(_Entry("worker", _UPDATE, topic, f"without it the worker can't use its {name} topic") for name, topic in _INTERNAL),
+    *(_Entry("worker", ("CREATE",), topic, "the first worker creates it", to_create=True) for _name, topic in _INTERNAL),
+    *(_Entry("worker", ("DESCRIBE_CONFIGS",), topic, _POLICY, optional=True) for _name, topic in _INTERNAL),
+    _Entry("worker", _WRITE, _LEADER, "without it a leader can't write to the config topic: no worker gets any work"),
+    _Entry("worker", ("IDEMPOTENT_WRITE",), _OLD_CLUSTER, "brokers before Kafka 2.8 want it of every producer"),
+)  # fmt: skip
+_CONNECTOR = (
+    _Entry("producer", _WRITE, _TASKS, "without it the task FAILS before its first transaction", "enabled"),
+    _Entry("producer", _WRITE, _CONNECTOR_OFFSETS, "without it the task FAILS at its first commit", "enabled"),
+    _Entry("producer", _WRITE, _OUTPUT, "without it the task FAILS at its first record"),
+    _Entry("producer", ("CREATE",), _OUTPUT, "brokers create a topic for who writes", optional=True, to_create=True),
+    _Entry("producer", ("IDEMPOTENT_WRITE",), _OLD_CLUSTER, "brokers before Kafka 2.8 want it of every producer"),
+    _Entry("consumer", _READ, _CONNECTOR_OFFSETS, "without it a task can't learn where to start, and FAILS", "enabled"),
+    _Entry("admin", _WRITE, _TASKS, "without it Connect can't fence: the first reconfiguration fails", "enabled"),
+    _Entry("admin", ("DESCRIBE",), _CONNECTOR_OFFSETS, "without it a task can't find the end of its offsets", "enabled"),
+    _Entry("admin", ("CREATE",), _CONNECTOR_OFFSETS, "the first task creates it", "enabled", to_create=True),
+    _Entry("admin", ("DESCRIBE_CONFIGS",), _CONNECTOR_OFFSETS, _POLICY, "enabled", optional=True),
+    _Entry("admin", ("CREATE",), _OUTPUT, "for topic.creation.* properties", optional=True, to_create=True),
+)  # fmt: skip
+_OBSERVER = (
+    _Entry("observer", ("DESCRIBE",), _GROUP, "workers, upgrade"),
+    _Entry("observer", _READ, _CONFIGS, "task-counts, offsets, upgrade"),
+    _Entry("observer", _READ, _OFFSETS, "offsets, upgrade"),
+    _Entry("observer", _READ, _CONNECTOR_OFFSETS, "offsets"),
+    _Entry("observer", ("DESCRIBE_CONFIGS",), _CONFIGS, "upgrade: settings of the topic", optional=True),
+    _Entry("observer", ("DESCRIBE_CONFIGS",), _OFFSETS, "upgrade, offsets lint: settings of the topic", optional=True),
+    _Entry("observer", ("DESCRIBE",), _LEADER, "txn list, upgrade: what one may not describe is left out"),
+    _Entry("observer", ("DESCRIBE",), _TASKS, "txn, task-counts: what one may not describe is left out"),
+    _Entry("observer", _READ, _OUTPUT, "txn producers, txn hanging"),
+    _Entry("observer", _READ, _LOG, "txn log"),
+    _Entry("observer", ("DESCRIBE",), _CLUSTER, "acls check"),
+)  # fmt: skip
+_WRITERS = (
+    _Entry("fencer", ("DESCRIBE",), _GROUP, "fence --connector: which tasks run"),
+    _Entry("fencer", _READ, _CONFIGS, "fence --connector: how many tasks ran"),
+    _Entry("fencer", _WRITE, _TASKS, "fence"),
+    _Entry("offset-writer", ("DESCRIBE",), _GROUP, "which tasks run"),
+    _Entry("offset-writer", _READ, _CONFIGS, "which connectors have a topic of their own"),
+    _Entry("offset-writer", _UPDATE, _OFFSETS, "offsets merge, set, reset, import, restore"),
+    _Entry("offset-writer", _UPDATE, _CONNECTOR_OFFSETS, "offsets merge, set, reset, import, restore"),
+    _Entry("offset-writer", ("CREATE",), _CONNECTOR_OFFSETS, "offsets merge creates the target", to_create=True),
+    _Entry("config-writer", ("DESCRIBE",), _GROUP, "which tasks run"),
+    _Entry("config-writer", _UPDATE, _CONFIGS, "task-counts write, rescue"),
+    _Entry("config-writer", _WRITE, _OWN, "task-counts write, rescue: the id to write under"),
+    _Entry("config-writer", _WRITE, _LEADER, "task-counts write with no worker up", optional=True),
+    _Entry("config-writer", _WRITE, _TASKS, "task-counts write, rescue: fencing comes first"),
+    _Entry("aborter", ("DESCRIBE",), _TASKS, "txn abort: whose the transaction is"),
+    _Entry("aborter", _READ, _OUTPUT, "txn abort: which producers write there"),
+    _Entry("aborter", ("ALTER",), _CLUSTER, "txn abort: the marker"),
+    _Entry("acl-writer", ("DESCRIBE",), _CLUSTER, "acls check, acls apply"),
+    _Entry("acl-writer", ("ALTER",), _CLUSTER, "acls apply"),
+)  # fmt: skip
+_TABLE = (*_WORKER, *_CONNECTOR, *_OBSERVER, *_WRITERS)
+
+
+def required_rights(scope: GroupScope, roles: Iterable[str], *, mode: str = "enabled") -> list[Right]:
+    """What `roles` need, in the table's order, each right once; `mode` preparing leaves out what enabled adds."""
+    wanted = set(roles)
+    found: dict[tuple[str, ...], Right] = {}
+    for entry in _TABLE:
+        if entry.role not in wanted or MODES.index(entry.when) > MODES.index(mode):
+            continue
+        for right in _rights(entry, scope):
+            key = (right.role, right.operation, right.resource_type, right.pattern_type, right.name)
+            found.setdefault(key, right)
+    return list(found.values())
+
+
+def _rights(entry: _Entry, scope: GroupScope) -> Iterator[Right]:
+    resource_type, what = entry.resource
+    for name in _names(what, scope):
+        for operation in entry.operations:
+            right = Right(
+                entry.role, operation, resource_type, name, entry.note, when=entry.when,
+                optional=entry.optional, to_create=entry.to_create,
+            )  # fmt: skip
+            yield _as_pattern(right, what, scope)
+
+
+def _as_pattern(right: Right, what: str, scope: GroupScope) -> Right:
+    """The right with the pattern type that its name asks for."""
+    if what == "tasks" and scope.prefixed:
+        return replace(right, pattern_type="PREFIXED")
+    if what == "output" and right.name.endswith("*") and right.name != "*":
+        return replace(right, pattern_type="PREFIXED", name=right.name[:-1])
+    return right
+
+
+def _names(what: str, scope: GroupScope) -> Sequence[str]:
+    """The names that a word of the table stands for."""
+    connectors = scope.connectors
+    if what == "tasks":
+        return [name for connector in connectors for name in _task_ids(scope, connector)]
+    if what == "output":
+        return [topic for connector in connectors for topic in connector.output_topics]
+    if what == "connector-offset":
+        return [connector.offsets_topic for connector in connectors]
+    single = {
+        "group": scope.group_id,
+        "config": scope.config_topic,
+        "offset": scope.offset_topic,
+        "status": scope.status_topic,
+        "leader": leader_transactional_id(scope.group_id),
+        "own": own_transactional_id(scope.group_id),
+        "transactions": TRANSACTION_TOPIC,
+        "cluster": CLUSTER,
+    }
+    if what == "old-cluster":
+        return [CLUSTER] if scope.old_brokers else []
+    return [single[what]]
+
+
+def _task_ids(scope: GroupScope, connector: ConnectorScope) -> list[str]:
+    """The connector's transactional ids, or what they all begin with: the dash keeps `orders-eu` out of `orders`' way.
+
+    It can't keep out a connector `orders-1`, whose ids begin like those of `orders`.
+    """
+    if scope.prefixed:
+        return [f"{scope.group_id}-{connector.name}-"]
+    return task_transactional_ids(scope.group_id, connector.name, connector.tasks)

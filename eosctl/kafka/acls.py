@@ -1,0 +1,110 @@
+"""KafkaAclStore: the real `eosctl.ops.ports.AclStore`, on confluent-kafka.
+
+It describes and creates; which ACLs are wanted, and what those that are there mean, is `core.acl_rules`' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from eosctl.core.acl_rules import Acl
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.errors import UnsupportedError
+from eosctl.kafka.access import Access
+from eosctl.kafka.admin_connection import AdminConnection
+from eosctl.kafka.librdkafka import error_of
+
+_TYPES = {
+    "Topic": ResourceType.TOPIC,
+    "Group": ResourceType.GROUP,
+    "Cluster": ResourceType.BROKER,  # librdkafka's name for it
+    "TransactionalId": ResourceType.TRANSACTIONAL_ID,
+}
+_TYPE_NAMES = {kind: name for name, kind in _TYPES.items()}
+
+
+class KafkaAclStore:
+    """Asks the cluster that `settings` name for its ACLs, and adds some; connects at the first question."""
+
+    def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
+        self._settings = settings
+        self._connection = AdminConnection(settings, deadline=deadline)
+
+    def __enter__(self) -> KafkaAclStore:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._connection.close()
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id."""
+        return self._connection.cluster_id()
+
+    def describe(self) -> Sequence[Acl]:
+        """Every ACL on topics, groups, transactional ids and the cluster.
+
+        Raises UnsupportedError where the brokers have no authorizer, UnauthorizedError without DESCRIBE on the cluster.
+        """
+        everything = AclBindingFilter(
+            ResourceType.ANY, None, ResourcePatternType.ANY, None, None,  # type: ignore[arg-type]  # None is any
+            AclOperation.ANY, AclPermissionType.ANY,
+        )  # fmt: skip
+        future = self._connection.client().describe_acls(everything, request_timeout=self._timeout_s())
+        found = self._asked(future, "describing ACLs", "DESCRIBE")
+        acls = [_acl(binding) for binding in found if binding.restype in _TYPE_NAMES]
+        return sorted(acls, key=lambda acl: (acl.resource_type, acl.name, acl.principal, acl.operation, acl.host))
+
+    def create(self, acls: Iterable[Acl]) -> None:
+        """Adds `acls`; those that are there already stay as they are. Raises what `describe` raises, for ALTER."""
+        bindings = [_binding(acl) for acl in acls]
+        if not bindings:
+            return
+        futures = self._connection.client().create_acls(bindings, request_timeout=self._timeout_s())
+        for future in futures.values():
+            self._asked(future, "creating ACLs", "ALTER")
+
+    def _timeout_s(self) -> float:
+        return self._connection.request_timeout_s()
+
+    def _asked(self, future: Any, doing: str, operation: str) -> Any:
+        self._connection.wait(future, doing)
+        try:
+            return future.result()
+        except KafkaException as exc:
+            if error_of(exc).code() == KafkaError.SECURITY_DISABLED:
+                raise UnsupportedError(
+                    f"{doing} failed: the brokers have no authorizer, so that every client may do everything",
+                    hint="ACLs need authorizer.class.name in every server.properties.",
+                ) from exc
+            raise self._connection.translated(exc, doing, Access(operation, "Cluster", "", self._settings)) from exc
+
+
+def _acl(binding: Any) -> Acl:
+    return Acl(
+        principal=binding.principal,
+        operation=binding.operation.name,
+        resource_type=_TYPE_NAMES[binding.restype],
+        name=binding.name,
+        pattern_type=binding.resource_pattern_type.name,
+        permission=binding.permission_type.name,
+        host=binding.host,
+    )
+
+
+def _binding(acl: Acl) -> AclBinding:
+    return AclBinding(
+        _TYPES[acl.resource_type], acl.name, ResourcePatternType[acl.pattern_type], acl.principal, acl.host,
+        AclOperation[acl.operation], AclPermissionType[acl.permission],
+    )  # fmt: skip
