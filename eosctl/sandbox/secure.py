@@ -136,5 +136,5 @@ class SecureFiles:
 
 def write_private(path: Path, text: str) -> None:
     """Writes a file that nobody but its owner may read, not even for the moment of writing."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
