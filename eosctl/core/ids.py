@@ -21,6 +21,14 @@ def own_transactional_id(group_id: str) -> str:
     return f"eosctl-config-{group_id}"
 
 
+def offsets_transactional_id(group_id: str | None) -> str:
+    """The id under which eosctl writes offsets of a group; never one of Connect's, as the ids of tasks end in a number.
+
+    `eosctl-offsets-` is the prefix to grant, where one ACL is to serve for all groups.
+    """
+    return "-".join(["eosctl-offsets", *([group_id] if group_id else []), "writer"])
+
+
 def task_transactional_ids(group_id: str, connector: str, count: int) -> list[str]:
     """The ids of tasks 0 to `count` - 1, in order."""
     return [task_transactional_id(group_id, connector, task) for task in range(count)]

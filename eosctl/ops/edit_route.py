@@ -19,7 +19,8 @@ from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.worker_modes import WorkerMode
 from eosctl.errors import EosctlError, RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.offset_writes import Send, WritePlan
+from eosctl.ops.offset_apply import Send
+from eosctl.ops.offset_writes import WritePlan
 from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.worker_view import probe_mode
 from eosctl.ops.workers import discover_urls

@@ -14,15 +14,14 @@ from eosctl.core.offset_views import DEDICATED, Flag, PlannedWrite, Store, conne
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.edit_route import AUTO, REST, Route, choose_route, refuse_sink, send_by_rest
+from eosctl.ops.offset_apply import apply_plan, send_to_topics
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offset_writes import (
     NOTHING_WAIVED,
     Allowances,
     WritePlan,
-    apply_plan,
     refuse_elsewhere,
     refuse_hidden,
-    send_to_topics,
     show_plan,
     write_plan,
 )

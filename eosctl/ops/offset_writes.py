@@ -1,44 +1,28 @@
-"""`offsets merge` and `restore`: plan, check, back up, write, read back.
+"""Plans of offset writes: what all of them have, how they are shown, when they are refused; and that of `merge`.
 
-Nothing is written before the plan holds still and its backup is on disk; what was written is read again before
-anything is claimed.
+`offset_apply` carries them out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from pathlib import Path
 
 from eosctl.core.migration_rules import Action
-from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Prefer, Store, fold_store, plan_merge
-from eosctl.core.records import OutRecord
-from eosctl.deadline import Deadline
-from eosctl.errors import (
-    DeadlineError,
-    EosctlError,
-    ExitCode,
-    NotFoundError,
-    RefusedError,
-    StalePlanError,
-    UnreachableError,
-    UsageError,
-)
-from eosctl.events import Event
+from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Prefer, Store, plan_merge
+from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.backups import keep_backup, undo_command
 from eosctl.ops.migrate_guard import refuse_running
+from eosctl.ops.offset_journal import cut_off_problems
 from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offsets import report_target, require_store
-from eosctl.ops.ports import TopicStore
 from eosctl.ops.workers import discover_urls
 from eosctl.report import Problem, Report, Row
 
-Place = tuple[str, bytes, int]
-"""A topic, a key and the partition that is written to."""
+MOST_IN_ONE_TRANSACTION = 200_000
+"""Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +80,15 @@ class WritePlan:
         """The writes that put a record, in order."""
         return [write for write in self.writes if write.sends()]
 
+    def transactions(self) -> list[Sequence[PlannedWrite]]:
+        """The writes that put a record, as they are sent: in one transaction unless there are very many.
+
+        Deletions come first, topic by topic as planned: workers that read what is not committed must not fall back
+        on what is about to go.
+        """
+        ordered, most = sorted(self.sends(), key=lambda write: write.after is not None), MOST_IN_ONE_TRANSACTION
+        return [ordered[start : start + most] for start in range(0, len(ordered), most)]
+
     def connectors(self) -> list[str]:
         """Whose offsets are written, sorted."""
         return sorted({write.key.connector for write in self.sends()})
@@ -130,7 +123,7 @@ def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *
         creates=_new_topics(found, writes),
         found=found,
         allowances=allowances,
-        problems=(*found.dedicated.problems, *_scattered_problems(writes)),
+        problems=(*found.dedicated.problems, *_scattered_problems(writes, found.stores)),
     )
 
 
@@ -142,7 +135,8 @@ def refuse_hidden(connector: str, stores: Sequence[Store]) -> None:
             raise RefusedError(
                 f"topic {store.topic}, partition {', '.join(map(str, hidden))}: an open transaction may hide newer "
                 f"offsets of {connector}",
-                hint="`eosctl txn hanging` tells whose it is. Wait for its end, or end it, then plan again.",
+                hint=f"`eosctl offsets lint --store {store.topic}` tells whose it is. Wait for its end, or end it, and "
+                "plan again. One of eosctl-offsets-…-writer is what a killed eosctl left: it ends within two minutes.",
             )
 
 
@@ -163,20 +157,21 @@ def _new_topics(found: OffsetStores, writes: Sequence[PlannedWrite]) -> tuple[Ne
     return tuple(NewTopic(topic, like.partitions, like.replication_factor) for topic in missing)
 
 
-def _scattered_problems(writes: Sequence[PlannedWrite]) -> list[Problem]:
-    scattered = [w for w in writes if w.sends() and w.before is not None and w.before.partition != w.partition]
-    return [
-        Problem(
+def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Store]) -> Iterable[Problem]:
+    for write in writes:
+        there, home = write.before, stores[write.topic].home(write.key.raw)
+        if not write.sends() or there is None or there.partition == home:
+            continue
+        when = "as soon as the connector has written its own" if write.partition != home else "when this is written"
+        yield Problem(
             "wrong_partition",
-            f"topic {write.topic} has an offset of {write.key.connector} on partition {write.before.partition}, but "
-            f"Connect's producer puts it on {write.partition}, and so does this plan: then there are two, and a worker "
-            "takes the one that it happens to read last",
-            hint="Put a tombstone on the wrong partition after the connector has written once.",
+            f"topic {write.topic} has an offset of {write.key.connector} on partition {there.partition}, but "
+            f"Connect's producer puts it on {home}: {when} there are two, and a worker takes the one that it happens "
+            "to read last",
+            hint=f"`eosctl offsets lint --store {write.topic}` gives the repair; apply it when the connector has "
+            "written once.",
             severity="warning",
         )
-        for write in scattered
-        if write.before is not None
-    ]
 
 
 def check_writable(app: App, plan: WritePlan) -> None:
@@ -206,7 +201,7 @@ def _with_workers(app: App) -> App:
 
 def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
     """The plan for people and scripts; raises what `check_writable` raises, which a dry run only warns of."""
-    problems = list(plan.problems)
+    problems = [*plan.problems, *cut_off_problems(app, plan.found.cluster_id), *_split_problems(plan)]
     try:
         check_writable(app, plan)
     except RefusedError as exc:
@@ -216,14 +211,23 @@ def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
     return Report(
         kind=f"{plan.name}-plan",
         rows=[write_row(write) for write in plan.writes],
-        summary=_summary(plan),
-        data=_data(plan),
+        summary=plan_summary(plan),
+        data=plan_data(plan),
         target=report_target(app, plan.found),
         problems=problems,
     )
 
 
-def _summary(plan: WritePlan) -> dict[str, object]:
+def _split_problems(plan: WritePlan) -> list[Problem]:
+    parts = len(plan.transactions())
+    if parts < 2:
+        return []
+    message = f"{len(plan.sends())} offsets are too many for one transaction: they go in {parts}, one after the other"
+    return [Problem("split", message, hint="If it breaks off, run the same command again.", severity="warning")]
+
+
+def plan_summary(plan: WritePlan) -> dict[str, object]:
+    """Counts per action and what else is planned."""
     counts = Counter(write.action for write in plan.writes)
     return {
         "counts": {action.value: counts[action] for action in Action},
@@ -232,136 +236,9 @@ def _summary(plan: WritePlan) -> dict[str, object]:
     }
 
 
-def _data(plan: WritePlan) -> dict[str, object]:
+def plan_data(plan: WritePlan) -> dict[str, object]:
+    """What plan and result have beside rows and summary."""
     return {"creates": [new.as_row() for new in plan.creates], "overrides": plan.allowances.names()}
-
-
-Send = Callable[[App, WritePlan], None]
-"""Puts the records of a plan where they belong."""
-
-
-def send_to_topics(app: App, plan: WritePlan) -> None:
-    """Creates and writes, with a producer of our own."""
-    with app.topics() as topics:
-        _create_and_write(topics, plan, plan.sends())
-
-
-def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan], *, send: Send = send_to_topics) -> Report:
-    """Writes `plan` if it still holds; `again` makes it anew where the topics have moved.
-
-    The deadline starts anew: the time in which a person read the plan does not count. Raises StalePlanError or
-    RefusedError before anything was written.
-    """
-    app = _with_whole_timeout(app)
-    check_writable(app, plan)
-    if moved(app, plan.found):
-        renewed = again()
-        if renewed.writes != plan.writes or renewed.creates != plan.creates:
-            raise StalePlanError("these offsets changed since the plan was made", hint="Plan again.")
-    return _write(app, plan, send)
-
-
-def _with_whole_timeout(app: App) -> App:
-    return replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
-
-
-def moved(app: App, found: OffsetStores) -> bool:
-    """Whether the topics have records that `found` has not; raises StalePlanError for another cluster or topic."""
-    with app.topics() as topics:
-        if topics.cluster_id() != found.cluster_id:
-            raise StalePlanError(
-                f"the plan is for cluster {found.cluster_id}, this is {topics.cluster_id()}", hint="Check -b."
-            )
-        there = topics.describe(list(found.stores))
-        for topic in found.stores:
-            now, then = there.get(topic), found.descriptions.get(topic)
-            if (now and now.topic_id) != (then and then.topic_id):
-                raise StalePlanError(
-                    f"topic {topic} was created, deleted or recreated since the plan", hint="Plan again."
-                )
-        return any(topics.bounds(topic) != found.bounds[topic] for topic in there)
-
-
-def _write(app: App, plan: WritePlan, send: Send) -> Report:
-    """Backs up, sends and reads back; exit 7 when a key does not hold afterwards what was planned."""
-    sends = plan.sends()
-    backup = keep_backup(app, sends, name=plan.name, cluster_id=plan.found.cluster_id)
-    app.on_event(Event(f"backup: {backup}"))
-    failure: EosctlError | None = None
-    outcomes: Mapping[Place, bool] = {}
-    try:
-        send(app, plan)
-    except EosctlError as exc:  # what became of the records is found out by reading, not by guessing
-        failure = exc
-    try:
-        with _with_whole_timeout(app).topics() as topics:
-            outcomes = _outcomes(topics, plan)
-    except EosctlError as exc:
-        failure = failure or exc
-    return _result_report(app, plan, outcomes, backup=backup, failure=failure)
-
-
-def _create_and_write(topics: TopicStore, plan: WritePlan, sends: Sequence[PlannedWrite]) -> None:
-    for new in plan.creates:
-        topics.create(
-            new.topic,
-            partitions=new.partitions,
-            replication_factor=new.replication_factor,
-            config={"cleanup.policy": "compact"},
-        )
-    # deletions first, topic by topic: a worker that reads half of it must not fall back on what is about to go
-    ordered = sorted(sends, key=lambda write: write.after is not None)
-    for _stage, writes in groupby(ordered, key=lambda write: (write.after is not None, write.topic)):
-        topics.write([OutRecord(w.topic, w.key.raw, w.after, partition=w.partition) for w in writes])
-
-
-def _outcomes(topics: TopicStore, plan: WritePlan) -> Mapping[Place, bool]:
-    """Whether each written key now has its planned value on the written partition."""
-    sends = plan.sends()
-    there = topics.describe(sorted({write.topic for write in sends}))
-    stores = {topic: fold_store(topics.read(topic, newest_per_key=True)) for topic in there}
-    return {_place(write): write.topic in stores and _holds(stores[write.topic], write) for write in sends}
-
-
-def _place(write: PlannedWrite) -> Place:
-    return (write.topic, write.key.raw, write.partition)
-
-
-def _holds(store: Store, write: PlannedWrite) -> bool:
-    record = store.at(write.key.raw, write.partition)
-    return (record.value if record else None) == write.after
-
-
-def _result_report(
-    app: App,
-    plan: WritePlan,
-    outcomes: Mapping[Place, bool],
-    *,
-    backup: Path,
-    failure: EosctlError | None,
-) -> Report:
-    # what was not answered may still happen
-    lost = isinstance(failure, UnreachableError | DeadlineError)
-    missing = "unconfirmed" if lost else "failed" if failure else "differs"
-    names = {True: "written", False: missing, None: "unconfirmed"}
-    rows = [
-        write_row(write, outcome=names[outcomes.get(_place(write))] if write.sends() else "unchanged")
-        for write in plan.writes
-    ]
-    wrong = [row for row in rows if row["outcome"] not in ("written", "unchanged")]
-    problems = [*plan.problems, *([Problem.of(failure)] if failure else [])]
-    if wrong:
-        message = f"{len(wrong)} of {len(plan.sends())} offsets are not, or not known to be, as planned"
-        problems.append(Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}"))
-    return Report(
-        kind=f"{plan.name}-result",
-        rows=rows,
-        summary={**_summary(plan), "written": len(plan.sends()) - len(wrong), "not_as_planned": len(wrong)},
-        data={**_data(plan), "backup": str(backup), "undo": undo_command(backup)},
-        target=report_target(app, plan.found),
-        problems=problems,
-        exit_code=ExitCode.PARTIAL if wrong or failure else ExitCode.OK,
-    )
 
 
 def require_choice(connectors: Sequence[str], *, everything: bool) -> None:

@@ -16,6 +16,7 @@ from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
+from eosctl.ops.offset_apply import apply_plan
 from eosctl.ops.offset_stores import gather_topics
 from eosctl.ops.offset_switch import (
     CHECK,
@@ -33,7 +34,7 @@ from eosctl.ops.offset_switch import (
     plan_switch_merge,
     topic_of,
 )
-from eosctl.ops.offset_writes import WritePlan, apply_plan
+from eosctl.ops.offset_writes import WritePlan
 from eosctl.ops.ports import ConnectWorker
 from eosctl.report import Problem, Report
 

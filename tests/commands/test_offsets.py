@@ -274,16 +274,6 @@ def test_an_open_transaction_is_seen_and_stops_a_merge(run: Run, world: OffsetWo
     assert (merged.exit_code, world.topics.writes) == (6, 0)
 
 
-def test_a_write_that_breaks_off_is_read_back_and_partial(run: Run, world: OffsetWorld) -> None:
-    world.topics.put(GLOBAL, b'["reddit",{"subreddit":"more"}]', offset(1))
-    world.topics.fail_writes_after = 1
-    done = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", "-o", "json").json()
-    assert (done["exit_code"], done["status"]) == (7, "partial")
-    outcomes = sorted(row["outcome"] for row in done["data"]["rows"])
-    assert outcomes == ["failed", "unchanged", "unchanged", "written"]
-    assert [problem["code"] for problem in done["errors"]] == ["failed", "not_as_planned"]
-
-
 def test_export_is_lossless_and_replaces_the_file_whole(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
     world.topics.put(GLOBAL, None, b"1")
     world.topics.put(GLOBAL, b"\xff", None)

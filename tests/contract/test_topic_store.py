@@ -174,6 +174,15 @@ def _producer(bootstrap: str, transactional_id: str) -> Any:
 
 
 def _transactional_producer(bootstrap: str, transactional_id: str) -> Any:
+def test_an_aborted_transaction_of_the_fake_is_seen_uncommitted_only() -> None:
+    fake = FakeTopicStore()
+    fake.add_topic("t")
+    fake.write_aborted(_at("t", 0, (b"no", b"1")))
+    fake.write(_at("t", 0, (b"a", b"1")))
+    assert [r.key for r in fake.read("t").records] == [b"a"]
+    assert [r.key for r in fake.read("t", isolation="read_uncommitted").records] == [b"no", b"a"]
+
+
     producer = _producer(bootstrap, transactional_id)
     producer.init_transactions(30)
     producer.begin_transaction()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from eosctl.core.group_protocol import Assignment, Metadata, encode_assignment, encode_metadata
@@ -17,13 +16,16 @@ from tests.fakes.topics import FakeTopicStore
 class MemoryTopics(FakeTopicStore):
     """A FakeTopicStore with a hand on it: `put` writes as others would, and each record is a second younger.
 
-    `fail_writes_after` lets that many records of a write through and then breaks off, once. `writes` counts the
-    records that came through `write`.
+    `fail_writes_after` takes that many more writes and breaks off in the next one with `failure`, once: of a
+    transaction then nothing is committed. `lose_answer` raises that error after the next write was done. `writes`
+    counts the records that came through `write`.
     """
 
     def __init__(self) -> None:
         super().__init__(cluster_id="memory-cluster")
         self.fail_writes_after: int | None = None
+        self.failure = EosctlError("the broker went away")
+        self.lose_answer: EosctlError | None = None
         self.writes = 0
 
     def put(self, topic: str, key: bytes | None, value: bytes | None, *, partition: int | None = None) -> Record:
@@ -33,21 +35,29 @@ class MemoryTopics(FakeTopicStore):
         return self.topics[topic].partitions[self._partition(out)].records[-1]
 
     def records(self, topic: str) -> list[Record]:
-        """All records, the oldest first."""
+        """All records but aborted ones, the oldest first."""
         logs = self.topics[topic].partitions
-        return sorted((record for log in logs for record in log.records), key=lambda record: record.timestamp_ms)
+        there = (record for log in logs for record in log.records if record.offset not in log.aborted)
+        return sorted(there, key=lambda record: record.timestamp_ms)
 
     def newest(self, topic: str) -> dict[bytes | None, bytes | None]:
         """Key -> value of the newest record, tombstones included."""
         return {record.key: record.value for record in self.records(topic)}
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
-        wanted, limit = tuple(records), self.fail_writes_after
-        self.fail_writes_after = None
-        written = super().write(islice(wanted, limit), transactional_id=transactional_id)
+        wanted = tuple(records)
+        if self.fail_writes_after is not None:
+            self.fail_writes_after -= 1
+        if self.fail_writes_after == -1:
+            self.fail_writes_after = None
+            if transactional_id is not None:
+                self.write_aborted(wanted[: len(wanted) // 2 + 1])
+            raise self.failure
+        written = super().write(wanted, transactional_id=transactional_id)
         self.writes += len(written)
-        if limit is not None:
-            raise EosctlError("the broker went away")
+        if self.lose_answer is not None:
+            error, self.lose_answer = self.lose_answer, None
+            raise error
         return written
 
     def _append(self, record: OutRecord, partition: int) -> Written:

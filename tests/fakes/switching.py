@@ -35,13 +35,27 @@ class TickingTopics(MemoryTopics):
         super().__init__()
         self.world = world
 
+    def cluster_id(self) -> str:
+        self.world.tick()
+        return super().cluster_id()
+
+    def describe(self, topics: Any) -> Any:
+        self.world.tick()
+        return super().describe(topics)
+
     def read(self, topic: str, **how: Any) -> Any:
         self.world.tick()
         return super().read(topic, **how)
 
     def write(self, records: Any, **how: Any) -> Any:
+        wanted = tuple(records)
         self.world.tick()
-        written = super().write(records, **how)
+        try:
+            self.world.tick()
+        except KilledError:  # in the middle; the coordinator aborts what the dead producer left open
+            self.write_aborted(wanted[: len(wanted) // 2 + 1])
+            raise
+        written = super().write(wanted, **how)
         self.world.tick()
         return written
 

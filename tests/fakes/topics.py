@@ -12,9 +12,13 @@ from eosctl.errors import BrokerError, EosctlError, NotFoundError, UsageError
 
 @dataclass
 class FakePartition:
-    """A log: `end` also counts offsets that hold control markers; `open_from` is where an open transaction begins."""
+    """A log: `end` also counts offsets that hold control markers; `open_from` is where an open transaction begins.
+
+    `aborted` are the offsets of records that readers of committed ones never see.
+    """
 
     records: list[Record] = field(default_factory=list)
+    aborted: set[int] = field(default_factory=set)
     end: int = 0
     open_from: int | None = None
 
@@ -62,6 +66,14 @@ class FakeTopicStore:
         log.open_from, log.end = None, log.end + 1
 
     def fail_next(self, method: str, error: EosctlError) -> None:
+    def write_aborted(self, records: Iterable[OutRecord]) -> None:
+        """A transaction that was begun with `records` and aborted."""
+        answer = [self._append(record, self._partition(record)) for record in records]
+        for written in answer:
+            self.topics[written.topic].partitions[written.partition].aborted.add(written.offset)
+        for topic, partition in {(written.topic, written.partition) for written in answer}:
+            self.topics[topic].partitions[partition].end += 1
+
         """The next call of `method` raises `error`."""
         self._failures[method] = error
 
@@ -96,8 +108,8 @@ class FakeTopicStore:
         records: list[Record] = []
         count = 0
         for bound, log in zip(bounds, self._topic(topic).partitions, strict=True):
-            stop = bound.lso if isolation == "read_committed" else bound.end
-            visible = [record for record in log.records if record.offset < stop]
+            stop, hidden = (bound.lso, log.aborted) if isolation == "read_committed" else (bound.end, frozenset())
+            visible = [record for record in log.records if record.offset < stop and record.offset not in hidden]
             count += len(visible)
             records += _newest(visible) if newest_per_key else visible
         return TopicRead(topic, bounds, tuple(records), count)

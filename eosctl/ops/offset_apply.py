@@ -1,0 +1,195 @@
+"""Applies a plan of offset writes: check again, back up, send, read back, report.
+
+One eosctl at a time writes the offsets of a cluster. What is sent goes in one transaction, so that a run that breaks
+off leaves all of it or nothing; a journal tells the next run that there was one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from eosctl.core.ids import offsets_transactional_id
+from eosctl.core.offset_views import PlannedWrite, Store, fold_store
+from eosctl.core.records import OutRecord
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.ops.backups import keep_backup, undo_command
+from eosctl.ops.offset_journal import offsets_journal
+from eosctl.ops.offset_rows import write_row
+from eosctl.ops.offset_stores import OffsetStores, read_settled
+from eosctl.ops.offset_writes import WritePlan, check_writable, plan_data, plan_summary
+from eosctl.ops.offsets import report_target
+from eosctl.ops.ports import TopicStore
+from eosctl.report import Problem, Report
+
+Place = tuple[str, bytes, int]
+"""A topic, a key and the partition that is written to."""
+
+Send = Callable[[App, WritePlan], None]
+"""Puts the records of a plan where they belong."""
+
+
+def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan], *, send: Send | None = None) -> Report:
+    """Writes `plan` if it still holds; `again` makes it anew where the topics have moved.
+
+    The deadline starts anew: the time in which a person read the plan does not count. Raises StalePlanError or
+    RefusedError before anything was written, also while another eosctl writes offsets of this cluster.
+    """
+    app = _with_whole_timeout(app)
+    journal = offsets_journal(app, plan.found.cluster_id)
+    with journal.hold(f"the offsets of cluster {plan.found.cluster_id}"):
+        check_writable(app, plan)
+        if moved(app, plan.found):
+            renewed = again()
+            if renewed.writes != plan.writes or renewed.creates != plan.creates:
+                raise StalePlanError("these offsets changed since the plan was made", hint="Plan again.")
+        backup = keep_backup(app, plan.sends(), name=plan.name, cluster_id=plan.found.cluster_id)
+        app.on_event(Event(f"backup: {backup}"))
+        journal.write("begin", name=plan.name, backup=str(backup), offsets=len(plan.sends()))
+        report = _write(app, plan, send or send_to_topics, backup=backup)
+        journal.write("end", exit_code=int(report.exit_code))
+    return report
+
+
+def _with_whole_timeout(app: App) -> App:
+    return replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
+
+
+def moved(app: App, found: OffsetStores) -> bool:
+    """Whether the topics have records that `found` has not; raises StalePlanError for another cluster or topic."""
+    with app.topics() as topics:
+        if topics.cluster_id() != found.cluster_id:
+            raise StalePlanError(
+                f"the plan is for cluster {found.cluster_id}, this is {topics.cluster_id()}", hint="Check -b."
+            )
+        there = topics.describe(list(found.stores))
+        for topic in found.stores:
+            now, then = there.get(topic), found.descriptions.get(topic)
+            if (now and now.topic_id) != (then and then.topic_id):
+                raise StalePlanError(
+                    f"topic {topic} was created, deleted or recreated since the plan", hint="Plan again."
+                )
+        return any(topics.bounds(topic) != found.bounds[topic] for topic in there)
+
+
+def send_to_topics(app: App, plan: WritePlan) -> None:
+    """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
+    with app.topics() as topics:
+        for new in plan.creates:
+            topics.create(
+                new.topic,
+                partitions=new.partitions,
+                replication_factor=new.replication_factor,
+                config={"cleanup.policy": "compact"},
+            )
+        for batch in plan.transactions():
+            records = [OutRecord(w.topic, w.key.raw, w.after, partition=w.partition) for w in batch]
+            topics.write(records, transactional_id=offsets_transactional_id(app.target.group_id))
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadBack:
+    """Whether each written key now has its planned value on its partition; None where that can't be seen.
+
+    `aborted` counts the planned values that only a reader of uncommitted records finds.
+    """
+
+    holds: Mapping[Place, bool | None]
+    aborted: int = 0
+
+
+def _write(app: App, plan: WritePlan, send: Send, *, backup: Path) -> Report:
+    """Sends and reads back; what came of a failure is found out by reading, not by guessing."""
+    failure: EosctlError | None = None
+    try:
+        send(app, plan)
+    except EosctlError as exc:
+        failure = exc
+    read = _ReadBack({})
+    try:
+        app = _with_whole_timeout(app)
+        with app.topics() as topics:
+            read = _read_back(app, topics, plan, failed=failure is not None)
+    except EosctlError as exc:
+        failure = failure or exc
+    return _result_report(app, plan, read, backup=backup, failure=failure)
+
+
+def _read_back(app: App, topics: TopicStore, plan: WritePlan, *, failed: bool) -> _ReadBack:
+    sends = plan.sends()
+    there = topics.describe(sorted({write.topic for write in sends}))
+    stores = {topic: read_settled(app, topics, topic)[0] for topic in there}
+    holds = {_place(write): write.topic in stores and _holds(stores[write.topic], write) for write in sends}
+    if not failed:
+        return _ReadBack(holds)
+    reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
+    uncommitted = {read.topic: fold_store(read) for read in reads}
+    aborted = [w for w in sends if holds[_place(w)] is False and w.topic in there and _has(uncommitted[w.topic], w)]
+    return _ReadBack(holds, len(aborted))
+
+
+def _place(write: PlannedWrite) -> Place:
+    return (write.topic, write.key.raw, write.partition)
+
+
+def _holds(store: Store, write: PlannedWrite) -> bool | None:
+    return True if _has(store, write) else None if write.partition in store.blocked else False
+
+
+def _has(store: Store, write: PlannedWrite) -> bool:
+    record = store.at(write.key.raw, write.partition)
+    return (record.value if record else None) == write.after
+
+
+def _result_report(
+    app: App, plan: WritePlan, read: _ReadBack, *, backup: Path, failure: EosctlError | None
+) -> Report:
+    sends = plan.sends()
+    # what was not answered may still happen
+    lost = isinstance(failure, UnreachableError | DeadlineError)
+    missing = "unconfirmed" if lost else "failed" if failure else "differs"
+    names = {True: "written", False: missing, None: "unconfirmed"}
+    rows = [
+        write_row(write, outcome=names[read.holds.get(_place(write))] if write.sends() else "unchanged")
+        for write in plan.writes
+    ]
+    wrong = [row for row in rows if row["outcome"] not in ("written", "unchanged")]
+    problems = [*plan.problems, *_failure_problems(failure, read, wrong=len(wrong), sent=len(sends), backup=backup)]
+    nothing_written = len(wrong) == len(sends) and all(row["outcome"] == "failed" for row in wrong)
+    return Report(
+        kind=f"{plan.name}-result",
+        rows=rows,
+        summary={**plan_summary(plan), "written": len(sends) - len(wrong), "not_as_planned": len(wrong)},
+        data={**plan_data(plan), "backup": str(backup), "undo": undo_command(backup)},
+        target=report_target(app, plan.found),
+        problems=problems,
+        exit_code=_exit_code(failure, wrong=bool(wrong), nothing_written=nothing_written),
+    )
+
+
+def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: bool) -> ExitCode:
+    if not wrong:  # a failure whose writes are all there was an answer that got lost
+        return ExitCode.OK
+    return failure.exit_code if failure is not None and nothing_written else ExitCode.PARTIAL
+
+
+def _failure_problems(
+    failure: EosctlError | None, read: _ReadBack, *, wrong: int, sent: int, backup: Path
+) -> Iterator[Problem]:
+    if failure is not None and not wrong:
+        message = f"the write was reported as failed ({failure.message}), and yet all of it is there"
+        yield Problem("answer_lost", message, severity="warning")
+        return
+    if failure is not None:
+        yield Problem.of(failure)
+    if wrong:
+        message = f"{wrong} of {sent} offsets are not, or not known to be, as planned"
+        yield Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}")
+    if read.aborted:
+        message = f"{read.aborted} of them are in an aborted transaction, which workers that are not enabled still read"
+        hint = "Run the same command again, before such a worker starts or rebalances: what is committed last counts."
+        yield Problem("aborted_but_visible", message, hint=hint, severity="warning")

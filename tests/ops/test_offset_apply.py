@@ -1,0 +1,256 @@
+"""What becomes of a plan of offset writes when something fails, dies or comes between; on topics in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.offset_imports import parse_offsets_file
+from eosctl.core.offset_views import Prefer
+from eosctl.deadline import Deadline
+from eosctl.errors import BrokerError, DeadlineError, EosctlError, RefusedError, UnauthorizedError, UnreachableError
+from eosctl.ops import offset_writes
+from eosctl.ops.app import App
+from eosctl.ops.offset_apply import apply_plan
+from eosctl.ops.offset_edit import ResetRequest, SetRequest, plan_offsets_reset, plan_offsets_set
+from eosctl.ops.offset_import import ImportRequest, plan_offsets_import
+from eosctl.ops.offset_journal import offsets_journal
+from eosctl.ops.offset_restore import RestoreRequest, plan_restore
+from eosctl.ops.offset_writes import MergeRequest, WritePlan, plan_offsets_merge, show_plan
+from eosctl.profiles import Target
+from eosctl.report import Report
+from tests.fakes.offset_topics import OffsetWorld
+from tests.fakes.switching import GLOBAL, KilledError, SwitchWorld
+
+OWN, ID = "own", "eosctl-offsets-g-writer"
+A, B, C = (f'["c",{{"f":"{name}"}}]'.encode() for name in "abc")
+INTO_OWN = MergeRequest(("c",), into="dedicated", prefer=Prefer.NEWEST)
+
+
+@pytest.fixture
+def world() -> OffsetWorld:
+    """A merge into `own` has two offsets to write there, and one to delete."""
+    world = OffsetWorld()
+    world.topics.add_topic(GLOBAL, 5)
+    world.topics.add_topic(OWN, 5)
+    world.topics.put(OWN, B, b"2")
+    world.topics.put(GLOBAL, A, b"1")
+    world.topics.put(GLOBAL, B, None)
+    world.topics.put(GLOBAL, C, b"3")
+    world.worker.add("c", offsets_storage_topic=OWN)
+    return world
+
+
+@pytest.fixture
+def app(world: OffsetWorld, tmp_path: Path) -> App:
+    client = ClientSettings(bootstrap_servers=("memory:9092",))
+    target = Target(client=client, connect_urls=(world.worker.url,), group_id="g")
+    return App(target=target, deadline=Deadline.after(5), state_dir=tmp_path, **world.doors())
+
+
+def merge(app: App) -> Report:
+    return apply_plan(app, plan_offsets_merge(app, INTO_OWN), lambda: plan_offsets_merge(app, INTO_OWN))
+
+
+def codes(report: Report) -> list[str]:
+    return [problem.code for problem in report.problems]
+
+
+def test_all_of_it_is_one_transaction_under_an_id_of_our_own_deletions_first(app: App, world: OffsetWorld) -> None:
+    assert merge(app).exit_code == 0
+    [(transactional_id, records)] = world.topics.written
+    assert (transactional_id, [(record.key, record.value) for record in records]) == (
+        ID,
+        [(B, None), (A, b"1"), (C, b"3")],
+    )
+
+
+def test_without_a_group_the_id_is_our_own_too(app: App, world: OffsetWorld) -> None:
+    app = replace(app, target=replace(app.target, group_id=None))
+    assert merge(app).exit_code == 0
+    assert world.topics.written[0][0] == "eosctl-offsets-writer"
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [
+        (EosctlError("the broker went away"), 1),
+        (BrokerError("writing records failed: another producer took over transactional id"), 1),
+        (UnauthorizedError("not authorized: taking transactional id", hint="kafka-acls.sh --add"), 5),
+    ],
+)
+def test_a_transaction_that_failed_wrote_nothing(
+    app: App, world: OffsetWorld, error: EosctlError, exit_code: int
+) -> None:
+    """Without a transaction the records before the failure stayed, and a task may have started from half of them."""
+    before = world.topics.newest(OWN)
+    world.topics.fail_writes_after, world.topics.failure = 0, error
+    report = merge(app)
+    assert (int(report.exit_code), world.topics.newest(OWN)) == (exit_code, before)
+    assert {row["outcome"] for row in report.rows} == {"failed"}
+    assert (report.problems[0].message, report.problems[0].hint) == (error.message, error.hint)
+
+
+def test_what_was_aborted_is_seen_by_workers_that_are_not_enabled_and_that_is_said(
+    app: App, world: OffsetWorld
+) -> None:
+    """They read what is not committed: for them the half that was sent counts, until something newer is committed."""
+    world.topics.fail_writes_after = 0
+    assert codes(merge(app)) == ["failed", "not_as_planned", "aborted_but_visible"]
+    done = merge(app)
+    assert (int(done.exit_code), codes(done)) == (0, [])
+    views = [{r.key: r.value for r in world.topics.read(OWN, isolation=each).records}
+             for each in ("read_committed", "read_uncommitted")]  # fmt: skip
+    assert views[0] == views[1]
+
+
+@pytest.mark.parametrize("error", [DeadlineError("no time"), UnreachableError("no answer")])
+def test_an_answer_that_got_lost_is_no_failure_when_all_is_there(
+    app: App, world: OffsetWorld, error: EosctlError
+) -> None:
+    """It used to be partial, with every row written."""
+    world.topics.lose_answer = error
+    report = merge(app)
+    assert (int(report.exit_code), codes(report)) == (0, ["answer_lost"])
+    assert {row["outcome"] for row in report.rows} == {"written"}
+
+
+def test_what_is_not_there_after_an_answer_got_lost_is_unconfirmed(app: App, world: OffsetWorld) -> None:
+    """The transaction may be committed later: nobody can say that it failed."""
+    world.topics.fail_writes_after, world.topics.failure = 0, UnreachableError("no answer")
+    report = merge(app)
+    assert (int(report.exit_code), {row["outcome"] for row in report.rows}) == (7, {"unconfirmed"})
+
+
+def test_what_an_open_transaction_hides_is_unconfirmed(app: App, world: OffsetWorld) -> None:
+    plan = plan_offsets_merge(app, INTO_OWN)
+    partition = next(write.partition for write in plan.writes if write.key.raw == A)
+
+    def send(_app: App, plan: WritePlan) -> None:
+        world.topics.open_transaction(OWN, partition)
+        for write in plan.sends():
+            world.topics.put(write.topic, write.key.raw, write.after, partition=write.partition)
+
+    quick = replace(app, deadline=Deadline.after(1))
+    report = apply_plan(quick, plan, lambda: plan, send=send)
+    assert int(report.exit_code) == 7
+    assert {row["key"]: row["outcome"] for row in report.rows}[A.decode()] == "unconfirmed"
+
+
+def test_very_many_offsets_go_in_several_transactions_and_that_is_said(
+    app: App, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offset_writes, "MOST_IN_ONE_TRANSACTION", 2)
+    plan = plan_offsets_merge(app, INTO_OWN)
+    assert "split" in codes(show_plan(app, plan, dry_run=False))
+    world.topics.fail_writes_after = 1
+    report = apply_plan(app, plan, lambda: plan)
+    assert int(report.exit_code) == 7, "the first transaction is there"
+    assert [row["outcome"] for row in report.rows] == ["written", "written", "failed"]
+    assert [len(records) for _id, records in world.topics.written] == [2]
+    assert merge(app).exit_code == 0
+    assert world.topics.newest(OWN) == {A: b"1", B: None, C: b"3"}
+
+
+def test_two_at_once_are_kept_apart(app: App, world: OffsetWorld) -> None:
+    with (
+        offsets_journal(app, "memory-cluster").hold("the offsets"),
+        pytest.raises(RefusedError, match="another eosctl is at work on the offsets of cluster memory-cluster"),
+    ):
+        merge(app)
+    assert world.topics.writes == 0
+    assert merge(app).exit_code == 0
+
+
+def test_one_on_another_machine_is_noticed_by_what_it_wrote(app: App, world: OffsetWorld) -> None:
+    mine = plan_offsets_merge(app, INTO_OWN)
+    assert merge(replace(app, state_dir=app.state_dir / "other machine")).exit_code == 0
+    with pytest.raises(RefusedError, match="changed since the plan was made"):
+        apply_plan(app, mine, lambda: plan_offsets_merge(app, INTO_OWN))
+    assert len(world.topics.written) == 1
+
+
+Plan = Callable[[App], WritePlan]
+PARTITION = '{"filename":"f"}'
+
+
+def _merge_plan(app: App) -> WritePlan:
+    return plan_offsets_merge(app, MergeRequest(("c",), into="dedicated", prefer=Prefer.GLOBAL))
+
+
+def _set_plan(app: App) -> WritePlan:
+    return plan_offsets_set(app, SetRequest("c", ((PARTITION, '{"position":9}'),), via="topic")).writes
+
+
+def _reset_plan(app: App) -> WritePlan:
+    return plan_offsets_reset(app, ResetRequest("c", (PARTITION,), via="topic")).writes
+
+
+def _import_plan(app: App) -> WritePlan:
+    lines = [{"topic": OWN, "partition": 0, "key": f'["c",{{"filename":"{n}"}}]', "value": "{}"} for n in "fgh"]
+    content = "\n".join(json.dumps(line) for line in lines).encode()
+    return plan_offsets_import(app, ImportRequest(parse_offsets_file(content, name="f"), store=OWN))
+
+
+def _restore_plan(app: App) -> WritePlan:
+    path = app.state_dir.parent / "backup.ndjson"
+    lines = [{"topic": OWN, "partition": 0, "key": f'["c",{{"filename":"{n}"}}]', "value": "{}"} for n in "fgh"]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return plan_restore(app, RestoreRequest(str(path)))
+
+
+def _stopped_world() -> SwitchWorld:
+    world = SwitchWorld()
+    world.connector.config["offsets.storage.topic"] = OWN
+    world.run_task()
+    world.topics.put(GLOBAL, b'["c",{"filename":"g"}]', b'{"position":1}')
+    world.topics.put(GLOBAL, b'["c",{"filename":"f"}]', b'{"position":2}')
+    world.keep_config("c")
+    world.connector.state = "STOPPED"
+    return world
+
+
+def _stores(world: SwitchWorld) -> dict[str, dict[bytes | None, bytes | None]]:
+    return {topic: world.topics.newest(topic) for topic in (GLOBAL, OWN)}
+
+
+@pytest.mark.parametrize("plan_of", [_merge_plan, _set_plan, _reset_plan, _import_plan, _restore_plan])
+def test_killed_anywhere_all_of_it_is_there_or_nothing_and_the_next_run_says_so(tmp_path: Path, plan_of: Plan) -> None:
+    undisturbed = _stopped_world()
+    app = undisturbed.app(tmp_path / "undisturbed" / "state")
+    app.state_dir.mkdir(parents=True)
+    plan = plan_of(app)
+    assert plan.sends()
+    before = _stores(undisturbed)
+    assert apply_plan(app, plan, lambda: plan_of(app)).exit_code == 0
+    wanted, kill_at, begun = _stores(undisturbed), 0, 0
+    while True:
+        kill_at += 1
+        world = _stopped_world()
+        app = world.app(tmp_path / str(kill_at) / "state")
+        app.state_dir.mkdir(parents=True)
+        plan = plan_of(app)
+        world.ticks, world.kill_at = 0, kill_at
+        try:
+            apply_plan(app, plan, lambda app=app: plan_of(app))  # type: ignore[misc]
+        except KilledError:
+            world.kill_at = None
+        else:
+            break
+        assert _stores(world) in (before, wanted), f"killed at call {kill_at}"
+        again = plan_of(app)
+        shown = show_plan(app, again, dry_run=True)
+        has_begun = bool(list((app.state_dir / "backups").glob("*"))) if (app.state_dir / "backups").exists() else False
+        assert ("write_cut_off" in codes(shown)) == has_begun, f"killed at call {kill_at}"
+        begun += has_begun
+        if again.sends():
+            done = apply_plan(app, again, lambda app=app: plan_of(app))  # type: ignore[misc]
+            assert done.exit_code == 0, f"killed at call {kill_at}"
+            assert codes(show_plan(app, plan_of(app), dry_run=True)).count("write_cut_off") == 0
+        assert _stores(world) == wanted, f"killed at call {kill_at}"
+    assert begun > 4, "before, in the middle of, and after the transaction, and while reading back"
