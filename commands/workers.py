@@ -26,13 +26,14 @@ def workers() -> None:
 def list_command(app: App) -> Report:
     """Members, leader, versions, and who runs which connector and task.
 
-    Members and their work come from the group itself (DescribeGroups), version and health from each worker; a worker
-    that can't be reached is shown as unreachable. With -u alone, without -b and -g, only these URLs are asked. Needs
-    Kafka 2.4 or newer; health 3.9.
+    Members and their work come from the group itself (DescribeGroups), version and health from each worker. LAG counts
+    the records of the config topic after CONFIG-OFFSET, which a member tells at each rebalance and not in between.
+    A URL that does not answer, redirects, or is of another cluster or group is named. With -u alone, without -b and
+    -g, only these URLs are asked. Needs Kafka 2.4 or newer; health 3.9.
 
     Example: eosctl workers list -b kafka:9092 -g connect-cluster
     """
-    from eosctl.ops.workers import list_workers
+    from eosctl.ops.worker_report import list_workers
 
     return list_workers(app)
 
@@ -42,11 +43,12 @@ def list_command(app: App) -> Report:
 def probe_command(app: App) -> Report:
     """Each worker's exactly-once mode, with the evidence.
 
-    enabled, not_enabled or unknown; with the workers' files (-w) also preparing and disabled. Exit code 0 whatever is
-    found: `eosctl upgrade verify` is the check. Needs Kafka 3.3 or newer.
+    enabled, not_enabled or unknown; with the workers' files (-w) also preparing and disabled. A file that contradicts
+    what its worker does is a warning (file_contradicts_probe). Exit code 0 whatever is found: `eosctl upgrade verify`
+    is the check. Needs Kafka 3.3 or newer.
 
     Example: eosctl workers probe -u http://w1:8083 -u http://w2:8083 -w w1.properties -w w2.properties
     """
-    from eosctl.ops.workers import probe_workers
+    from eosctl.ops.worker_report import probe_workers
 
     return probe_workers(app)

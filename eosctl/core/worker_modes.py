@@ -113,22 +113,31 @@ def files_of(url: str, files: Sequence[WorkerFile], *, group_id: str | None) -> 
     return exact or [file for file in same_port if file.host is None]
 
 
-def refine_mode(probed: WorkerMode, files: Sequence[WorkerFile]) -> tuple[WorkerMode, list[str]]:
-    """The mode that probe and files prove together, and what the files add as evidence.
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """The mode that probe and files prove together, what the files add as evidence, and what they get wrong."""
 
-    A file never overrules the probe: a worker may run with an older version of it.
-    """
-    said = [f"{file.path} says {file.mode}" for file in files]
+    mode: WorkerMode
+    said: tuple[str, ...] = ()
+    contradiction: str | None = None
+
+
+def refine_mode(probed: WorkerMode, files: Sequence[WorkerFile]) -> Refined:
+    """Joins probe and files; a file never overrules the probe: a worker may run with an older version of it."""
+    said = tuple(f"{file.path} says {file.mode}" for file in files)
     modes = {file.mode for file in files}
     if len(modes) != 1:
-        return probed, [f"files disagree: {', '.join(said)}"] if said else []
+        return _contradicted(probed, (f"files disagree: {', '.join(said)}",)) if said else Refined(probed)
     mode = modes.pop()
     if probed is WorkerMode.NOT_ENABLED and mode in (WorkerMode.PREPARING, WorkerMode.DISABLED):
-        return WorkerMode(mode), said
+        return Refined(WorkerMode(mode), said)
     if probed is WorkerMode.UNKNOWN:
-        return probed, [f"{text}, which nothing confirms" for text in said]
+        return Refined(probed, tuple(f"{text}, which nothing confirms" for text in said))
     if probed.value == mode:
-        return probed, said
-    return probed, [
-        f"{text}, but the worker runs otherwise: it was not restarted since, or reads another file" for text in said
-    ]
+        return Refined(probed, said)
+    otherwise = "but the worker runs otherwise: it was not restarted since, or reads another file"
+    return _contradicted(probed, tuple(f"{text}, {otherwise}" for text in said))
+
+
+def _contradicted(probed: WorkerMode, said: tuple[str, ...]) -> Refined:
+    return Refined(probed, said, contradiction="; ".join(said))

@@ -23,13 +23,17 @@ _PROBE_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences."""
+    """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences.
+
+    `failure` is why nothing is known of it: no answer, or none of a Connect worker.
+    """
 
     version: str | None = None
     kafka_cluster_id: str | None = None
     health: str = "unknown"
     mode: WorkerMode = WorkerMode.UNKNOWN
     evidence: tuple[str, ...] = ()
+    failure: EosctlError | None = None
 
 
 def view_worker(app: App, url: str) -> WorkerView:
@@ -44,8 +48,18 @@ def view_worker(app: App, url: str) -> WorkerView:
         mode, reason = probe_mode(worker)
     except EosctlError as exc:
         silent = isinstance(exc, UnreachableError | DeadlineError) and view.health == "unknown"
-        return replace(view, health="unreachable" if silent else view.health, evidence=(exc.message,))
+        failure = exc if view.version is None else None
+        return replace(view, health="unreachable" if silent else view.health, evidence=(exc.message,), failure=failure)
     return replace(view, mode=mode, evidence=(reason,))
+
+
+def connectors_at(app: App, url: str) -> frozenset[str] | None:
+    """The names of the connectors that the worker at `url` knows; None where it doesn't say."""
+    patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s())
+    try:
+        return frozenset(replace(app, deadline=Deadline.after(patience_s, app.clock)).worker(url).connectors())
+    except EosctlError:
+        return None
 
 
 def probe_mode(worker: ConnectWorker) -> tuple[WorkerMode, str]:

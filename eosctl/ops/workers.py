@@ -5,26 +5,24 @@ Read-only. Members and their work come from Kafka's group coordinator; version, 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.core.group_protocol import Work
 from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file, refine_mode
-from eosctl.errors import DeadlineError, EosctlError, ExitCode, RefusedError, UnreachableError, UsageError
+from eosctl.errors import DeadlineError, EosctlError, RefusedError, UnreachableError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
-from eosctl.ops.worker_view import WorkerView, view_worker
-from eosctl.report import Problem, Report, Row
+from eosctl.ops.worker_view import WorkerView, connectors_at, view_worker
+from eosctl.report import Problem, Row
 
 REBALANCE_PATIENCE_S = 10.0
 # A worker answers REST up to a second before it joins its group (seen on 4.3.1), which is unknown (Dead) until then.
 _PATIENCE_S = {STABLE: 0.0, EMPTY: 0.0, DEAD: 2.0}
 _POLL_S = 0.25
 _PARALLEL_WORKERS = 8
-_SILENT_HINT = "See whether it runs; -u gives the URL by which it is reached from here."
 
 _Pair = tuple[ConnectMember | None, str | None]
 """A member and its normalised URL; either may be missing, not both."""
@@ -35,6 +33,7 @@ class WorkerObservation:
     """One worker. `connectors` and `tasks` are None when the group was not stable, or was not asked.
 
     `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
+    `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
     """
 
     url: str | None
@@ -47,6 +46,9 @@ class WorkerObservation:
     tasks: tuple[Work, ...] | None
     mode: WorkerMode
     evidence: tuple[str, ...]
+    problems: tuple[Problem, ...] = ()
+    failure: EosctlError | None = None
+    config_lag: int | None = None
 
     def as_row(self) -> Row:
         """The row of workers-list and workers-probe."""
@@ -61,6 +63,7 @@ class WorkerObservation:
             "version": self.version,
             "health": self.health,
             "config_offset": self.config_offset,
+            "config_lag": self.config_lag,
             "assigned": assigned,
             "mode": self.mode.value,
             "evidence": list(self.evidence),
@@ -98,19 +101,6 @@ class TaskStatus:
     trace: str = ""
 
 
-def list_workers(app: App) -> Report:
-    """`eosctl workers list`; exit 7 when some workers can't be reached, 4 when none can.
-
-    Raises NotFoundError, UsageError, and what Kafka's connection raises.
-    """
-    return _report("workers-list", observe_workers(app))
-
-
-def probe_workers(app: App) -> Report:
-    """`eosctl workers probe`; exits and raises as `list_workers`."""
-    return _report("workers-probe", observe_workers(app))
-
-
 def observe_workers(app: App) -> GroupObservation:
     """The group's members joined with what each worker says over REST; a worker that can't be reached is a row too.
 
@@ -133,7 +123,7 @@ def observe_workers(app: App) -> GroupObservation:
         protocol=group.protocol or None,
         leader_member_id=group.leader_member_id,
         leader_url=_normalised(group.leader_url),
-        members=_observe(app, pairs, given, kafka_cluster_id=cluster_id),
+        members=_judge_strangers(app, group, _observe(app, pairs, given, kafka_cluster_id=cluster_id), given),
     )
 
 
@@ -214,17 +204,23 @@ def _observe(
 
 def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str | None) -> WorkerObservation:
     member, url = pair
-    evidence = list(view.evidence)
+    evidence, problems = list(view.evidence), []
     if url is None:
         evidence.append("the group does not tell this member's URL now")
     if member is None and kafka_cluster_id is not None:
         evidence.append("no member of the group advertises this URL")
     if kafka_cluster_id is not None and view.kafka_cluster_id not in (None, kafka_cluster_id):
         evidence.append(f"this worker uses another Kafka cluster, {view.kafka_cluster_id}")
+        message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
+        problems.append(Problem("other_kafka_cluster", message, "Compare -u and -b.", "warning"))
     given_files = [config.properties for config in app.target.worker_configs]
     read = [read_worker_file(file.source, file.values) for file in given_files]
     files = [] if url is None else files_of(url, read, group_id=app.target.group_id)
-    mode, said = refine_mode(view.mode, files)
+    refined = refine_mode(view.mode, files)
+    if refined.contradiction is not None:
+        message = f"the worker at {url} is {view.mode.value}: {refined.contradiction}"
+        hint = "Restart the worker with the file that is meant, or give the file that it reads with -w."
+        problems.append(Problem("file_contradicts_probe", message, hint, "warning"))
     return WorkerObservation(
         url=url if member is None or url is not None else member.url,
         member_id=member.member_id if member else None,
@@ -234,9 +230,54 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         config_offset=member.config_offset if member else None,
         connectors=member.connectors() if member else None,
         tasks=member.tasks() if member else None,
-        mode=mode,
-        evidence=(*evidence, *said),
+        mode=refined.mode,
+        evidence=(*evidence, *refined.said),
+        problems=tuple(problems),
+        failure=view.failure,
     )
+
+
+def _judge_strangers(
+    app: App, group: ConnectGroup, workers: Sequence[WorkerObservation], given: Mapping[str, str]
+) -> tuple[WorkerObservation, ...]:
+    """Tells given URLs of another group from other ways to a member: REST says no group, but it has connectors."""
+    members = [worker.url for worker in workers if worker.member_id is not None and worker.failure is None]
+    if all(worker.member_id is not None for worker in workers) or group.state not in (STABLE, EMPTY):
+        return tuple(workers)
+    answers = (connectors_at(app, given.get(url, url)) for url in members if url is not None)
+    ours = next((names for names in answers if names is not None), None)
+    return tuple(_judge_stranger(app, group, worker, ours, given) for worker in workers)
+
+
+def _judge_stranger(
+    app: App,
+    group: ConnectGroup,
+    worker: WorkerObservation,
+    ours: frozenset[str] | None,
+    given: Mapping[str, str],
+) -> WorkerObservation:
+    if worker.member_id is not None or worker.failure is not None or worker.problems or worker.url is None:
+        return worker
+    if not group.members:
+        return _of_another_group(worker, f"answers, while the group {group.group_id} has no member")
+    theirs = connectors_at(app, given.get(worker.url, worker.url))
+    if ours is None or theirs is None or not ours | theirs:
+        return worker
+    if ours == theirs:
+        said = "it knows the same connectors as the group's members: another way to one of them"
+        return replace(worker, evidence=(*worker.evidence, said))
+    only_there, only_here = sorted(theirs - ours), sorted(ours - theirs)
+    return _of_another_group(
+        worker,
+        f"is no member of the group {group.group_id} and knows other connectors (only there: "
+        f"{', '.join(only_there) or 'none'}; only in the group: {', '.join(only_here) or 'none'})",
+    )
+
+
+def _of_another_group(worker: WorkerObservation, how: str) -> WorkerObservation:
+    message = f"the worker at {worker.url} {how}: it is of another group"
+    hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
+    return replace(worker, problems=(*worker.problems, Problem("other_group", message, hint, "warning")))
 
 
 def _check_cluster(app: App, worker: ConnectWorker) -> None:
@@ -274,35 +315,3 @@ def _normalised(url: str | None) -> str | None:
         return parse_worker_url(url).text if url else None
     except UsageError:
         return None
-
-
-def _report(kind: str, group: GroupObservation) -> Report:
-    modes = Counter(member.mode.value for member in group.members)
-    problems = []
-    if group.state not in (None, STABLE, EMPTY):
-        message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
-        problems.append(Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning"))
-    silent = [member.url for member in group.members if member.health == "unreachable"]
-    problems += [Problem("worker_unreachable", f"the worker at {url} can't be reached", _SILENT_HINT) for url in silent]
-    return Report(
-        kind=kind,
-        rows=[member.as_row() for member in group.members],
-        summary={"workers": len(group.members), "modes": dict(sorted(modes.items()))},
-        data={
-            "group": {
-                "state": group.state,
-                "protocol": group.protocol,
-                "leader_member_id": group.leader_member_id,
-                "leader_url": group.leader_url,
-            }
-        },
-        target={"kafka_cluster_id": group.kafka_cluster_id, "group_id": group.group_id},
-        problems=problems,
-        exit_code=_exit_code(len(silent), len(group.members)),
-    )
-
-
-def _exit_code(silent: int, workers: int) -> ExitCode:
-    if not silent:
-        return ExitCode.OK
-    return ExitCode.UNREACHABLE if silent == workers else ExitCode.PARTIAL

@@ -328,6 +328,7 @@ VIEWS |= {
             *_WORKER_COLUMNS,
             Column("MODE", "mode"),
             Column("CONFIG-OFFSET", "config_offset"),
+            Column("LAG", "config_lag"),
             Column("CONNECTORS", "assigned.connectors"),
             Column("TASKS", _assigned_tasks),
         ),

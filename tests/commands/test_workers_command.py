@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.records import OutRecord
 from tests.conftest import Invoke
+from tests.fakes.config_cluster import CONFIG_TOPIC
 from tests.fakes.connect import FakeConnect, FakeGroups
+from tests.fakes.topics import FakeTopicStore
 
 W0, W1 = "http://w0:8083", "http://w1:8083"
 FLAGS = ("-b", "kafka:9092", "-g", "g")
@@ -19,7 +22,14 @@ FLAGS = ("-b", "kafka:9092", "-g", "g")
 def doors() -> dict[str, Any]:
     connect = FakeConnect(modes={W0: "enabled", W1: "preparing"})
     groups = FakeGroups(connect, owned={W0: [("c", -1), ("c", 0)], W1: [("c", 1)]})
-    return {"open_transactions": groups.open, "open_worker": connect.open_worker}
+    topics = FakeTopicStore()
+    topics.add_topic(CONFIG_TOPIC)
+    topics.write([OutRecord(CONFIG_TOPIC, b"connector-%d" % number, None) for number in range(8)])
+    return {
+        "open_transactions": groups.open,
+        "open_topics": lambda _app: topics,
+        "open_worker": connect.open_worker,
+    }
 
 
 @pytest.mark.parametrize("command", ["list", "probe"])

@@ -105,7 +105,9 @@ def test_a_file_refines_the_probe_and_never_overrules_it(
     probed: str, said: list[str], mode: str, evidence: list[str]
 ) -> None:
     files = [_file(f"f{number}", text) for number, text in enumerate(said)]
-    found, texts = refine_mode(WorkerMode(probed), files)
-    assert found == mode
-    assert len(texts) == len(evidence)
-    assert all(part in text for part, text in zip(evidence, texts, strict=True))
+    refined = refine_mode(WorkerMode(probed), files)
+    assert refined.mode == mode
+    assert len(refined.said) == len(evidence)
+    assert all(part in text for part, text in zip(evidence, refined.said, strict=True))
+    contradicts = evidence in (["files disagree"], ["not restarted since"])
+    assert refined.contradiction == ("; ".join(refined.said) if contradicts else None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.records import OutRecord
 from eosctl.core.transactions import RawGroup
 from eosctl.core.worker_config import WorkerConfig, parse_worker_config
 from eosctl.deadline import Clock, Deadline
@@ -24,9 +25,12 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.ops.app import App
-from eosctl.ops.workers import TaskStatus, discover_urls, list_workers, observe_workers, probe_workers, running_tasks
+from eosctl.ops.worker_report import list_workers, probe_workers
+from eosctl.ops.workers import TaskStatus, discover_urls, observe_workers, running_tasks
 from eosctl.profiles import Target
+from tests.fakes.config_cluster import CONFIG_TOPIC
 from tests.fakes.connect import CLUSTER_ID, FILE_SOURCE, FakeConnect, FakeConnector, FakeGroups
+from tests.fakes.topics import FakeTopicStore
 from tests.sandbox_fixtures import GROUP, FileSource
 
 W0, W1 = "http://w0:8083", "http://w1:8083"
@@ -38,10 +42,12 @@ class World:
 
     connect: FakeConnect = field(default_factory=lambda: FakeConnect(modes={W0: "enabled", W1: "preparing"}))
     groups: FakeGroups = field(init=False)
+    topics: FakeTopicStore = field(default_factory=FakeTopicStore)
     now_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.groups = FakeGroups(self.connect)
+        self.topics.add_topic(CONFIG_TOPIC)
 
     def app(self, **target: Any) -> App:
         settings: dict[str, Any] = {"client": ClientSettings(("kafka:9092",)), "group_id": "g", **target}
@@ -52,6 +58,7 @@ class World:
             state_dir=Path("unused"),
             clock=clock,
             open_transactions=self.groups.open,
+            open_topics=lambda _app: self.topics,
             open_worker=self.connect.open_worker,
         )
 
@@ -80,6 +87,7 @@ def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
         "version": "4.3.1",
         "health": "healthy",
         "config_offset": 7,
+        "config_lag": 0,
         "assigned": {"connectors": ["c"], "tasks": [{"connector": "c", "task": 0}]},
         "mode": "enabled",
         "evidence": [
@@ -98,6 +106,39 @@ def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
         "leader_url": W0,
     }
     assert (report.exit_code, report.problems) == (0, [])
+
+
+def test_the_lag_counts_the_records_after_the_offset_that_a_member_told(world: World) -> None:
+    for number in range(9):
+        world.topics.write([OutRecord(CONFIG_TOPIC, b"connector-%d" % number, None)])
+    assert [row["config_lag"] for row in list_workers(world.app()).rows] == [2, 2]  # told 7: has read 0 to 6
+
+
+@pytest.mark.parametrize(
+    ("partitions", "said"), [(None, "there is no topic connect-configs"), (2, "connect-configs has 2 partitions")]
+)
+def test_without_a_config_topic_the_lag_is_null_and_that_is_said(
+    world: World, partitions: int | None, said: str
+) -> None:
+    del world.topics.topics[CONFIG_TOPIC]
+    if partitions is not None:
+        world.topics.add_topic(CONFIG_TOPIC, partitions)
+    report = list_workers(world.app())
+    assert ([row["config_lag"] for row in report.rows], report.exit_code) == ([None, None], ExitCode.OK)
+    (problem,) = report.problems
+    assert (problem.code, problem.severity) == ("config_topic_unread", "warning")
+    assert said in problem.message
+
+
+def test_a_file_that_contradicts_the_probe_is_a_finding(world: World) -> None:
+    configs = (_config("a", "enabled", "w0"), _config("b", "enabled", "w1"))
+    report = probe_workers(world.app(worker_configs=configs))
+    assert [row["mode"] for row in report.rows] == ["enabled", "not_enabled"]
+    (problem,) = report.problems
+    assert (problem.code, problem.severity, report.exit_code) == ("file_contradicts_probe", "warning", ExitCode.OK)
+    assert problem.message.startswith(
+        f"the worker at {W1} is not_enabled: b says enabled, but the worker runs otherwise"
+    )
 
 
 def test_the_workers_files_tell_preparing_from_disabled(world: World) -> None:
@@ -218,7 +259,64 @@ def test_a_given_url_that_no_member_advertises_is_a_row_of_its_own(world: World)
 
 def test_a_worker_of_another_cluster_is_said(world: World) -> None:
     world.connect.kafka_cluster_id = "elsewhere"
-    assert "another Kafka cluster, elsewhere" in str(list_workers(world.app()).rows[0]["evidence"])
+    report = list_workers(world.app())
+    assert "another Kafka cluster, elsewhere" in str(report.rows[0]["evidence"])
+    assert [problem.code for problem in report.problems] == ["other_kafka_cluster"] * 2
+    assert report.problems[0].message == f"the worker at {W0} uses Kafka cluster elsewhere, not {CLUSTER_ID}"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said", "exit_code"),
+    [
+        (UnreachableError("no route"), "worker_unreachable", f"the worker at {W0} can't be reached", 4),
+        (ConnectError("GET /: it redirects (HTTP 302)"), "worker_not_answering", f"{W0}: GET /: it redirects", 1),
+        (UnauthorizedError("not allowed: 401"), "worker_not_answering", f"{W0}: not allowed", 5),
+    ],
+)
+def test_urls_that_do_not_answer_as_a_worker_are_named(
+    world: World, error: EosctlError, code: str, said: str, exit_code: int
+) -> None:
+    world.connect.modes = {W0: "enabled"}
+    world.connect.fail_next("root", error)
+    report = list_workers(world.app())
+    assert [(problem.code, problem.severity) for problem in report.problems] == [(code, "error")]
+    assert said in report.problems[0].message
+    assert report.exit_code == exit_code
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "codes", "said"),
+    [
+        ({"x"}, {"c"}, ["other_group"], "(only there: x; only in the group: c): it is of another group"),
+        ({"c"}, {"c"}, [], "another way to one of them"),
+        (set(), set(), [], "no member of the group advertises this URL"),
+    ],
+)
+def test_a_url_of_another_group_is_told_from_a_forwarded_port(
+    world: World, theirs: set[str], ours: set[str], codes: list[str], said: str
+) -> None:
+    """REST says no group; but the workers of one group all know the same connectors."""
+    stranger = "http://localhost:18083"
+    there = FakeConnect(
+        modes={stranger: "enabled"}, connectors={n: FakeConnector({"connector.class": "X"}) for n in theirs}
+    )
+    world.connect.connectors = {name: FakeConnector({"connector.class": "X"}) for name in ours}
+    app = replace(
+        world.app(connect_urls=(stranger,)),
+        open_worker=lambda app, url: (there if url == stranger else world.connect).open_worker(app, url),
+    )
+    report = list_workers(app)
+    row = next(row for row in report.rows if row["url"] == stranger)
+    assert [problem.code for problem in report.problems] == codes
+    assert said in str([*(problem.message for problem in report.problems), *cast(list[str], row["evidence"])])
+    assert report.exit_code is ExitCode.OK
+
+
+def test_a_worker_that_answers_for_an_empty_group_is_of_another_one(world: World) -> None:
+    world.groups.raw = FakeConnect(modes={}).raw_group("g")
+    report = list_workers(world.app(connect_urls=(W0,)))
+    assert [problem.code for problem in report.problems] == ["other_group"]
+    assert "answers, while the group g has no member" in report.problems[0].message
 
 
 def test_urls_alone_are_enough(world: World) -> None:

@@ -1,0 +1,86 @@
+"""`workers list` and `workers probe`: the observed group as rows, and what is wrong with it as problems."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eosctl.core.connect_group import EMPTY, STABLE
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
+from eosctl.ops.app import App
+from eosctl.ops.task_counts import read_config_topic
+from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
+from eosctl.report import Problem, Report
+
+_SILENT_HINT = "See whether it runs; -u gives the URL by which it is reached from here."
+
+
+def list_workers(app: App) -> Report:
+    """`eosctl workers list`; exit 7 when some workers do not answer as such, else as the first of them failed.
+
+    Raises NotFoundError, UsageError, and what Kafka's connection raises.
+    """
+    return _report("workers-list", *_with_lag(app, observe_workers(app)))
+
+
+def probe_workers(app: App) -> Report:
+    """`eosctl workers probe`; exits and raises as `list_workers`."""
+    return _report("workers-probe", *_with_lag(app, observe_workers(app)))
+
+
+def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list[Problem]]:
+    """Adds how many records of the config topic came after the offset that each member told at the last rebalance."""
+    if app.target.client is None or all(member.config_offset is None for member in group.members):
+        return group, []
+    try:
+        with app.topics() as store:
+            offsets = [record.offset for record in read_config_topic(app, store).read.records]
+    except EosctlError as exc:
+        message = f"how far the workers are behind the config topic is not known: {exc.message}"
+        return group, [Problem("config_topic_unread", message, exc.hint, "warning")]
+
+    def lag(member: WorkerObservation) -> int | None:
+        told = member.config_offset
+        return None if told is None else sum(offset >= told for offset in offsets)
+
+    return replace(group, members=tuple(replace(member, config_lag=lag(member)) for member in group.members)), []
+
+
+def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> Report:
+    modes = Counter(member.mode.value for member in group.members)
+    found = [*problems]
+    if group.state not in (None, STABLE, EMPTY):
+        message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
+        found.append(Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning"))
+    found += [_silent(member, member.failure) for member in group.members if member.failure is not None]
+    found += [problem for member in group.members for problem in member.problems]
+    return Report(
+        kind=kind,
+        rows=[member.as_row() for member in group.members],
+        summary={"workers": len(group.members), "modes": dict(sorted(modes.items()))},
+        data={
+            "group": {
+                "state": group.state,
+                "protocol": group.protocol,
+                "leader_member_id": group.leader_member_id,
+                "leader_url": group.leader_url,
+            }
+        },
+        target={"kafka_cluster_id": group.kafka_cluster_id, "group_id": group.group_id},
+        problems=found,
+        exit_code=_exit_code(group.members),
+    )
+
+
+def _silent(member: WorkerObservation, failure: EosctlError) -> Problem:
+    if isinstance(failure, UnreachableError | DeadlineError):
+        return Problem("worker_unreachable", f"the worker at {member.url} can't be reached", _SILENT_HINT)
+    return Problem("worker_not_answering", f"nothing is known of {member.url}: {failure.message}", failure.hint)
+
+
+def _exit_code(workers: Sequence[WorkerObservation]) -> ExitCode:
+    failures = [worker.failure for worker in workers if worker.failure is not None]
+    if not failures:
+        return ExitCode.OK
+    return failures[0].exit_code if len(failures) == len(workers) else ExitCode.PARTIAL
