@@ -12,7 +12,10 @@ SEVERITIES = (ERROR, WARNING, INFO)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a person should know; `code` is stable, `severity` error, warning or info."""
+    """Something that a person should know; `code` is stable, `severity` error, warning or info.
+
+    Not `certain` is what could not be looked at, or does not tell: a gate then stays unknown.
+    """
 
     code: str
     severity: str
@@ -20,6 +23,7 @@ class Finding:
     message: str
     fix: str
     evidence: Mapping[str, object] = field(default_factory=dict)
+    certain: bool = True
 
     def as_row(self) -> dict[str, object]:
         """The finding as plain data."""

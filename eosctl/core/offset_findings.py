@@ -7,7 +7,7 @@ start, now or at the next restart; `warning` what may.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.config_records import UnparsableValueError, decode_value

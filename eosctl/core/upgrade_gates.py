@@ -5,19 +5,18 @@ A gate passes only on evidence: what could not be seen is `unknown`, never `pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from eosctl.core import connector_findings as connectors
+from eosctl.core.findings import ERROR, Finding
+from eosctl.core.ids import leader_transactional_id
+from eosctl.core.property_names import idle_worker_names
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
-from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation, ObservedConnector, parse_version
+from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation, parse_version
 
-DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
-DEFAULT_INTERVAL_MS = 60_000
 SAFE_REPLICATION = 3
-
-NOT_ON_WORKER = "does not have exactly-once source support enabled"
-NO_API = "does not implement the API required for preflight validation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +49,17 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
+    """`only_up`: it matters to tasks that run exactly-once, and so never holds up the way back."""
+
     id: str
     fix: str
     judge: Callable[[Observation], _Verdict]
+    only_up: bool = False
 
 
 def _gate(rule: _Rule, observation: Observation) -> Gate:
+    if rule.only_up and observation.target is not Mode.ENABLED:
+        return Gate(rule.id, "pass", f"does not matter on the way to {observation.target.value}")
     verdict = rule.judge(observation)
     if verdict.failures:
         return Gate(rule.id, "fail", "; ".join([*verdict.failures, *verdict.unknowns]), rule.fix)
@@ -209,74 +213,60 @@ def _connectors_healthy(observation: Observation) -> _Verdict:
     return _Verdict(f"{len(observation.connectors)} connectors and their tasks are as they should be", failures)
 
 
-def _sources(observation: Observation) -> list[ObservedConnector]:
-    return [connector for connector in observation.connectors or () if connector.type == "source"]
+def _no_aborted_offsets(observation: Observation) -> _Verdict:
+    if observation.aborted_offsets is None:
+        return _Verdict("", unknowns=[observation.why_unseen("aborted offsets")])
+    names = sorted({each.connector for each in observation.aborted_offsets})
+    count = len(observation.aborted_offsets)
+    failures = [f"{count} keys of {observation.offset_topic} have an aborted newest record: {', '.join(names)}"]
+    return _Verdict("no offset looks different to workers that read aborted records", failures if count else [])
 
 
-def _connector_support(observation: Observation) -> _Verdict:
-    if observation.connectors is None:
-        return _Verdict("", unknowns=[observation.why_unseen("connectors")])
-    failures, unknowns = [], []
-    for connector in _sources(observation):
-        if connector.support_errors is None:
-            unknowns.append(f"{connector.name} was not validated")
-            continue
-        for text in connector.support_errors:
-            if NO_API in text:
-                unknowns.append(f"{connector.name} does not declare whether it supports exactly-once")
-            elif NOT_ON_WORKER not in text:
-                failures.append(f"{connector.name}: {text}")
-    return _Verdict(f"{len(_sources(observation))} source connectors declare exactly-once support", failures, unknowns)
+def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], _Verdict]:
+    """A gate that asks one question of every source connector."""
+
+    def judge(observation: Observation) -> _Verdict:
+        if observation.connectors is None:
+            return _Verdict("", unknowns=[observation.why_unseen("connectors")])
+        found = [finding for each in observation.sources() for finding in rule(each, observation)]
+        return _verdict_of(found, f"{len(observation.sources())} source connectors: {proof}")
+
+    return judge
 
 
-def _transaction_timeouts(observation: Observation) -> _Verdict:
-    if observation.connectors is None:
-        return _Verdict("", unknowns=[observation.why_unseen("connectors")])
-    failures = []
-    for connector in _sources(observation):
-        if connector.config.get("transaction.boundary", "poll").lower() != "interval":
-            continue
-        timeout_ms = _number(
-            connector.config, "producer.override.transaction.timeout.ms", DEFAULT_TRANSACTION_TIMEOUT_MS
-        )
-        interval_ms = _number(connector.config, "transaction.boundary.interval.ms", DEFAULT_INTERVAL_MS)
-        if timeout_ms <= interval_ms:
-            failures.append(
-                f"{connector.name} commits every {interval_ms} ms, its transactions end after {timeout_ms} ms"
-            )
-    return _Verdict("no source connector has a transaction interval as long as its transaction timeout", failures)
+def _verdict_of(found: Sequence[Finding], proof: str) -> _Verdict:
+    """Errors fail, what is not certain is unknown, the rest goes along with the proof."""
+    failures = [each.message for each in found if each.certain and each.severity == ERROR]
+    unknowns = [each.message for each in found if not each.certain]
+    notes = [each.message for each in found if each.certain and each.severity != ERROR]
+    return _Verdict("; ".join([proof, *notes]), list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
 
 
-def _number(config: Mapping[str, str], name: str, default: int) -> int:
-    text = config.get(name, "")
-    return int(text) if text.isdecimal() else default
+def _id_collisions(observation: Observation) -> _Verdict:
+    if observation.connectors is None or observation.group_id is None or observation.rival_groups is None:
+        return _Verdict("", unknowns=[observation.why_unseen("other groups")])
+    leader_id = leader_transactional_id(observation.group_id)
+    found = list(connectors.collision_findings("leader", [leader_id], observation))
+    found += [finding for each in observation.sources() for finding in connectors.collisions(each, observation)]
+    return _verdict_of(found, "no other group uses a transactional id of this one")
 
 
-_CONNECTOR_NAMES = {
-    "exactly.once.source.support": "exactly.once.support (the other is the worker's)",
-    "exactly.once.source.enabled": "exactly.once.support",
-    "offset.storage.topic": "offsets.storage.topic",
-    "offsets.topic": "offsets.storage.topic",
-}
-_WORKER_NAMES = {
-    "exactly.once.source.enabled": "exactly.once.source.support",
-    "exactly.once.support": "exactly.once.source.support (the other is a connector's)",
-}
+def _tasks_exactly_once(observation: Observation) -> _Verdict:
+    if any(worker.mode is not Mode.ENABLED for worker in observation.workers):
+        return _Verdict("not every worker is enabled yet")
+    return _of_sources(connectors.task_audit, "the coordinators know every RUNNING task")(observation)
 
 
 def _property_names(observation: Observation) -> _Verdict:
     failures = [
-        f"{subject} sets {name}, which does nothing: it is {right}"
-        for subject, config, names in [
-            *((connector.name, connector.config, _CONNECTOR_NAMES) for connector in _sources(observation)),
-            *((file.path, file.properties, _WORKER_NAMES) for file in observation.files),
-        ]
-        for name, right in names.items()
-        if name in config
+        f"{file.path} sets {name}, which does nothing: it is {right}"
+        for file in observation.files
+        for name, right in idle_worker_names(file.properties)
     ]
     if observation.connectors is None:
         return _Verdict("", failures, [observation.why_unseen("connectors")])
-    return _Verdict("no property name that Kafka does not know", failures)
+    found = [finding for each in observation.sources() for finding in connectors.properties(each, observation)]
+    return _Verdict("no property name that Kafka does not know", [*(each.message for each in found), *failures])
 
 
 _SHARED = ("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic")
@@ -309,10 +299,22 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("offset_topic", "Set cleanup.policy=compact; --offset-topic names it.", _offset_topic),
     _Rule("no_open_transactions", "See `eosctl txn hanging`: workers would hang behind it.", _no_open_transactions),
     _Rule("no_aborted_records", "See `eosctl task-counts replay --topic`; overwrite them first.", _no_aborted_records),
+    _Rule("no_aborted_offsets", "Write the committed ones again: `eosctl upgrade plan --to disabled --hard` has how.",
+          _no_aborted_offsets),
     _Rule("task_sets_complete", "Change the connector's config, so that it writes them again.", _task_sets_complete),
     _Rule("connectors_healthy", "Restart or repair what failed first.", _connectors_healthy),
-    _Rule("connector_support", "Ask the connector's documentation; it would run at-least-once.", _connector_support),
-    _Rule("transaction_timeouts", "Raise producer.override.transaction.timeout.ms above it.", _transaction_timeouts),
+    _Rule("connector_support", "Ask the connector's documentation; it would run at-least-once.",
+          _of_sources(connectors.support, "all declare exactly-once support"), only_up=True),
+    _Rule("transaction_boundaries", "Set transaction.boundary=poll or interval.",
+          _of_sources(connectors.boundary, "no objection to a transaction boundary"), only_up=True),
+    _Rule("transaction_timeouts", "Raise producer.override.transaction.timeout.ms above it.",
+          _of_sources(connectors.interval, "no transaction interval is as long as its timeout"), only_up=True),
+    _Rule("broker_transaction_timeout", "Lower producer.override.transaction.timeout.ms, or raise the maximum.",
+          _of_sources(connectors.broker_maximum, "brokers accept every transaction timeout"), only_up=True),
+    _Rule("fencing_pace", "Set the two admin.override.retry.backoff properties that the evidence names.",
+          _of_sources(connectors.fencing_pace, "Connect can fence each of them in time"), only_up=True),
+    _Rule("id_collisions", "Rename the connector, or the group.", _id_collisions, only_up=True),
+    _Rule("tasks_exactly_once", "See `eosctl connectors check`.", _tasks_exactly_once, only_up=True),
     _Rule("property_names", "Rename the property.", _property_names),
 )  # fmt: skip
 GATE_IDS = tuple(rule.id for rule in _RULES)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from eosctl.core.aborted_offsets import AbortedOffset
 from eosctl.core.config_topic import ConfigState
+from eosctl.core.id_collisions import GroupWork
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import Mode, UpgradeWorker
 
@@ -17,7 +19,8 @@ OLDEST_VERSION = (3, 3)
 class ObservedConnector:
     """A connector as Connect shows it; `support_errors` are those of a validation with exactly-once required.
 
-    `states` are the states of connector and tasks by name (`connector`, `task 0`); `support_errors` None: not asked.
+    `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` what those that failed
+    say; `support_errors` None: not asked. `boundary_errors` are the objections to its `transaction.boundary`.
     """
 
     name: str
@@ -25,6 +28,12 @@ class ObservedConnector:
     config: Mapping[str, str]
     states: Mapping[str, str] = field(default_factory=dict)
     support_errors: tuple[str, ...] | None = None
+    boundary_errors: tuple[str, ...] = ()
+    traces: Mapping[str, str] = field(default_factory=dict)
+
+    def tasks(self) -> dict[int, str]:
+        """Task number -> state."""
+        return {int(part[5:]): state for part, state in self.states.items() if part.startswith("task ")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,12 @@ class WorkerFile:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything that was seen of a group; None where it could not be looked at, with the reason in `unseen`."""
+    """Everything that was seen of a group; None where it could not be looked at, with the reason in `unseen`.
+
+    `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
+    how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
+    RUNNING source tasks that no coordinator knows.
+    """
 
     target: Mode
     group_state: str
@@ -61,7 +75,26 @@ class Observation:
     differing_connectors: tuple[str, ...] | None = None
     connectors: tuple[ObservedConnector, ...] | None = None
     files: tuple[WorkerFile, ...] = ()
+    group_id: str | None = None
+    aborted_offsets: tuple[AbortedOffset, ...] | None = None
+    max_transaction_timeout_ms: int | None = None
+    crowding: Mapping[str, int] | None = None
+    unknown_ids: frozenset[str] | None = None
+    rival_groups: GroupWork | None = None
     unseen: Mapping[str, str] = field(default_factory=dict)
+
+    def sources(self) -> list[ObservedConnector]:
+        """The source connectors."""
+        return [connector for connector in self.connectors or () if connector.type == "source"]
+
+    def worker_setting(self, name: str) -> str | None:
+        """A property that the workers' files agree on; None where no file has it, or they differ."""
+        values = {file.properties.get(name) for file in self.files}
+        return values.pop() if len(values) == 1 else None
+
+    def without(self, what: Iterable[str], reason: str) -> Observation:
+        """The same, with the reason why these parts could not be looked at."""
+        return replace(self, unseen={**self.unseen, **dict.fromkeys(what, reason)})
 
     def why_unseen(self, what: str) -> str:
         """Why `what` could not be looked at."""

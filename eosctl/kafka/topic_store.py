@@ -39,6 +39,10 @@ class KafkaTopicStore:
         """The topics that exist among `topics`; the others are absent from the answer."""
         return self._admin.describe(topics)
 
+    def broker_settings(self, name: str) -> Mapping[int, str]:
+        """The value of one broker setting at each broker, by broker id; raises UnauthorizedError."""
+        return self._admin.broker_settings(name)
+
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Creates a topic and waits until every partition has a leader."""
         self._admin.create(topic, partitions=partitions, replication_factor=replication_factor, config=config)

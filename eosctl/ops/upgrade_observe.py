@@ -5,10 +5,12 @@ What can't be looked at is left out of the observation, with the reason; it neve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from eosctl.core.aborted_offsets import aborted_offsets
 from eosctl.core.config_view import differing_connectors
+from eosctl.core.connector_findings import OFFSETS_TOPIC
 from eosctl.core.records import Bounds
 from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import (
@@ -25,11 +27,14 @@ from eosctl.errors import EosctlError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker, TopicStore
 from eosctl.ops.task_counts import read_both_views
+from eosctl.ops.upgrade_transactions import with_transactions
 from eosctl.ops.workers import GroupObservation, WorkerObservation
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 _POLL_S = 0.5
 SUPPORT_PROPERTY = "exactly.once.support"
+BOUNDARY_PROPERTY = "transaction.boundary"
+MAX_TIMEOUT_SETTING = "transaction.max.timeout.ms"
 
 
 def observe_upgrade(app: App, group: GroupObservation, target: Mode) -> Observation:
@@ -41,9 +46,10 @@ def observe_upgrade(app: App, group: GroupObservation, target: Mode) -> Observat
         config_topic=app.target.config_topic,
         offset_topic=app.target.offset_topic,
         kafka_cluster_id=group.kafka_cluster_id,
+        group_id=app.target.group_id,
         files=tuple(WorkerFile(path, values) for path, values in _worker_files(app).items()),
     )
-    return _with_topics(app, _with_connectors(app, group, observation))
+    return with_transactions(app, _with_topics(app, _with_connectors(app, group, observation)))
 
 
 def _upgrade_worker(member: WorkerObservation, group: GroupObservation) -> UpgradeWorker:
@@ -85,27 +91,51 @@ def _absent_workers(app: App, group: GroupObservation) -> list[UpgradeWorker]:
 
 
 def _with_topics(app: App, observation: Observation) -> Observation:
-    """Adds what the internal topics tell; a topic that can't be read leaves its part unseen, with the reason."""
+    """Adds what the internal topics and the brokers tell; what can't be read leaves its part unseen."""
+    parts: Mapping[str, _Part] = {
+        "topics": _with_descriptions,
+        "open transactions": _with_open_transactions,
+        "aborted offsets": _with_aborted_offsets,
+        "broker settings": _with_broker_settings,
+        "config topic": _with_config_state,
+    }
     if app.target.client is None:
-        return _unseen(observation, ("topics", "config topic", "open transactions"), "no Kafka cluster was named")
+        return observation.without(parts, "no Kafka cluster was named")
     with app.topics() as store:
-        try:
-            names = (app.target.config_topic, app.target.offset_topic)
-            observation = replace(observation, topics=store.describe(names))
-        except EosctlError as exc:
-            observation = _unseen(observation, ("topics",), exc.message)
-        try:
-            observation = replace(observation, open_transactions=_open_transactions(app, store))
-        except EosctlError as exc:
-            observation = _unseen(observation, ("open transactions",), exc.message)
-        try:
-            return _with_config_state(app, store, observation)
-        except EosctlError as exc:
-            return _unseen(observation, ("config topic",), exc.message)
+        for what, add in parts.items():
+            try:
+                observation = add(app, store, observation)
+            except EosctlError as exc:
+                observation = observation.without([what], exc.message)
+    return observation
 
 
-def _unseen(observation: Observation, what: Sequence[str], reason: str) -> Observation:
-    return replace(observation, unseen={**observation.unseen, **dict.fromkeys(what, reason)})
+_Part = Callable[[App, TopicStore, Observation], Observation]
+
+
+def _with_descriptions(app: App, store: TopicStore, observation: Observation) -> Observation:
+    own = {topic for each in observation.sources() if (topic := each.config.get(OFFSETS_TOPIC))}
+    return replace(observation, topics=store.describe({app.target.config_topic, app.target.offset_topic, *own}))
+
+
+def _with_aborted_offsets(app: App, store: TopicStore, observation: Observation) -> Observation:
+    """Only the global topic: workers read the connectors' own topics as committed in every mode, unless told not to."""
+    topic = app.target.offset_topic
+    uncommitted = store.read(topic, isolation="read_uncommitted", newest_per_key=True)
+    found = aborted_offsets(uncommitted, store.read(topic, newest_per_key=True))
+    return replace(observation, aborted_offsets=found)
+
+
+def _with_broker_settings(_app: App, store: TopicStore, observation: Observation) -> Observation:
+    """The smallest maximum counts: any broker may coordinate a task's id."""
+    values = [int(text) for text in store.broker_settings(MAX_TIMEOUT_SETTING).values() if text.isdecimal()]
+    if not values:
+        return observation.without(["broker settings"], f"no broker tells its {MAX_TIMEOUT_SETTING}")
+    return replace(observation, max_transaction_timeout_ms=min(values))
+
+
+def _with_open_transactions(app: App, store: TopicStore, observation: Observation) -> Observation:
+    return replace(observation, open_transactions=_open_transactions(app, store))
 
 
 def _open_transactions(app: App, store: TopicStore) -> tuple[OpenTransaction, ...]:
@@ -129,7 +159,7 @@ def _with_config_state(app: App, store: TopicStore, observation: Observation) ->
     committed, uncommitted = read_both_views(app, store)
     observation = replace(observation, config_state=committed.state)
     if committed.read.blocked():
-        return _unseen(observation, ("config topic",), f"an open transaction hides the end of {committed.read.topic}")
+        return observation.without(("config topic",), f"an open transaction hides the end of {committed.read.topic}")
     return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted)))
 
 
@@ -146,7 +176,7 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
         except EosctlError as exc:
             reasons.append(exc.message)
     observation = replace(observation, cluster_ids=cluster_ids, connectors=connectors)
-    return _unseen(observation, ("connectors",), "; ".join(reasons) or "no worker answers")
+    return observation.without(("connectors",), "; ".join(reasons) or "no worker answers")
 
 
 def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
@@ -156,28 +186,36 @@ def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
 def _connector(worker: ConnectWorker, name: str, answer: Mapping[str, object]) -> ObservedConnector:
     info, status = _mapping(answer.get("info")), _mapping(answer.get("status"))
     config = {key: str(value) for key, value in _mapping(info.get("config")).items() if value is not None}
-    states = {"connector": str(_mapping(status.get("connector")).get("state"))}
     tasks = status.get("tasks")
-    for task in tasks if isinstance(tasks, list) else []:
-        states[f"task {task.get('id')}"] = str(task.get("state"))
+    parts = {"connector": _mapping(status.get("connector"))}
+    parts |= {f"task {task.get('id')}": _mapping(task) for task in (tasks if isinstance(tasks, list) else [])}
     kind = str(info.get("type"))
-    support = _support_errors(worker, config) if kind == "source" else None
-    return ObservedConnector(name, kind, config, states, support)
+    answered = _validate(worker, config) if kind == "source" else None
+    return ObservedConnector(
+        name=name,
+        type=kind,
+        config=config,
+        states={part: str(said.get("state")) for part, said in parts.items()},
+        traces={part: str(said["trace"]) for part, said in parts.items() if said.get("trace")},
+        support_errors=None if answered is None else answered.get(SUPPORT_PROPERTY),
+        boundary_errors=(answered or {}).get(BOUNDARY_PROPERTY, ()),
+    )
 
 
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _support_errors(worker: ConnectWorker, config: Mapping[str, str]) -> tuple[str, ...] | None:
-    """What a worker objects to when the connector requires exactly-once; None when it can't be asked."""
+def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> Mapping[str, tuple[str, ...]] | None:
+    """Property -> what a worker objects to if the connector required exactly-once; None when it can't be asked."""
     try:
         answer = worker.validate(config["connector.class"], {**config, SUPPORT_PROPERTY: "required"})
     except (EosctlError, KeyError):
         return None
     configs = answer.get("configs")
     values = [_mapping(_mapping(each).get("value")) for each in (configs if isinstance(configs, list) else [])]
-    errors = [value.get("errors") for value in values if value.get("name") == SUPPORT_PROPERTY]
-    if not errors:
-        return None
-    return tuple(str(text) for text in (errors[0] if isinstance(errors[0], list) else []))
+    return {str(value.get("name")): _texts(value.get("errors")) for value in values}
+
+
+def _texts(errors: object) -> tuple[str, ...]:
+    return tuple(str(text) for text in (errors if isinstance(errors, list) else []))

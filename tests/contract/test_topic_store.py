@@ -65,6 +65,12 @@ def test_a_created_topic_is_described_and_empty(store: TopicStore, topic: str) -
     assert store.read(topic).records == ()
 
 
+def test_every_broker_tells_its_settings(store: TopicStore) -> None:
+    settings = store.broker_settings("transaction.max.timeout.ms")
+    assert settings and set(settings.values()) == {"900000"}
+    assert store.broker_settings("no.such.setting") == {}
+
+
 def test_records_come_in_partition_then_offset_order(store: TopicStore, topic: str) -> None:
     pairs = [(f"k{n}".encode(), str(n).encode()) for n in range(20)]
     store.write([record for p in (2, 0) for record in _at(topic, p, *pairs)])
@@ -168,12 +174,6 @@ def test_an_open_transaction_of_the_fake_holds_back_the_lso() -> None:
     assert [r.key for r in fake.read("t").records] == [b"a", b"b"]
 
 
-def _producer(bootstrap: str, transactional_id: str) -> Any:
-    properties = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "enable.metrics.push": False}
-    return confluent_kafka.Producer(properties, logger=quiet_logger())
-
-
-def _transactional_producer(bootstrap: str, transactional_id: str) -> Any:
 def test_an_aborted_transaction_of_the_fake_is_seen_uncommitted_only() -> None:
     fake = FakeTopicStore()
     fake.add_topic("t")
@@ -183,6 +183,12 @@ def test_an_aborted_transaction_of_the_fake_is_seen_uncommitted_only() -> None:
     assert [r.key for r in fake.read("t", isolation="read_uncommitted").records] == [b"no", b"a"]
 
 
+def _producer(bootstrap: str, transactional_id: str) -> Any:
+    properties = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "enable.metrics.push": False}
+    return confluent_kafka.Producer(properties, logger=quiet_logger())
+
+
+def _transactional_producer(bootstrap: str, transactional_id: str) -> Any:
     producer = _producer(bootstrap, transactional_id)
     producer.init_transactions(30)
     producer.begin_transaction()

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.aborted_offsets import AbortedOffset
 from eosctl.core.config_topic import ConfigState, ConnectorState
-from eosctl.core.records import TopicDescription
+from eosctl.core.records import Record, TopicDescription
 from eosctl.core.upgrade import POSSIBLE, TARGETS, Mode, UpgradeWorker, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import GATE_IDS, evaluate_gates
 from eosctl.core.upgrade_observation import (
@@ -156,6 +157,12 @@ def good() -> Observation:
         config_state=ConfigState(-1, {}, ()),
         differing_connectors=(),
         connectors=(SOURCE,),
+        group_id="g",
+        aborted_offsets=(),
+        max_transaction_timeout_ms=900_000,
+        crowding={"c": 1},
+        unknown_ids=frozenset(),
+        rival_groups={},
     )
 
 
@@ -173,6 +180,14 @@ def source(**changes: Any) -> tuple[ObservedConnector, ...]:
     return (replace(SOURCE, **changes),)
 
 
+def aborted(value: bytes = b"{}") -> tuple[AbortedOffset, ...]:
+    return (AbortedOffset(Record("offsets", 0, 5, 0, b'["c",{"f":1}]', value), None),)
+
+
+ENABLED = (worker(mode=Mode.ENABLED),)
+TWO_WORKERS = (worker(), worker(leader=False))
+FLUSHED = WorkerFile("w.properties", {"offset.flush.interval.ms": "10000"})
+CURE = {"admin.override.retry.backoff.ms": "10", "admin.override.retry.backoff.max.ms": "10"}
 INTERVAL = {"transaction.boundary": "INTERVAL", "transaction.boundary.interval.ms": "30000"}
 
 
@@ -244,7 +259,58 @@ INTERVAL = {"transaction.boundary": "INTERVAL", "transaction.boundary.interval.m
             {"connectors": source(config={**INTERVAL, "producer.override.transaction.timeout.ms": "30000"})},
             "fail",
         ),
+        ("transaction_timeouts", {"connectors": source(config=INTERVAL), "files": (FLUSHED,)}, "pass"),
+        (
+            "transaction_timeouts",
+            {"connectors": source(config={"transaction.boundary": "interval"}), "files": (FLUSHED,)},
+            "pass",
+        ),
+        ("transaction_boundaries", {"connectors": None}, "unknown"),
+        ("transaction_boundaries", {"connectors": source(boundary_errors=("The connector does not …",))}, "fail"),
+        ("broker_transaction_timeout", {"max_transaction_timeout_ms": None}, "unknown"),
+        ("broker_transaction_timeout", {"max_transaction_timeout_ms": 59_999}, "fail"),
+        ("broker_transaction_timeout", {"max_transaction_timeout_ms": 60_000}, "pass"),
+        (
+            "broker_transaction_timeout",
+            {"connectors": source(config={"producer.override.transaction.timeout.ms": "900001"})},
+            "fail",
+        ),
+        (
+            "broker_transaction_timeout",
+            {
+                "connectors": source(
+                    config={
+                        "producer.override.transaction.timeout.ms": "900001",
+                        "producer.override.bootstrap.servers": "elsewhere:9092",
+                    }
+                )
+            },
+            "pass",
+        ),
+        ("fencing_pace", {"crowding": None}, "unknown"),
+        ("fencing_pace", {"crowding": {"c": 29}, "workers": TWO_WORKERS}, "pass"),
+        ("fencing_pace", {"crowding": {"c": 31}, "workers": TWO_WORKERS}, "fail"),
+        ("fencing_pace", {"crowding": {"c": 31}}, "pass"),
+        ("fencing_pace", {"crowding": {"c": 91}}, "fail"),
+        ("fencing_pace", {"crowding": {"c": 500}, "connectors": source(config=CURE)}, "pass"),
+        ("fencing_pace", {"crowding": {"c": 91}, "workers": (worker(version="3.6.2"),)}, "pass"),
+        ("fencing_pace", {"crowding": {"c": 91}, "target": Mode.DISABLED}, "pass"),
+        ("id_collisions", {"rival_groups": None}, "unknown"),
+        ("id_collisions", {"group_id": "a", "rival_groups": {"a-b": ()}}, "pass"),
+        ("id_collisions", {"group_id": "g-x", "rival_groups": {"g": (("x-c", 0),)}}, "fail"),
+        ("id_collisions", {"group_id": "g-x", "rival_groups": {"g": (("x-c", 1), ("c", 0))}}, "pass"),
+        ("id_collisions", {"group_id": "g-x", "rival_groups": {"g": None}}, "unknown"),
+        ("id_collisions", {"group_id": "connect-cluster", "rival_groups": {"c-0": ()}}, "fail"),
+        ("id_collisions", {"group_id": "x-0", "rival_groups": {"connect": (("cluster-x", 0),)}}, "fail"),
+        ("tasks_exactly_once", {"unknown_ids": frozenset({"g-c-0"})}, "pass"),
+        ("tasks_exactly_once", {"unknown_ids": frozenset({"g-c-0"}), "workers": ENABLED}, "fail"),
+        ("tasks_exactly_once", {"unknown_ids": None, "workers": ENABLED}, "unknown"),
+        ("tasks_exactly_once", {"unknown_ids": frozenset({"g-other-0"}), "workers": ENABLED}, "pass"),
+        ("no_aborted_offsets", {"aborted_offsets": None}, "unknown"),
+        ("no_aborted_offsets", {"aborted_offsets": aborted()}, "fail"),
         ("property_names", {"connectors": None}, "unknown"),
+        ("property_names", {"connectors": source(config={"transaction.boundary.interval": "1"})}, "fail"),
+        ("property_names", {"files": (WorkerFile("w.properties", {"offsets.storage.topic": "x"}),)}, "fail"),
         ("property_names", {"connectors": source(config={"offset.storage.topic": "x"})}, "fail"),
         ("property_names", {"files": (WorkerFile("w.properties", {"exactly.once.source.enabled": "true"}),)}, "fail"),
         ("worker_files", {"files": (WorkerFile("a", {"group.id": "g"}), WorkerFile("b", {"group.id": "h"}))}, "fail"),

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from eosctl.core.group_protocol import Assignment, Metadata, encode_assignment, encode_metadata
 from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead
-from eosctl.core.transactions import RawGroup, RawGroupMember, TransactionListing, TransactionState
+from eosctl.core.transactions import (
+    TRANSACTIONAL_ID_NOT_FOUND,
+    ActiveProducer,
+    Coordinator,
+    KafkaFault,
+    RawGroup,
+    RawGroupMember,
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
+)
 from eosctl.errors import EosctlError, NotFoundError
 
 CONFIG_TOPIC = "connect-configs"
@@ -42,7 +52,9 @@ class FakeCluster:
     """What the cluster holds; `faults` maps a door or a method (`list_transactions`) to the error it answers with.
 
     `arriving` are records that a worker writes right after the next read of the config topic.
-    `connectors` are name -> type; `workers` are URL -> mode, the first of them leads the group.
+    `offsets` and `aborted_offsets` are of the global offsets topic. `known_ids` are the transactional ids that
+    coordinators know (None: all), `rivals` other groups. `connectors` are name -> type; `workers` are URL -> mode, the
+    first of them leads the group.
     """
 
     records: Sequence[Record] = ()
@@ -54,6 +66,13 @@ class FakeCluster:
         }
     )
     open_from: int | None = None
+    offsets: Sequence[Record] = ()
+    aborted_offsets: Sequence[Record] = ()
+    max_timeout_ms: int = 900_000
+    brokers: int = 1
+    known_ids: Collection[str] | None = None
+    group_id: str = "g"
+    rivals: Mapping[str, RawGroup] = field(default_factory=dict)
     listings: Sequence[TransactionListing] = ()
     connectors: Mapping[str, str] = field(default_factory=dict)
     workers: Mapping[str, str] = field(default_factory=dict)
@@ -100,17 +119,31 @@ class FakeTopics:
             raise NotFoundError(f"there is no topic {topic}")
         end = max((r.offset + 1 for r in [*self.cluster.records, *self.cluster.aborted]), default=0)
         if topic != CONFIG_TOPIC:
-            return tuple(Bounds(number, 0, 0, 0) for number in range(self.cluster.topics[topic].partitions))
+            end = max((r.offset + 1 for r in [*self.cluster.offsets, *self.cluster.aborted_offsets]), default=0)
+            return tuple(Bounds(number, 0, end, end) for number in range(self.cluster.topics[topic].partitions))
         open_from = self.cluster.open_from
         return (Bounds(0, 0, end if open_from is None else open_from, end),)
 
+    def broker_settings(self, name: str) -> Mapping[int, str]:
+        self.cluster.check("broker_settings")
+        return {1: str(self.cluster.max_timeout_ms)}
+
     def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
+        if topic != CONFIG_TOPIC:
+            self.cluster.check("read offsets")
+            return self._offsets(topic, isolation)
         (bound,) = self.bounds(topic)
         stop = bound.lso if isolation == "read_committed" else bound.end
         visible = [*self.cluster.records, *(self.cluster.aborted if isolation == "read_uncommitted" else ())]
         records = tuple(sorted((r for r in visible if r.offset < stop), key=lambda record: record.offset))
         self.cluster.records, self.cluster.arriving = [*self.cluster.records, *self.cluster.arriving], ()
         return TopicRead(topic, (bound,), records, len(records))
+
+    def _offsets(self, topic: str, isolation: str) -> TopicRead:
+        aborted = self.cluster.aborted_offsets if isolation == "read_uncommitted" else ()
+        visible = sorted([*self.cluster.offsets, *aborted], key=lambda record: record.offset)
+        newest = {(record.partition, record.key): record for record in visible if record.topic == topic}
+        return TopicRead(topic, self.bounds(topic), tuple(newest.values()), len(visible))
 
 
 @dataclass
@@ -133,8 +166,37 @@ class FakeTransactions:
     def cluster_id(self) -> str:
         return "cluster-1"
 
+    def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
+        self.cluster.check("find_coordinators")
+        brokers = self.cluster.brokers
+        return {each: Coordinator(at % brokers, "h", 1) for at, each in enumerate(transactional_ids)}
+
+    def describe_transactions(
+        self, transactional_ids: Sequence[str]
+    ) -> Mapping[str, TransactionDescription | KafkaFault]:
+        self.cluster.check("describe_transactions")
+        return {each: self._described(each) for each in transactional_ids}
+
+    def _described(self, transactional_id: str) -> TransactionDescription | KafkaFault:
+        if self.cluster.known_ids is not None and transactional_id not in self.cluster.known_ids:
+            return KafkaFault(TRANSACTIONAL_ID_NOT_FOUND, "TRANSACTIONAL_ID_NOT_FOUND")
+        where = Coordinator(1, "h", 1)
+        return TransactionDescription(transactional_id, where, TransactionState.EMPTY, 1, 0, 60_000, None, ())
+
+    def topic_partitions(self, topics: Collection[str] | None = None) -> Mapping[str, int]:
+        self.cluster.check("topic_partitions")
+        there = {name: topic.partitions for name, topic in self.cluster.topics.items()}
+        return {name: count for name, count in there.items() if topics is None or name in topics}
+
+    def describe_producers(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], Sequence[ActiveProducer] | KafkaFault]:
+        return {place: [] for place in partitions}
+
     def describe_group(self, group_id: str) -> RawGroup:
         self.cluster.check("describe_group")
+        if group_id != self.cluster.group_id:
+            return self.cluster.rivals.get(group_id) or RawGroup(group_id, "Dead", "", "", ())
         urls = list(self.cluster.workers)
         if not urls:
             return RawGroup(group_id, "Empty", "connect", "", ())

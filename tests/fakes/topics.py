@@ -43,6 +43,7 @@ class FakeTopicStore:
         self.written: list[tuple[str | None, tuple[OutRecord, ...]]] = []
         self._cluster_id, self._now_ms = cluster_id, now_ms
         self._failures: dict[str, EosctlError] = {}
+        self.settings = {"transaction.max.timeout.ms": "900000"}
 
     def __enter__(self) -> FakeTopicStore:
         return self
@@ -65,7 +66,6 @@ class FakeTopicStore:
         log = self._topic(topic).partitions[partition]
         log.open_from, log.end = None, log.end + 1
 
-    def fail_next(self, method: str, error: EosctlError) -> None:
     def write_aborted(self, records: Iterable[OutRecord]) -> None:
         """A transaction that was begun with `records` and aborted."""
         answer = [self._append(record, self._partition(record)) for record in records]
@@ -74,6 +74,7 @@ class FakeTopicStore:
         for topic, partition in {(written.topic, written.partition) for written in answer}:
             self.topics[topic].partitions[partition].end += 1
 
+    def fail_next(self, method: str, error: EosctlError) -> None:
         """The next call of `method` raises `error`."""
         self._failures[method] = error
 
@@ -90,6 +91,10 @@ class FakeTopicStore:
             )
             for name, topic in found.items()
         }
+
+    def broker_settings(self, name: str) -> Mapping[int, str]:
+        self._maybe_fail("broker_settings")
+        return {1: self.settings[name]} if name in self.settings else {}
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         self._maybe_fail("create")

@@ -1,0 +1,250 @@
+"""What keeps a source connector from being exactly-once: one rule per question, for gates, `connectors check`, doctor.
+
+Judges one observation; reads nothing. An error is certain to cost exactly-once, or to keep tasks from running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.id_collisions import rivals
+from eosctl.core.ids import task_transactional_id
+from eosctl.core.offset_findings import missing_topic_finding, topic_findings
+from eosctl.core.property_names import idle_connector_names
+from eosctl.core.upgrade import Mode
+from eosctl.core.upgrade_observation import Observation, ObservedConnector, parse_version
+from eosctl.core.worker_modes import NOT_ENABLED_TEXT
+
+DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+DEFAULT_INTERVAL_MS = 60_000
+OFFSETS_TOPIC = "offsets.storage.topic"
+OTHER_CLUSTER = "producer.override.bootstrap.servers"
+
+_NO_API = "does not implement the API required for preflight validation"
+
+Rule = Callable[[ObservedConnector, Observation], Iterable[Finding]]
+
+
+def connector_findings(observation: Observation, connectors: Iterable[ObservedConnector]) -> list[Finding]:
+    """Everything worth saying about these connectors, connector by connector; sinks are passed over."""
+    return [
+        finding
+        for connector in connectors
+        if connector.type == "source"
+        for rule in RULES
+        for finding in rule(connector, observation)
+    ]
+
+
+def support(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
+    """Whether the connector declares exactly-once support with this config (`exactlyOnceSupport`)."""
+    name = connector.name
+    if connector.support_errors is None:
+        yield Finding(
+            "support_unknown", WARNING, name, f"{name} was not validated, so its support is not known",
+            "See whether a worker can be reached and has the connector's plugin, and run again.", certain=False,
+        )  # fmt: skip
+    for text in connector.support_errors or ():
+        if _NO_API in text:
+            yield Finding(
+                "support_undeclared", WARNING, name, f"{name} does not declare whether it supports exactly-once",
+                "Read its documentation; exactly.once.support=required is refused, requested is taken on trust.",
+                certain=False,
+            )  # fmt: skip
+        elif NOT_ENABLED_TEXT not in text:
+            yield Finding(
+                "not_supported", ERROR, name, f"{name}: {text}",
+                "Ask the connector's documentation which config supports it; as it is, it would run at-least-once.",
+            )  # fmt: skip
+
+
+def boundary(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
+    """Whether the connector takes the transaction boundary that its config asks for."""
+    for text in connector.boundary_errors:
+        yield Finding(
+            "boundary_refused", ERROR, connector.name, f"{connector.name}: {text}",
+            "Set transaction.boundary=poll or interval.",
+            {"transaction.boundary": connector.config.get("transaction.boundary")},
+        )  # fmt: skip
+
+
+def timeout_ms(connector: ObservedConnector, observation: Observation) -> int:
+    """The transaction timeout of the connector's tasks: its override, else the worker's `producer.*`, else Kafka's."""
+    worker = observation.worker_setting("producer.transaction.timeout.ms")
+    return _number(
+        connector.config.get("producer.override.transaction.timeout.ms") or worker, DEFAULT_TRANSACTION_TIMEOUT_MS
+    )
+
+
+def interval(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether a transaction that is committed by the clock ends before it times out (both default to 60 s)."""
+    if connector.config.get("transaction.boundary", "poll").lower() != "interval":
+        return
+    worker = observation.worker_setting("offset.flush.interval.ms")
+    interval_ms = _number(connector.config.get("transaction.boundary.interval.ms") or worker, DEFAULT_INTERVAL_MS)
+    limit_ms = timeout_ms(connector, observation)
+    if limit_ms <= interval_ms:
+        yield Finding(
+            "interval_exceeds_timeout", ERROR, connector.name,
+            f"{connector.name} commits every {interval_ms} ms, its transactions end after {limit_ms} ms",
+            "Raise producer.override.transaction.timeout.ms above transaction.boundary.interval.ms, with slack for "
+            "slow commits.",
+            {"transaction_timeout_ms": limit_ms, "interval_ms": interval_ms},
+        )  # fmt: skip
+
+
+def broker_maximum(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether brokers accept the transaction timeout: above theirs, tasks fail with InvalidTransactionTimeout."""
+    limit_ms, maximum_ms = timeout_ms(connector, observation), observation.max_transaction_timeout_ms
+    if maximum_ms is None:
+        if connector.config.get(OTHER_CLUSTER):
+            return  # the brokers of another cluster decide, which are not looked at
+        yield Finding(
+            "broker_maximum_unknown", WARNING, connector.name,
+            f"whether brokers accept a transaction timeout of {limit_ms} ms is not known: "
+            f"{observation.why_unseen('broker settings')}",
+            "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms is 900000.",
+            {"transaction_timeout_ms": limit_ms}, certain=False,
+        )  # fmt: skip
+    elif limit_ms > maximum_ms and not connector.config.get(OTHER_CLUSTER):
+        yield Finding(
+            "timeout_above_broker", ERROR, connector.name,
+            f"{connector.name} has a transaction timeout of {limit_ms} ms, brokers allow {maximum_ms} ms at most",
+            "Lower producer.override.transaction.timeout.ms, or raise the brokers' transaction.max.timeout.ms.",
+            {"transaction_timeout_ms": limit_ms, "transaction.max.timeout.ms": maximum_ms},
+        )  # fmt: skip
+
+
+def offsets_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """The connector's own offsets topic: whether it is there, and made as one has to be."""
+    topic = connector.config.get(OFFSETS_TOPIC)
+    if not topic or topic == observation.offset_topic or connector.config.get(OTHER_CLUSTER):
+        return
+    if observation.topics is None:
+        yield Finding(
+            "offsets_topic_unknown", WARNING, topic,
+            f"{topic} could not be looked at: {observation.why_unseen('topics')}",
+            "Give -b, and grant DESCRIBE and DESCRIBE_CONFIGS on the topic.", certain=False,
+        )  # fmt: skip
+        return
+    description = observation.topics.get(topic)
+    yield from [missing_topic_finding(topic)] if description is None else topic_findings(description)
+
+
+def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """How long the connector stands still at each reconfiguration, while Connect fences the recorded ids one by one."""
+    if observation.crowding is None:
+        yield Finding(
+            "fencing_pace_unknown", WARNING, connector.name,
+            f"how long {connector.name} is fenced is not known: {observation.why_unseen('coordinators')}",
+            "Needs the config topic and the coordinators of the ids.", certain=False,
+        )  # fmt: skip
+        return
+    crowd = observation.crowding.get(connector.name, 0)
+    versions = [version for each in observation.workers if (version := parse_version(each.version))]
+    pause = pause_ms(connector.config, _agreed(observation), oldest_version=min(versions, default=None))
+    seconds = round_s(crowd, pause)
+    pace = pace_of(seconds, workers=len(observation.workers))
+    if pace is not Pace.FINE:
+        severity, words = _PACES[pace]
+        yield Finding(
+            f"fencing_{pace.value}", severity, connector.name,
+            f"{connector.name}: each reconfiguration fences {crowd} ids at one coordinator, about {seconds:.0f} s: "
+            f"{words}; set {cure_text()} in its config",
+            f"Set {cure_text()} in the config of {connector.name} (or admin.* in the workers).",
+            {"ids_per_coordinator": crowd, "pause_ms": pause, "round_s": round(seconds, 1)},
+        )  # fmt: skip
+
+
+_PACES = {
+    Pace.SLOW: (WARNING, "so long no task of it runs"),
+    Pace.LOSSY: (ERROR, "tasks of followers give up after 30 s and stay FAILED"),
+    Pace.IMPOSSIBLE: (ERROR, "the round dies after 90 s, every task FAILED, each time again"),
+}
+
+
+def _agreed(observation: Observation) -> Mapping[str, str]:
+    """The workers' admin settings, as far as their files agree."""
+    names = ("admin.retry.backoff.ms", "admin.retry.backoff.max.ms")
+    return {name: value for name in names if (value := observation.worker_setting(name)) is not None}
+
+
+def properties(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
+    """Property names of KIP drafts, and near misses, that Kafka ignores without a word."""
+    for name, right in idle_connector_names(connector.config):
+        yield Finding(
+            "idle_property", ERROR, connector.name,
+            f"{connector.name} sets {name}, which does nothing: it is {right}", "Rename the property.",
+            {"property": name},
+        )  # fmt: skip
+
+
+def collisions(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether another group's task or leader uses a transactional id of this connector."""
+    if observation.group_id is None or observation.rival_groups is None:
+        yield Finding(
+            "id_collision_unknown", WARNING, connector.name,
+            f"whether another group has the ids of {connector.name} is not known: "
+            f"{observation.why_unseen('other groups')}",
+            "Needs DESCRIBE on the groups whose names begin like this one's.", certain=False,
+        )  # fmt: skip
+        return
+    ids = [task_transactional_id(observation.group_id, connector.name, task) for task in connector.tasks()]
+    yield from collision_findings(connector.name, ids, observation)
+
+
+def collision_findings(subject: str, ids: Iterable[str], observation: Observation) -> Iterable[Finding]:
+    """A finding per other user of one of these ids."""
+    for transactional_id in ids:
+        for rival, sure in rivals(transactional_id, observation.group_id or "", observation.rival_groups or {}):
+            perhaps = "unless that is a sink, the two fence each other" if sure else "if that runs, the two do"
+            yield Finding(
+                "id_collision" if sure else "id_collision_possible", ERROR if sure else WARNING, subject,
+                f"{transactional_id} is also the id of {rival}: {perhaps}",
+                "Rename the connector, or the group.", {"transactional_id": transactional_id}, certain=sure,
+            )  # fmt: skip
+
+
+def task_audit(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """A RUNNING task whose transactional id no coordinator knows writes without transactions, whatever REST says."""
+    if observation.unknown_ids is None or observation.group_id is None:
+        yield Finding(
+            "task_audit_unknown", WARNING, connector.name,
+            f"whether the tasks of {connector.name} write transactions is not known: "
+            f"{observation.why_unseen('transactions')}",
+            "Needs -b, -g, and DESCRIBE on the transactional ids.", certain=False,
+        )  # fmt: skip
+        return
+    for task, state in sorted(connector.tasks().items()):
+        transactional_id = task_transactional_id(observation.group_id, connector.name, task)
+        if state == "RUNNING" and transactional_id in observation.unknown_ids:
+            severity, words, fix = _audit_words(connector, observation)
+            yield Finding(
+                "task_not_exactly_once", severity, f"{connector.name}/{task}",
+                f"task {task} of {connector.name} is RUNNING, and no coordinator knows {transactional_id}: {words}",
+                fix, {"transactional_id": transactional_id, "state": state},
+            )  # fmt: skip
+
+
+def _audit_words(connector: ObservedConnector, observation: Observation) -> tuple[str, str, str]:
+    """Severity, meaning and fix; where no worker is enabled that is how it has to be, unless it was required."""
+    enabled = any(worker.mode is Mode.ENABLED for worker in observation.workers)
+    required = connector.config.get("exactly.once.support", "").lower() == "required"
+    if enabled or required:
+        return (
+            ERROR,
+            "it is not exactly-once (or has written nothing for the 7 days that ids are kept)",
+            "Find the worker that runs it with `eosctl workers probe`, enable it there, and restart the task.",
+        )
+    return INFO, "it is not exactly-once, as no worker is proven enabled", "`eosctl upgrade plan --to enabled`."
+
+
+def _number(text: str | None, default: int) -> int:
+    return int(text) if text and text.isdecimal() else default
+
+
+RULES: Sequence[Rule] = (
+    task_audit, support, boundary, interval, broker_maximum, fencing_pace, collisions, offsets_topic, properties,
+)  # fmt: skip

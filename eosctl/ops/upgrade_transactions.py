@@ -1,0 +1,125 @@
+"""What the coordinators tell for gates and connector checks: where ids lie, which are not known, who else has them.
+
+Reads only. Each part stands alone: what can't be asked leaves its part of the observation unseen, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from eosctl.core.connect_group import DEAD, ConnectGroup, connect_group
+from eosctl.core.group_protocol import PROTOCOL_TYPE, Work
+from eosctl.core.hanging import is_forgotten
+from eosctl.core.id_collisions import our_ids, rival_groups
+from eosctl.core.ids import task_transactional_id, task_transactional_ids
+from eosctl.core.task_counts import MAX_LISTED_IDS
+from eosctl.core.transactions import Coordinator, KafkaFault
+from eosctl.core.upgrade import Mode
+from eosctl.core.upgrade_observation import Observation, ObservedConnector
+from eosctl.deadline import Deadline
+from eosctl.errors import BrokerError, EosctlError
+from eosctl.ops.app import App
+from eosctl.ops.ports import TransactionAdmin
+
+START_PATIENCE_S = 5.0
+"""How long a RUNNING task may have no transactional id: REST says so before the task has begun."""
+_POLL_S = 0.5
+
+_Part = Callable[[App, TransactionAdmin, Observation], Observation]
+
+
+def with_transactions(app: App, observation: Observation) -> Observation:
+    """Adds what the coordinators tell of the connectors' ids; needs the connectors, a cluster and a group."""
+    parts: Mapping[str, _Part] = {"coordinators": _crowding, "transactions": _unknown_ids, "other groups": _rivals}
+    reason = _why_not(app, observation)
+    if reason is not None:
+        return observation.without(parts, reason)
+    try:
+        with app.transactions() as admin:
+            for what, add in parts.items():
+                try:
+                    observation = add(app, admin, observation)
+                except EosctlError as exc:
+                    observation = observation.without([what], exc.message)
+    except EosctlError as exc:
+        observation = observation.without(parts, exc.message)
+    return observation
+
+
+def _why_not(app: App, observation: Observation) -> str | None:
+    if app.target.client is None:
+        return "no Kafka cluster was named"
+    if observation.group_id is None:
+        return "no group was named"
+    return None if observation.connectors is not None else observation.why_unseen("connectors")
+
+
+def _crowding(_app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+    """The most ids of each source connector at one coordinator: its round takes as long as that one's queue."""
+    ids = {each.name: _ids_to_fence(each, observation) for each in observation.sources()}
+    found = admin.find_coordinators(list(dict.fromkeys(one for each in ids.values() for one in each)))
+    places = {one: where.node_id if isinstance(where, Coordinator) else None for one, where in found.items()}
+    crowding = {name: max(Counter(places.get(one) for one in each).values(), default=0) for name, each in ids.items()}
+    return replace(observation, crowding=crowding)
+
+
+def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> list[str]:
+    """What a round after the next reconfiguration fences: the recorded tasks, or those of now if they are more."""
+    count = len(connector.tasks())
+    state = observation.config_state
+    if state is not None and (there := state.connectors.get(connector.name)) is not None:
+        count = max(count, there.task_count_record or 0)
+    return task_transactional_ids(observation.group_id or "", connector.name, min(count, MAX_LISTED_IDS))
+
+
+def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+    """Ids of RUNNING source tasks that no coordinator knows, also after a while where workers are enabled."""
+    unknown = _not_known(admin, _running_ids(observation))
+    eager = any(worker.mode is Mode.ENABLED for worker in observation.workers)
+    patience = Deadline.after(min(START_PATIENCE_S if eager else 0.0, app.deadline.remaining_s()), app.clock)
+    while unknown and not patience.expired():
+        patience.sleep(_POLL_S)
+        unknown = _not_known(admin, unknown)
+    return replace(observation, unknown_ids=frozenset(unknown))
+
+
+def _running_ids(observation: Observation) -> list[str]:
+    return [
+        task_transactional_id(observation.group_id or "", each.name, task)
+        for each in observation.sources()
+        for task, state in each.tasks().items()
+        if state == "RUNNING"
+    ]
+
+
+def _not_known(admin: TransactionAdmin, ids: list[str]) -> list[str]:
+    """Those of `ids` that their coordinators don't know; raises BrokerError where one does not say."""
+    described = admin.describe_transactions(ids) if ids else {}
+    unknown = []
+    for transactional_id, state in described.items():
+        if isinstance(state, KafkaFault):
+            if not is_forgotten(state):
+                raise BrokerError(f"{transactional_id}: {state.name} {state.message}".rstrip())
+            unknown.append(transactional_id)
+    return unknown
+
+
+def _rivals(_app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+    group_id = observation.group_id or ""
+    tasks: list[Work] = [(each.name, task) for each in observation.sources() for task in each.tasks()]
+    found: dict[str, tuple[Work, ...] | None] = {}
+    for name in rival_groups(group_id, our_ids(group_id, tasks)):
+        raw = admin.describe_group(name)
+        if raw.state != DEAD and raw.protocol_type == PROTOCOL_TYPE:
+            found[name] = _work_of(connect_group(raw))
+    return replace(observation, rival_groups=found)
+
+
+def _work_of(group: ConnectGroup) -> tuple[Work, ...] | None:
+    """What the group's members run; None where that can't be known now."""
+    members = group.members
+    if not members or any(member.owned is None for member in members):
+        return None
+    return tuple(work for member in members for work in member.owned or ())
