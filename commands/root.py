@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # name -> (module below eosctl.commands, one line of help); a test compares the lines with the commands' own
 COMMANDS = {
     "completion": ("completion", "Print the completion script of a shell."),
+    "connectors": ("connectors", "Whether source connectors can be, and really are, exactly-once."),
     "demo": ("demo", "Walk through the main job on a fresh sandbox."),
     "fence": ("fence", "Fence producers by transactional id."),
     "history": ("history", "What eosctl wrote: the audit log."),

@@ -127,6 +127,7 @@ GOOD = [
 ELSEWHERE = {
     *("offsets migrate", "offsets verify", "txn abort", "task-counts validate"),
     *(
+        "connectors check",
         "offsets import",
         "offsets lint",
         "offsets switch",

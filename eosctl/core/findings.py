@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -35,3 +36,21 @@ class Finding:
             "evidence": dict(self.evidence),
             "fix": self.fix,
         }
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Each finding once, errors before warnings before the rest, else in the order in which they were made."""
+    unique = {(each.code, each.subject, each.message): each for each in findings}
+    return sorted(unique.values(), key=lambda each: SEVERITIES.index(each.severity))
+
+
+def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
+    """How many there are of each severity, worst first."""
+    counts = Counter(each.severity for each in findings)
+    return {severity: counts[severity] for severity in SEVERITIES}
+
+
+def is_bad(findings: Iterable[Finding], *, strict: bool) -> bool:
+    """Whether a check failed: an error among the findings; with `strict` also a warning."""
+    counts = severity_counts(findings)
+    return bool(counts[ERROR] or (strict and counts[WARNING]))

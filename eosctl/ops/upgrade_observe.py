@@ -39,7 +39,19 @@ MAX_TIMEOUT_SETTING = "transaction.max.timeout.ms"
 
 def observe_upgrade(app: App, group: GroupObservation, target: Mode) -> Observation:
     """Looks at everything that gates judge; what can't be looked at stays unseen, with the reason."""
-    observation = Observation(
+    observation = _with_connectors(app, group, _workers_only(app, group, target))
+    return with_transactions(app, _with_topics(app, observation, _TOPIC_PARTS))
+
+
+def observe_connectors(app: App, group: GroupObservation) -> Observation:
+    """Only what the connector checks judge: no offsets topic is read, no open transaction waited for."""
+    observation = _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED))
+    parts = {what: _TOPIC_PARTS[what] for what in ("topics", "broker settings", "config topic")}
+    return with_transactions(app, _with_topics(app, observation, parts))
+
+
+def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observation:
+    return Observation(
         target=target,
         group_state=group.state or "not known (no Kafka cluster or group was named)",
         workers=(*(_upgrade_worker(member, group) for member in group.members), *_absent_workers(app, group)),
@@ -49,7 +61,6 @@ def observe_upgrade(app: App, group: GroupObservation, target: Mode) -> Observat
         group_id=app.target.group_id,
         files=tuple(WorkerFile(path, values) for path, values in _worker_files(app).items()),
     )
-    return with_transactions(app, _with_topics(app, _with_connectors(app, group, observation)))
 
 
 def _upgrade_worker(member: WorkerObservation, group: GroupObservation) -> UpgradeWorker:
@@ -90,15 +101,11 @@ def _absent_workers(app: App, group: GroupObservation) -> list[UpgradeWorker]:
     ]
 
 
-def _with_topics(app: App, observation: Observation) -> Observation:
+_Part = Callable[[App, TopicStore, Observation], Observation]
+
+
+def _with_topics(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
     """Adds what the internal topics and the brokers tell; what can't be read leaves its part unseen."""
-    parts: Mapping[str, _Part] = {
-        "topics": _with_descriptions,
-        "open transactions": _with_open_transactions,
-        "aborted offsets": _with_aborted_offsets,
-        "broker settings": _with_broker_settings,
-        "config topic": _with_config_state,
-    }
     if app.target.client is None:
         return observation.without(parts, "no Kafka cluster was named")
     with app.topics() as store:
@@ -108,9 +115,6 @@ def _with_topics(app: App, observation: Observation) -> Observation:
             except EosctlError as exc:
                 observation = observation.without([what], exc.message)
     return observation
-
-
-_Part = Callable[[App, TopicStore, Observation], Observation]
 
 
 def _with_descriptions(app: App, store: TopicStore, observation: Observation) -> Observation:
@@ -161,6 +165,15 @@ def _with_config_state(app: App, store: TopicStore, observation: Observation) ->
     if committed.read.blocked():
         return observation.without(("config topic",), f"an open transaction hides the end of {committed.read.topic}")
     return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted)))
+
+
+_TOPIC_PARTS: Mapping[str, _Part] = {
+    "topics": _with_descriptions,
+    "open transactions": _with_open_transactions,
+    "aborted offsets": _with_aborted_offsets,
+    "broker settings": _with_broker_settings,
+    "config topic": _with_config_state,
+}
 
 
 def _with_connectors(app: App, group: GroupObservation, observation: Observation) -> Observation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,28 +11,16 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import Record, TopicDescription
 from eosctl.core.upgrade import Mode
 from eosctl.core.worker_config import parse_worker_config
-from eosctl.deadline import Clock, Deadline
+from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, EosctlError, ExitCode, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade import plan_upgrade
 from eosctl.profiles import Target
 from eosctl.report import Report
+from tests.fakes.clock import FakeTime
 from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created
 
 W1, W2 = "http://w1:8083", "http://w2:8083"
-
-
-@dataclass
-class FakeTime:
-    """A clock that only moves when somebody sleeps."""
-
-    now_s: float = 0.0
-
-    def clock(self) -> Clock:
-        return Clock(lambda: self.now_s, lambda: self.now_s, self.sleep)
-
-    def sleep(self, wanted_s: float) -> None:
-        self.now_s += wanted_s
 
 
 def topic(name: str, partitions: int) -> TopicDescription:

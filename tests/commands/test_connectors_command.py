@@ -1,0 +1,135 @@
+"""`eosctl connectors check` as a person runs it: a table of what can be wrong, and each exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eosctl.core.records import TopicDescription
+from eosctl.errors import ConnectError, EosctlError, UnauthorizedError, UnreachableError
+from tests.conftest import Invoke, Outcome
+from tests.envelope import envelope_of
+from tests.fakes.clock import FakeTime
+from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created
+
+WHERE = ("-b", "localhost:1", "-g", "g")
+W1 = "http://w1:8083"
+COMPACT = {"cleanup.policy": "compact"}
+
+
+def cluster(**changes: Any) -> FakeCluster:
+    """An enabled worker with a source connector, orders, and a sink, files."""
+    values: dict[str, Any] = {
+        "records": config_records(*created("orders", 1, record=1)),
+        "topics": {
+            CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 3, COMPACT),
+            "connect-offsets": TopicDescription("connect-offsets", "id", 25, 3, COMPACT),
+            "own": TopicDescription("own", "id", 25, 3, COMPACT),
+            "bad": TopicDescription("bad", "id", 25, 3, {"cleanup.policy": "delete"}),
+        },
+        "connectors": {"orders": "source", "files": "sink"},
+        "workers": {W1: "enabled"},
+    }
+    return FakeCluster(**{**values, **changes})
+
+
+def check(invoke: Invoke, there: FakeCluster, *more: str) -> Outcome:
+    time = FakeTime()
+    return invoke("connectors", "check", *more, *WHERE, doors=there.doors(), clock=time.clock())
+
+
+def with_config(**config: str) -> dict[str, Any]:
+    return {"configs": {"orders": {name.replace("__", "."): value for name, value in config.items()}}}
+
+
+TIMEOUT = "producer__override__transaction__timeout__ms"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "severity"),
+    [
+        ({"known_ids": ()}, "task_not_exactly_once", "error"),
+        ({"known_ids": (), "workers": {W1: "disabled"}}, "task_not_exactly_once", "info"),
+        (
+            {"known_ids": (), "workers": {W1: "disabled"}, **with_config(exactly__once__support="required")},
+            "task_not_exactly_once",
+            "error",
+        ),
+        (with_config(transaction__boundary="interval"), "interval_exceeds_timeout", "error"),
+        (with_config(**{TIMEOUT: "900001"}), "timeout_above_broker", "error"),
+        ({"max_timeout_ms": 59_999}, "timeout_above_broker", "error"),
+        ({"faults": {"broker_settings": UnauthorizedError("no")}}, "broker_maximum_unknown", "warning"),
+        ({"faults": {"validate": ConnectError("no")}}, "support_unknown", "warning"),
+        ({"faults": {"describe_transactions": UnauthorizedError("no")}}, "task_audit_unknown", "warning"),
+        ({"faults": {"find_coordinators": UnauthorizedError("no")}}, "fencing_pace_unknown", "warning"),
+        ({"faults": {"describe": UnauthorizedError("no")}, **with_config(offsets__storage__topic="own")},
+         "offsets_topic_unknown", "warning"),
+        (with_config(offsets__storage__topic="absent"), "topic_missing", "warning"),
+        (with_config(offsets__storage__topic="bad"), "not_compacted", "error"),
+        (with_config(offsets__topic="own"), "idle_property", "error"),
+        ({"records": config_records(*created("orders", 1, record=91))}, "fencing_impossible", "error"),
+        ({"records": config_records(*created("orders", 1, record=12))}, "fencing_slow", "warning"),
+        (
+            {
+                "records": config_records(*created("orders", 1, record=31)),
+                "workers": {W1: "enabled", "http://w2:8083": "enabled"},
+            },
+            "fencing_lossy",
+            "error",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_found(invoke: Invoke, changes: dict[str, Any], code: str, severity: str) -> None:
+    outcome = check(invoke, cluster(**changes), "-o", "json")
+    document = envelope_of(outcome, "connectors-check", 3 if severity == "error" else 0)
+    [row] = document["data"]["rows"]
+    assert (row["code"], row["severity"]) == (code, severity)
+    assert row["message"]
+    assert row["fix"]
+    assert document["data"]["summary"]["counts"][severity] == 1
+    strict = check(invoke, cluster(**changes), "--strict").exit_code
+    assert strict == (0 if severity == "info" else 3)
+
+
+def test_two_coordinators_share_the_round(invoke: Invoke) -> None:
+    records = config_records(*created("orders", 1, record=92))
+    row = envelope_of(check(invoke, cluster(records=records, brokers=2), "-o", "json"), "connectors-check")
+    assert [found["evidence"]["ids_per_coordinator"] for found in row["data"]["rows"]] == [46]
+
+
+def test_the_cure_of_slow_fencing_is_named_with_the_connector(invoke: Invoke) -> None:
+    outcome = check(invoke, cluster(records=config_records(*created("orders", 1, record=91))))
+    assert outcome.exit_code == 3
+    cure = "admin.override.retry.backoff.ms=10 and admin.override.retry.backoff.max.ms=10 in the config of orders"
+    assert cure in outcome.stdout
+
+
+def test_nothing_wrong(invoke: Invoke) -> None:
+    outcome = check(invoke, cluster(configs={"orders": {"offsets.storage.topic": "own"}}))
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    assert outcome.stdout.splitlines()[0] == "Nothing is wrong."
+    assert "connectors: 1, tasks: 1" in outcome.stdout
+
+
+def test_a_sink_that_was_named_is_not_passed_over(invoke: Invoke) -> None:
+    document = envelope_of(check(invoke, cluster(), "--connector", "files", "-o", "json"), "connectors-check")
+    assert [row["code"] for row in document["data"]["rows"]] == ["not_a_source"]
+    assert document["data"]["connectors"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "exit_code", "words"),
+    [
+        ({}, ("--connector", "nobody"), 1, "there is no connector nobody"),
+        ({}, ("--connectors", "orders"), 2, "No such option"),
+        ({"faults": {W1: UnreachableError("no answer")}}, (), 4, "no worker tells which connectors there are"),
+        ({"faults": {"describe_group": UnauthorizedError("not allowed")}}, (), 5, "not allowed"),
+    ],
+)
+def test_what_keeps_it_from_checking(
+    invoke: Invoke, changes: dict[str, EosctlError], more: tuple[str, ...], exit_code: int, words: str
+) -> None:
+    outcome = check(invoke, cluster(**changes), *more)
+    assert outcome.exit_code == exit_code
+    assert words in outcome.stderr

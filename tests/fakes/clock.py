@@ -1,0 +1,20 @@
+"""A clock that only moves when somebody sleeps, so that patience costs a test nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eosctl.deadline import Clock
+
+
+@dataclass
+class FakeTime:
+    """`clock()` is what App takes."""
+
+    now_s: float = 0.0
+
+    def clock(self) -> Clock:
+        return Clock(lambda: self.now_s, lambda: self.now_s, self.sleep)
+
+    def sleep(self, wanted_s: float) -> None:
+        self.now_s += wanted_s
