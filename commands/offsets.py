@@ -75,7 +75,9 @@ def offsets() -> None:
 
 @offsets.command("list")
 @click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector (repeatable).")
-@click.option("--store", "stores", multiple=True, metavar="STORE", help="Only what global, dedicated or a topic has.")
+@click.option(
+    "--store", "stores", multiple=True, metavar="STORE", help="Only what global, dedicated, TOPIC or TOPIC@PROFILE has."
+)
 @_DEDICATED_TOPIC
 @pass_app
 def list_command(app: App, connectors: tuple[str, ...], stores: tuple[str, ...], dedicated_topic: str | None) -> Report:
@@ -119,7 +121,7 @@ def get_command(
 @_DEDICATED_TOPIC
 @pass_app
 def diff_command(app: App, connectors: tuple[str, ...], left: str, right: str, dedicated_topic: str | None) -> Report:
-    """Compare two stores of a connector: global and dedicated, or topics by name.
+    """Compare two stores of a connector: global and dedicated, or topics by name, TOPIC@PROFILE on another cluster.
 
     Exit code 3 when a source partition is not the same in both. Needs Kafka 0.11 or newer.
 
@@ -137,9 +139,10 @@ def diff_command(app: App, connectors: tuple[str, ...], left: str, right: str, d
 @click.option(
     "--prefer",
     type=click.Choice(["dedicated", "global", "newest"]),
-    default="dedicated",
-    show_default=True,
-    help="Whose value counts where both have one.",
+    help="Whose value counts where both have one [default: dedicated; with --from, the one that is completed].",
+)
+@click.option(
+    "--from", "source", metavar="STORE", help="Take from this store, TOPIC or TOPIC@PROFILE [default: the other]."
 )
 @_DEDICATED_TOPIC
 @running_options
@@ -149,8 +152,9 @@ def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **giv
     """Give one store what the other has and it lacks, so that a task finds all its offsets.
 
     Do it before the connector's config gets offsets.storage.topic, with --dedicated-topic to name the topic that it
-    will get. The connector must be STOPPED, without tasks. Keys keep their bytes. What is overwritten is backed up;
-    the undo command is printed. Needs Kafka 3.3 or newer.
+    will get. --from takes the offsets of any store, TOPIC@PROFILE one of another cluster, whose connectors must not run
+    there any more. The connector must be STOPPED, without tasks. Keys keep their bytes. What is overwritten is backed
+    up; the undo command is printed. Needs Kafka 3.3 or newer.
 
     Example: eosctl offsets merge -b kafka:9092 -u http://connect:8083 --connector orders-source --into dedicated
     """
@@ -168,8 +172,9 @@ def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **giv
     request = MergeRequest(
         given["connectors"],
         into=given["into"],
-        prefer=Prefer(given["prefer"]),
+        prefer=Prefer(given["prefer"]) if given["prefer"] else None,
         dedicated_topic=given["dedicated_topic"],
+        source=given["source"],
         allowances=Allowances(given["workers_down"], given["force_running"]),
     )
     plan = plan_offsets_merge(app, request)
@@ -205,7 +210,9 @@ def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, 
 
 
 @offsets.command("export")
-@click.option("--store", required=True, metavar="STORE", help="global, dedicated (with --connector), or a topic.")
+@click.option(
+    "--store", required=True, metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE."
+)
 @click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
 @click.option(
     "--format",

@@ -16,7 +16,9 @@ from .options import EosctlCommand, pass_app, write_options
 
 @click.command("import", cls=EosctlCommand)
 @click.argument("file", metavar="FILE")
-@click.option("--store", required=True, metavar="STORE", help="global, dedicated (with --connector), or a topic.")
+@click.option(
+    "--store", required=True, metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE."
+)
 @click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
 @click.option("--keep-partitions", is_flag=True, help="Each record onto the partition that the file says.")
 @click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")
@@ -36,12 +38,14 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
     """
     from eosctl.ops.offset_apply import apply_plan
     from eosctl.ops.offset_import import ImportRequest, plan_offsets_import, read_offsets_file
+    from eosctl.ops.offset_stores import locate
     from eosctl.ops.offset_writes import Allowances, show_plan
 
     connectors: tuple[str, ...] = given["connectors"]
+    app, store = locate(app, given["store"])
     request = ImportRequest(
         read_offsets_file(file, stdin=sys.stdin.buffer, connectors=connectors),
-        store=given["store"],
+        store=store,
         connectors=connectors,
         keep_partitions=given["keep_partitions"],
         allowances=Allowances(given["workers_down"], given["force_running"]),
@@ -53,7 +57,9 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
 
 
 @click.command("lint", cls=EosctlCommand)
-@click.option("--store", "stores", multiple=True, metavar="STORE", help="global, dedicated, or a topic (repeatable).")
+@click.option(
+    "--store", "stores", multiple=True, metavar="STORE", help="global, dedicated, TOPIC or TOPIC@PROFILE (repeatable)."
+)
 @click.option("--strict", is_flag=True, help="Warnings are findings too.")
 @pass_app
 def lint(app: App, stores: tuple[str, ...], *, strict: bool) -> Report:

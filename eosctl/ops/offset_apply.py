@@ -20,7 +20,7 @@ from eosctl.ops.app import App
 from eosctl.ops.backups import keep_backup, undo_command
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_rows import write_row
-from eosctl.ops.offset_stores import OffsetStores, read_settled
+from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
 from eosctl.ops.offset_writes import WritePlan, check_writable, plan_data, plan_summary
 from eosctl.ops.offsets import report_target
 from eosctl.ops.ports import TopicStore
@@ -73,7 +73,8 @@ def moved(app: App, found: OffsetStores) -> bool:
                 raise StalePlanError(
                     f"topic {topic} was created, deleted or recreated since the plan", hint="Plan again."
                 )
-        return any(topics.bounds(topic) != found.bounds[topic] for topic in there)
+        here = any(topics.bounds(topic) != found.bounds[topic] for topic in there)
+    return here or any(read_away(app, name).bounds != there.bounds for name, there in found.away.items())
 
 
 def send_to_topics(app: App, plan: WritePlan) -> None:

@@ -16,6 +16,7 @@ from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
 from eosctl.ops.dedicated_topics import gather_dedicated_topics
+from eosctl.ops.offset_stores import locate
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report
 
@@ -45,6 +46,7 @@ class ExportRequest:
 class _Exported:
     read: TopicRead
     cluster_id: str
+    group_id: str | None
     kept: tuple[Record, ...]
     lines: tuple[str, ...]
     problems: tuple[Problem, ...]
@@ -65,7 +67,7 @@ def export_offsets(app: App, request: ExportRequest, *, path: str) -> Report:
             "records_read": exported.read.records_read,
         },
         data={"file": path, "topic": exported.read.topic, "format": request.format},
-        target={"kafka_cluster_id": exported.cluster_id, "group_id": app.target.group_id},
+        target={"kafka_cluster_id": exported.cluster_id, "group_id": exported.group_id},
         problems=exported.problems,
     )
 
@@ -80,15 +82,16 @@ def export_lines(app: App, request: ExportRequest) -> Sequence[str]:
 
 def _export(app: App, request: ExportRequest) -> _Exported:
     _require_sense(request)
-    read, cluster_id = _read(app, request)
+    app, store = locate(app, request.store)
+    read, cluster_id = _read(app, request, store)
     kept = tuple(_kept(read, request.connectors))
     problems = _blocked_problems(read)
     if request.format == NDJSON:
-        return _Exported(read, cluster_id, kept, tuple(map(record_line, kept)), tuple(problems))
+        return _Exported(read, cluster_id, app.target.group_id, kept, tuple(map(record_line, kept)), tuple(problems))
     body = rest_body(fold_store(read), request.connectors[0])
     problems += _left_out_problems(body)
     lines = tuple(body.text().splitlines())
-    return _Exported(read, cluster_id, kept, lines, tuple(problems))
+    return _Exported(read, cluster_id, app.target.group_id, kept, lines, tuple(problems))
 
 
 def _require_sense(request: ExportRequest) -> None:
@@ -100,9 +103,9 @@ def _require_sense(request: ExportRequest) -> None:
         raise UsageError("a KIP-875 body has one offset per source partition", hint="Leave --all-records out.")
 
 
-def _read(app: App, request: ExportRequest) -> tuple[TopicRead, str]:
+def _read(app: App, request: ExportRequest, store: str) -> tuple[TopicRead, str]:
     with app.topics() as topics:
-        topic = store_topic(app, topics, request.store, request.connectors)
+        topic = store_topic(app, topics, store, request.connectors)
         if topic not in topics.describe([topic]):
             raise NotFoundError(f"there is no topic {topic}", hint="A store is global, dedicated, or a topic by name.")
         return topics.read(topic, newest_per_key=not request.all_records), topics.cluster_id()

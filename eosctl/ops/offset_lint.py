@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eosctl.core.findings import ERROR, SEVERITIES, WARNING, Finding
+from eosctl.core.findings import SEVERITIES, Finding, is_bad
 from eosctl.core.offset_findings import (
     OpenTransaction,
     missing_topic_finding,
@@ -16,9 +16,10 @@ from eosctl.core.offset_findings import (
 )
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
 from eosctl.core.records import Bounds, TopicDescription
+from eosctl.core.store_names import parse_store
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, NotFoundError
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import gather_dedicated_topics
 from eosctl.ops.ports import TopicStore, TransactionAdmin
@@ -44,9 +45,16 @@ class _Looked:
 def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) -> Report:
     """Findings about `stores` (`global`, `dedicated`, topics; none named: global and every dedicated topic known).
 
-    Exit 3 when one is an error; with `strict`, also for a warning. Raises NotFoundError for a missing topic.
+    Those of one profile, TOPIC@PROFILE, are looked at on its cluster. Exit 3 when one is an error; with `strict`, also
+    for a warning. Raises NotFoundError for a missing topic, UsageError for stores of several clusters.
     """
+    app, stores, profile = _located(app, stores)
     looked = _look(app, stores)
+    if profile is not None:
+        message = (
+            f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that mend them"
+        )
+        looked.problems.append(Problem("other_cluster", message, severity="warning"))
     findings = [missing_topic_finding(topic) for topic in looked.missing]
     for store in looked.stores:
         findings += topic_findings(looked.descriptions[store.topic])
@@ -55,6 +63,16 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
         now_ms = app.clock.now_ms()
         findings += [open_transaction_finding(each, now_ms=now_ms) for each in _open_transactions(app, looked)]
     return _report(app, looked, findings, strict=strict)
+
+
+def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str | None]:
+    """The App of the stores' cluster, their names there, and the profile that names it."""
+    names = [parse_store(store) for store in stores]
+    profiles = {name.profile for name in names}
+    if len(profiles) > 1:
+        raise UsageError("these stores are on several clusters", hint="Lint one cluster at a time.")
+    profile = profiles.pop() if profiles else None
+    return app if profile is None else app.elsewhere(profile), [name.name for name in names], profile
 
 
 def _look(app: App, stores: Sequence[str]) -> _Looked:
@@ -147,7 +165,6 @@ def _holder(answer: Sequence[ActiveProducer] | KafkaFault) -> ActiveProducer | N
 
 def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: bool) -> Report:
     severities, codes = Counter(each.severity for each in findings), Counter(each.code for each in findings)
-    bad = severities[ERROR] or (strict and severities[WARNING])
     shown: Counter[str] = Counter()
     rows = []
     for each in sorted(findings, key=lambda each: SEVERITIES.index(each.severity)):
@@ -166,5 +183,5 @@ def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: b
         data={"topics": [store.topic for store in looked.stores], "rows_per_code": MOST_ROWS_PER_CODE},
         target={"kafka_cluster_id": looked.cluster_id, "group_id": app.target.group_id},
         problems=looked.problems,
-        exit_code=ExitCode.FINDINGS if bad else ExitCode.OK,
+        exit_code=ExitCode.FINDINGS if is_bad(findings, strict=strict) else ExitCode.OK,
     )

@@ -12,7 +12,7 @@ from eosctl.core.records import Record
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
-from eosctl.ops.offset_stores import gather_topics
+from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan
 from eosctl.report import Problem
 
@@ -33,8 +33,7 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
     for a topic that is gone, RefusedError for the backup of another cluster.
     """
     entries = read_backup(request.path)
-    found = gather_topics(app, sorted({entry.before.topic for entry in entries}))
-    _refuse_other_cluster(entries, found.cluster_id, path=request.path)
+    found = gather_backup_topics(app, entries, path=request.path)
     writes = [_planned(entry, found.stores[entry.before.topic], request) for entry in entries]
     return WritePlan(
         name="offsets-restore",
@@ -46,12 +45,17 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
     )
 
 
-def _refuse_other_cluster(entries: Sequence[BackupEntry], cluster_id: str, *, path: str) -> None:
-    others = sorted({entry.cluster_id for entry in entries if entry.cluster_id not in (None, cluster_id)} - {None})
+def gather_backup_topics(app: App, entries: Sequence[BackupEntry], *, path: str) -> OffsetStores:
+    """Reads the topics of a backup; raises RefusedError for that of another cluster, NotFoundError for a topic gone."""
+    with app.topics() as topics:
+        here = topics.cluster_id()
+    others = sorted({entry.cluster_id for entry in entries if entry.cluster_id not in (None, here)} - {None})
     if others:
         raise RefusedError(
-            f"{path} is a backup of cluster {others[0]}, this is {cluster_id}; nothing was written", hint="Check -b."
+            f"{path} is a backup of cluster {others[0]}, this is {here}; nothing was written",
+            hint="Check -b, or name the profile of that cluster with -p.",
         )
+    return gather_topics(app, sorted({entry.before.topic for entry in entries}))
 
 
 def _planned(entry: BackupEntry, store: Store, request: RestoreRequest) -> PlannedWrite:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
 from eosctl.core.records import Bounds, TopicDescription
@@ -20,11 +20,20 @@ OPEN_TRANSACTION_PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
+class AwayStore:
+    """A store on the cluster of a profile, `TOPIC@PROFILE`."""
+
+    cluster_id: str
+    store: Store
+    bounds: tuple[Bounds, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetStores:
     """Everything read, as of one moment: a value to plan with and to compare with later.
 
     `stores` and `bounds` are by topic; a dedicated topic that does not exist yet is an empty Store and has no
-    description.
+    description. `away` are stores of other clusters, by the name that was given; they are never written to.
     """
 
     cluster_id: str
@@ -34,22 +43,32 @@ class OffsetStores:
     descriptions: Mapping[str, TopicDescription]
     dedicated: DedicatedTopics
     extra: tuple[str, ...] = ()
+    away: Mapping[str, AwayStore] = field(default_factory=dict)
 
     def of(self, connector: str) -> dict[str, Store]:
-        """The stores of `connector` by name: `global`, `dedicated` if it has one, and extra topics by their own."""
+        """The stores of `connector` by name: `global`, `dedicated` if it has one, and the extra ones by their own."""
         named = {GLOBAL: self.stores[self.global_topic]}
         own = self.dedicated.of(connector)
         if own is not None:
             named[DEDICATED] = self.stores[own]
-        return named | {topic: self.stores[topic] for topic in self.extra}
+        away = {name: there.store for name, there in self.away.items()}
+        return named | {topic: self.stores[topic] for topic in self.extra} | away
 
     def connectors(self) -> list[str]:
         """Every connector that has an offset in any of the stores, sorted."""
-        return sorted({name for store in self.stores.values() for name in store.connectors})
+        return sorted({name for store in self._all() for name in store.connectors})
+
+    def place(self, store: Store, name: str) -> tuple[str, str]:
+        """Cluster id and topic of what `of` calls `name`: two names may mean one topic."""
+        there = self.away.get(name)
+        return (self.cluster_id, store.topic) if there is None else (there.cluster_id, parse_store(store.topic).name)
+
+    def _all(self) -> list[Store]:
+        return [*self.stores.values(), *(there.store for there in self.away.values())]
 
     def problems(self) -> list[Problem]:
         """What could not be seen."""
-        blocked = [_blocked_problem(store) for store in self.stores.values() if store.blocked]
+        blocked = [_blocked_problem(store) for store in self._all() if store.blocked]
         return [*self.dedicated.problems, *_elsewhere_problems(self), *blocked]
 
 
@@ -66,10 +85,13 @@ def locate(app: App, store: str) -> tuple[App, str]:
 def gather_stores(
     app: App, *, connectors: Collection[str] | None = None, pattern: str | None = None, extra: Sequence[str] = ()
 ) -> OffsetStores:
-    """Reads the global topic, the dedicated topics of `connectors` (None: of all) and `extra` topics, read_committed.
+    """Reads the global topic, the dedicated topics of `connectors` (None: of all) and `extra` stores, read_committed.
 
-    Raises NotFoundError for a missing global or extra topic, or a connector that neither Connect nor a store knows.
+    `extra` are topics, here or as TOPIC@PROFILE. Raises NotFoundError for a missing global or extra topic, or a
+    connector that neither Connect nor a store knows, InputFileError for a profile that there is not.
     """
+    away = {name: read_away(app, name) for name in extra if parse_store(name).profile is not None}
+    extra = [name for name in extra if name not in away]
     with app.topics() as topics:
         dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
         global_topic = app.target.offset_topic
@@ -77,7 +99,8 @@ def gather_stores(
         descriptions = dict(topics.describe(needed))
         _require(needed, descriptions)
         reads = {topic: read_settled(app, topics, topic) for topic in needed}
-        known = {name for store, _bounds in reads.values() for name in store.connectors}
+        seen = [*(store for store, _bounds in reads.values()), *(there.store for there in away.values())]
+        known = {name for store in seen for name in store.connectors}
         own = _own_topics(dedicated, connectors if connectors is not None else known | set(dedicated.configured))
         descriptions |= topics.describe([topic for topic in own if topic not in reads])
         for topic in own:
@@ -93,9 +116,20 @@ def gather_stores(
             descriptions=descriptions,
             dedicated=dedicated,
             extra=tuple(topic for topic in extra if topic != global_topic),
+            away=away,
         )
     _require_connectors(found, connectors or ())
     return found
+
+
+def read_away(app: App, name: str) -> AwayStore:
+    """The store TOPIC@PROFILE or global@PROFILE, by its profile's settings; raises NotFoundError, InputFileError."""
+    there, inner = locate(app, name)
+    topic = there.target.offset_topic if inner == GLOBAL else inner
+    with there.topics() as topics:
+        _require([topic], topics.describe([topic]))
+        store, bounds = read_settled(there, topics, topic)
+        return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
 
 
 def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:

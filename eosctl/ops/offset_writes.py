@@ -17,7 +17,7 @@ from eosctl.ops.migrate_guard import refuse_running
 from eosctl.ops.offset_journal import cut_off_problems
 from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
-from eosctl.ops.offsets import report_target, require_store
+from eosctl.ops.offsets import refuse_same, report_target, require_store
 from eosctl.ops.workers import discover_urls
 from eosctl.report import Problem, Report, Row
 
@@ -43,12 +43,17 @@ NOTHING_WAIVED = Allowances()
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """What to merge: `connectors`, or all that have a dedicated topic; `into` is `dedicated` or `global`."""
+    """What to merge: `connectors`, or all that have a dedicated topic; `into` is `dedicated` or `global`.
+
+    `source` None is the other of the two; else any store, of another cluster too: then `connectors` none means all
+    that the source has, and without `prefer` the target's values stay.
+    """
 
     connectors: tuple[str, ...]
     into: str
-    prefer: Prefer = Prefer.DEDICATED
+    prefer: Prefer | None = None
     dedicated_topic: str | None = None
+    source: str | None = None
     allowances: Allowances = NOTHING_WAIVED
 
 
@@ -100,19 +105,43 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
     Raises NotFoundError, UsageError for a connector without a dedicated topic, RefusedError where an open transaction
     may hide what a store has.
     """
-    found = gather_stores(app, connectors=request.connectors or None, pattern=request.dedicated_topic)
-    connectors = sorted(set(request.connectors)) or [n for n in found.connectors() if found.dedicated.of(n) is not None]
+    source_name, prefer = _merge_source(request)
+    extra = () if source_name in (GLOBAL, DEDICATED) else (source_name,)
+    found = gather_stores(app, connectors=request.connectors or None, pattern=request.dedicated_topic, extra=extra)
     writes: list[PlannedWrite] = []
+    connectors = sorted(set(request.connectors)) or _mergeable(found, source_name, request.into)
     for connector in connectors:
-        require_store(found, connector, DEDICATED)
-        stores = found.of(connector)
-        source, target = stores[DEDICATED], stores[GLOBAL]
-        if request.into == DEDICATED:
-            source, target = target, source
+        for name in (source_name, request.into):
+            require_store(found, connector, name)
+        refuse_same(found, connector, source_name, request.into)
+        source, target = (found.of(connector)[name] for name in (source_name, request.into))
         refuse_hidden(connector, (source, target))
-        writes += plan_merge(source, target, connector, into=request.into, prefer=request.prefer)
+        writes += plan_merge(source, target, connector, into=request.into, prefer=prefer)
     refuse_elsewhere(found, connectors)
     return write_plan("offsets-merge", writes, found, allowances=request.allowances)
+
+
+def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:
+    """The store to take from, and whose value counts; raises UsageError where they contradict each other."""
+    if request.source is None:
+        return (GLOBAL if request.into == DEDICATED else DEDICATED), request.prefer or Prefer.DEDICATED
+    prefer = request.prefer or Prefer(request.into)
+    if request.source == request.into:
+        raise UsageError(f"--from {request.source} is what is to be completed", hint="Name two stores.")
+    if request.source not in (GLOBAL, DEDICATED) and prefer not in (Prefer.NEWEST, Prefer(request.into)):
+        raise UsageError(
+            f"--prefer {prefer} is neither of the two stores",
+            hint=f"With --from {request.source} it is {request.into} (the default), or newest.",
+        )
+    return request.source, prefer
+
+
+def _mergeable(found: OffsetStores, source: str, into: str) -> list[str]:
+    """Every connector that has both stores; of a store that is neither global nor dedicated, those that are in it."""
+    names = found.connectors()
+    if DEDICATED in (source, into):
+        names = [name for name in names if found.dedicated.of(name) is not None]
+    return names if source in (GLOBAL, DEDICATED) else [n for n in names if n in found.of(n)[source].connectors]
 
 
 def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *, allowances: Allowances) -> WritePlan:

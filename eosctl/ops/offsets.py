@@ -21,8 +21,8 @@ from eosctl.report import Report, Row
 class OffsetQuery:
     """Whose offsets, and where to look.
 
-    No `connectors` means all. `stores` (`global`, `dedicated` or a topic) keeps the source partitions that one of
-    them has. `dedicated_topic` (`offsets-{connector}`) is assumed for connectors whose config names none.
+    No `connectors` means all. `stores` (`global`, `dedicated`, TOPIC, TOPIC@PROFILE) keeps the source partitions that
+    one of them has. `dedicated_topic` (`offsets-{connector}`) is assumed for connectors whose config names none.
     """
 
     connectors: tuple[str, ...] = ()
@@ -67,6 +67,7 @@ def diff_offsets(app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str
     for connector in query.connectors or found.connectors():
         for side in (left, right):
             require_store(found, connector, side)
+        refuse_same(found, connector, left, right)
     views = _views(found, query)
     pairs = [(view.cells.get(left), view.cells.get(right)) for view in views]
     statuses = [diff_status(*pair) for pair in pairs]
@@ -80,7 +81,7 @@ def diff_offsets(app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str
         kind="offsets-diff",
         rows=rows,
         summary={"differing": differing, "counts": {status.value: counts[status] for status in DiffStatus}},
-        data={"left": left, "right": right},
+        data={"left": left, "right": right, "clusters": {side: cluster_of(found, side) for side in (left, right)}},
         target=report_target(app, found),
         problems=found.problems(),
         exit_code=ExitCode.FINDINGS if differing else ExitCode.OK,
@@ -90,6 +91,22 @@ def diff_offsets(app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str
 def report_target(app: App, found: OffsetStores) -> Row:
     """The envelope's `target`."""
     return {"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id}
+
+
+def cluster_of(found: OffsetStores, name: str) -> str:
+    """The id of the cluster that a store is on."""
+    return found.away[name].cluster_id if name in found.away else found.cluster_id
+
+
+def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> None:
+    """Raises UsageError where the store of a profile turns out to be the other one: cluster ids tell, not names."""
+    stores = found.of(connector)
+    if {left, right} & set(found.away) and found.place(stores[left], left) == found.place(stores[right], right):
+        raise UsageError(
+            f"{left} and {right} are one topic, {found.place(stores[left], left)[1]} on cluster "
+            f"{cluster_of(found, left)}",
+            hint="Check the profile's bootstrap_server.",
+        )
 
 
 def require_store(found: OffsetStores, connector: str, name: str) -> None:

@@ -21,8 +21,8 @@ class MemoryTopics(FakeTopicStore):
     counts the records that came through `write`.
     """
 
-    def __init__(self) -> None:
-        super().__init__(cluster_id="memory-cluster")
+    def __init__(self, *, cluster_id: str = "memory-cluster") -> None:
+        super().__init__(cluster_id=cluster_id)
         self.fail_writes_after: int | None = None
         self.failure = EosctlError("the broker went away")
         self.lose_answer: EosctlError | None = None
