@@ -31,6 +31,7 @@ COMMANDS = {
     "offsets": ("offsets", "See, compare, merge and migrate source offsets."),
     "rescue": ("rescue", "Heal a connector that Connect can't fence."),
     "sandbox": ("sandbox", "A real Kafka and real Connect workers on this machine."),
+    "schema": ("schema", "JSON Schemas of what `-o json` prints."),
     "task-counts": ("task_counts", "Task-count records of the config topic."),
     "txn": ("txn", "Transactions: list, describe, find hanging ones, abort."),
     "upgrade": ("upgrade", "The two-step upgrade to exactly-once, and the way back."),

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.schema_check import faults_of
+
 pytest_plugins = ["tests.sandbox_fixtures", "tests.secure_user"]
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -68,6 +70,8 @@ def invoke(tmp_path: Path) -> Invoke:
         result = CliRunner().invoke(root, list(args), obj=obj, input=input, prog_name="eosctl")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
+        if result.stdout.startswith('{\n  "kind": '):
+            assert faults_of(json.loads(result.stdout)) == []
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     return run

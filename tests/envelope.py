@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from tests.conftest import Outcome
+from tests.schema_check import faults_of
 
 STATUS_OF_EXIT = {0: "ok", 3: "findings", 6: "refused", 7: "partial"}  # any other code: error
 ENVELOPE = {"kind", "version", "status", "exit_code", "target", "data", "errors"}
@@ -23,6 +24,7 @@ def envelope_of(outcome: Outcome, kind: str, exit_code: int = 0) -> Any:
     assert isinstance(document["data"]["rows"], list)
     assert isinstance(document["data"]["summary"], dict)
     assert all({"code", "message", "hint"} <= set(error) for error in document["errors"])
+    assert faults_of(document) == []
     assert "Traceback" not in outcome.stderr
     assert not re.search(r"^\s*[{\[]|\"kind\":", outcome.stderr, re.MULTILINE), outcome.stderr
     return document

@@ -16,6 +16,7 @@ ALLOWED = {
     "events": set(),
     "deadline": {"errors"},
     "report": {"errors"},
+    "schemas": set(),
     "java": {"errors"},
     "bootstrap": {"java"},
     "core": {"errors"},
@@ -26,7 +27,7 @@ ALLOWED = {
     "connect": BASE | {"core", "wire"},
     "sandbox": BASE | {"core", "java"},
     "spark": {"errors", "core", "java"},
-    "ops": BASE | {"core", "wire", "profiles", "java", "kafka", "connect", "sandbox", "spark"},
+    "ops": BASE | {"core", "wire", "profiles", "schemas", "java", "kafka", "connect", "sandbox", "spark"},
     "commands": BASE | {"core", "profiles", "render", "ops"},
     "__main__": {"bootstrap"},
 }

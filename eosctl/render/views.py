@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 
 from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
@@ -38,6 +39,8 @@ VIEWS: dict[str, View] = {
     "sandbox-up": _SANDBOX,
     "sandbox-status": _SANDBOX,
     "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")], prose=False),
+    "schema-list": View((Column("KIND", "kind"), Column("WHAT", "what"))),
+    "schema": View((), footer=lambda report: [json.dumps(report.data["schema"], indent=2)], prose=False),
     "sandbox-logs": View((Column("NODE", "node"), Column("LINE", "line")), empty="the logs are empty"),
     "demo": View(
         (

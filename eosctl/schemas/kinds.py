@@ -1,0 +1,227 @@
+"""What the documents look like, kind by kind; `notation` says how to read it.
+
+A new kind is a line in KINDS. Fields may be added to a kind, never renamed or removed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eosctl.schemas.notation import Kind, Shape
+from eosctl.schemas.offset_kinds import OFFSET_KINDS
+from eosctl.schemas.shapes import COUNTS, FENCE_ROW, FENCE_SUMMARY, FINDING, OWNER, PLACE
+from eosctl.schemas.upgrade_kinds import UPGRADE_KINDS
+
+_CONNECTOR_STATE: dict[str, Shape] = {
+    "config": ({"*": "any"}, None),
+    "target_state": "str|null",
+    "task_count": "int|null",
+    "task_ids": ["int"],
+    "inconsistent": "bool",
+    "pending_fencing": "bool|null",
+    "task_count_record": "int|null",
+    "task_config_generation": "int|null",
+}
+_TASK_COUNTS: dict[str, Any] = {
+    "row": {
+        "connector": "str",
+        "type": {"source", "sink", "unknown"},
+        "recorded": "int|null",
+        "record_offset": "int|null",
+        "newest_commit_offset": "int|null",
+        "task_count": "int|null",
+        "target_state": "str|null",
+        "pending_fencing": "bool|null",
+        "decision": "str",
+        "would_write": "int|null",
+        "would_fence_count": "int",
+        "would_fence": ["str"],
+        "alive_ids": (["str"], None),
+        "findings": [FINDING],
+    },
+    "summary": {
+        "connectors": "int",
+        "error": "int",
+        "warning": "int",
+        "info": "int",
+        "checked_against_connect": "bool",
+    },
+}
+_DECISIONS = {
+    "now": {"would_fence_count": "int", "would_write": "int|null", "reason": "str"},
+    "after_next_commit": {"would_fence_count": "int", "reason": "str"},
+}
+_RECORD = ({"task_count": "int", "offset": "int|null"}, None)
+_FENCE = ({"rows": [FENCE_ROW], "summary": FENCE_SUMMARY}, None)
+_TASK_COUNT_WRITE: dict[str, Any] = {
+    "row": {
+        "connector": "str",
+        "key": "str",
+        "before": _RECORD,
+        "after": _RECORD,
+        "decision_before": _DECISIONS,
+        "decision_after": (_DECISIONS, None),
+        "outcome": "str",
+    },
+    "summary": {"fences": "int", "outcome": "str"},
+}
+_RESCUE: dict[str, Any] = {
+    "row": {"step": "int", "action": "str", "detail": "str", "outcome": "str"},
+    "summary": {"connector": "str", "verdict": "str", "tasks": "int"},
+}
+_RESCUE_DATA: dict[str, Shape] = {"seen": "str", "cure": {"*": "str"}, "journal": "str"}
+_TXN_ROW = {
+    "transactional_id": "str",
+    "state": "str",
+    "producer_id": "int",
+    "producer_epoch": "int|null",
+    "coordinator": "int",
+    "transaction_timeout_ms": "int|null",
+    "started_ms": "int|null",
+    "started?": "time|null",
+    "age_ms": "int|null",
+    "partitions": ([PLACE], None),
+    "owner": OWNER,
+}
+_PRODUCER = {
+    "topic": "str",
+    "partition": "int",
+    "producer_id": "int",
+    "producer_epoch": "int",
+    "coordinator_epoch": "int",
+    "start_offset": "int|null",
+    "last_timestamp_ms": "int",
+    "last_timestamp": "time|null",
+    "age_ms": "int",
+}
+_ABORT = {**_PRODUCER, "reason": "str|null", "lso_before": "int"}
+_LOGGED_NUMBERS = (
+    *("producer_id", "producer_epoch", "transaction_timeout_ms", "last_update_ms", "started_ms", "version"),
+    *("previous_producer_id", "next_producer_id", "next_producer_epoch", "client_transaction_version"),
+)
+_NODE = {
+    "node": "str",
+    "address": "str",
+    "running": "bool",
+    "pid": "int",
+    "group_id": "str|null",
+    "mode": "str|null",
+    "log": "str",
+}
+_SANDBOX: dict[str, Shape] = {"environ": {"*": "str"}, "directory": "str", "topics": "any"}
+
+KINDS: dict[str, Kind] = {
+    "error": Kind("A command that failed before it had rows: see `errors`."),
+    "fence-plan": Kind("The ids that would be fenced.", FENCE_ROW, FENCE_SUMMARY),
+    "fence-result": Kind("The ids that were fenced, and those that were not.", FENCE_ROW, FENCE_SUMMARY),
+    "txn-list": Kind("Transactional ids, as coordinators list them.", _TXN_ROW, {"ids": "int", "counts": COUNTS}),
+    "txn-describe": Kind("Transactional ids, as their coordinators describe them.", _TXN_ROW, {"rows": "int"}),
+    "txn-producers": Kind(
+        "Producers that partition leaders hold state of.",
+        {**_PRODUCER, "last_sequence": "int", "transactional_id": "str|null", "owner": (OWNER, None)},
+        {"producers": "int", "open": "int"},
+    ),
+    "txn-hanging": Kind(
+        "Open transactions that no coordinator accounts for.",
+        {**_PRODUCER, "transactional_id": "str|null", "reason": "str"},
+        {"partitions": "int", "open_too_long": "int", "hanging": "int"},
+    ),
+    "txn-abort-plan": Kind("The transaction that would be aborted.", _ABORT, {"would_abort": "int"}),
+    "txn-abort-result": Kind(
+        "The transaction after its ABORT marker.",
+        {**_ABORT, "lso_after": "int", "outcome": "str", "error": "any"},
+        COUNTS,
+    ),
+    "txn-coordinator": Kind(
+        "Where transactional ids are coordinated.",
+        {
+            "transactional_id": "str",
+            "hash": "int",
+            "partition": "int|null",
+            "coordinator": "int",
+            "host": "str",
+            "port": "int",
+        },
+        {"ids": "int", "partitions": "int|null"},
+    ),
+    "txn-log": Kind(
+        "Records of __transaction_state.",
+        {
+            "partition": "int",
+            "offset": "int",
+            "timestamp_ms": "int|null",
+            "timestamp": "time|null",
+            "transactional_id": "str",
+            "owner": OWNER,
+            "deleted": "bool",
+            "state": "str|null",
+            **dict.fromkeys(_LOGGED_NUMBERS, "int|null"),
+            "partitions": ([PLACE], None),
+        },
+        {"records_read": "int", "rows": "int", "undecodable": "int"},
+    ),
+    "task-counts-list": Kind("Task-count records and what a leader would do.", **_TASK_COUNTS),
+    "task-counts-show": Kind("One connector's task-count record.", **_TASK_COUNTS),
+    "task-counts-validate": Kind("Task-count records with what is wrong with them.", **_TASK_COUNTS),
+    "task-counts-replay": Kind(
+        "The state of a worker that has read these config records.",
+        {"connector": "str", **_CONNECTOR_STATE},
+        {"connectors": "int", "ignored": "int", "offset": "int"},
+        {
+            "state": {
+                "offset": "int",
+                "connectors": {"*": _CONNECTOR_STATE},
+                "ignored": [{"offset": "int", "key": "any", "code?": "str", "reason": "str"}],
+            },
+            "differs_when_uncommitted?": ["str"],
+        },
+    ),
+    "task-counts-write-plan": Kind(
+        "The task-count record that would be written.",
+        **_TASK_COUNT_WRITE,
+        data={"fence": _FENCE, "overrides": ["str"]},
+    ),
+    "task-counts-write-result": Kind(
+        "The task-count record that was written.",
+        **_TASK_COUNT_WRITE,
+        data={"fence": _FENCE, "overrides": ["str"], "backup?": "str|null", "undo?": "str|null"},
+    ),
+    "rescue-plan": Kind("What would heal the connector.", **_RESCUE, data=_RESCUE_DATA),
+    "rescue-result": Kind(
+        "What was done to heal the connector.",
+        **_RESCUE,
+        data={**_RESCUE_DATA, "fence?": _FENCE, "backup?": "str|null"},
+    ),
+    "history": Kind(
+        "Entries of the audit log.",
+        "any",
+        {"writes": "int", "outcomes": COUNTS, "damaged": "int"},
+        {"log": "str"},
+    ),
+    "sandbox-up": Kind(
+        "The processes of a new sandbox.", _NODE, {"name": "str", "up": "bool", "kafka_version": "str"}, _SANDBOX
+    ),
+    "sandbox-status": Kind(
+        "The processes of a sandbox.",
+        _NODE,
+        {"name": "str", "up": "bool", "kafka_version?": "str"},
+        {f"{name}?": shape for name, shape in _SANDBOX.items()},
+    ),
+    "sandbox-logs": Kind("The last lines of logs.", {"node": "str", "line": "str"}, data={"files": {"*": "str"}}),
+    "sandbox-down": Kind("What was stopped.", summary={"name": "str", "stopped": ["str"]}),
+    "demo": Kind(
+        "What the demo proved.",
+        {"step": "any", "proved": "str", "expected": "any", "actual": "any", "ok": "bool"},
+        {"proved": "int", "wrong": "int"},
+    ),
+    "completion": Kind("A completion script.", data={"shell": {"bash", "zsh", "fish"}, "script": "str"}),
+    "schema-list": Kind("The kinds of documents.", {"kind": "str", "what": "str"}, {"kinds": "int"}),
+    "schema": Kind("The JSON Schema of one kind.", summary={"kind": "str"}, data={"schema": {"*": "any"}}),
+    "explain": Kind(
+        "What codes and words mean.",
+        {"code": "str", "type": "str", "meaning": "str", "next": "str|null"},
+        {"entries": "int"},
+    ),
+    **OFFSET_KINDS,
+    **UPGRADE_KINDS,
+}

@@ -1,0 +1,159 @@
+"""The documents of `eosctl offsets`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eosctl.schemas.notation import Kind, Shape
+from eosctl.schemas.shapes import COUNTS, FINDING_ROW, PLACE
+
+_KEY: dict[str, Shape] = {"connector": "str", "source_partition": "any", "key": "text|null"}
+_CELL = (
+    {
+        **PLACE,
+        "offset": "int",
+        "timestamp": "time|null",
+        "timestamp_ms": "int|null",
+        "value": "any",
+    },
+    None,
+)
+_VIEW: dict[str, Shape] = {
+    **_KEY,
+    "stores": {"global": _CELL, "dedicated": _CELL, "*": _CELL},
+    "effective": {"documented": "any", "runtime": "any"},
+    "flags": ["str"],
+}
+_LISTED = {
+    "connectors": "int",
+    "source_partitions": "int",
+    "not_seen_at_runtime": "int",
+    "ignored_keys": "int",
+}
+_IGNORED: dict[str, Shape] = {"ignored": [{**PLACE, "offset": "int", "key": "text|null", "reason": "str"}]}
+_ACTION = {"write", "delete", "keep", "conflict"}
+_WRITE: dict[str, Shape] = {
+    **_KEY,
+    "action": _ACTION,
+    "reason": "str",
+    "before": "any",
+    "after": "any",
+    "target": PLACE,
+}
+_COUNTS = {"counts": {"write": "int", "delete": "int", "keep": "int", "conflict": "int"}, "conflicts": "int"}
+_PLANNED = {**_COUNTS, "creates": "int"}
+_TOPIC = {"topic": "str", "partitions": "int", "replication_factor": "int"}
+_PLAN_DATA: dict[str, Shape] = {"creates": [_TOPIC], "overrides": ["str"]}
+_RESULT_DATA: dict[str, Shape] = {**_PLAN_DATA, "backup": "str|null", "undo": "str|null"}
+_MISMATCH: dict[str, Shape] = {
+    **_KEY,
+    "connector": "str|null",
+    "side": "str",
+    "status": "str",
+    "expected": "any",
+    "actual": "any",
+    "target": PLACE,
+}
+_MIGRATED: dict[str, Shape] = {
+    **_WRITE,
+    "renamed_from?": "str|null",
+    "source?": {"topic": "str|null", "partition": "int|null", "offset": "int|null"},
+}
+_MIGRATION_SUMMARY: dict[str, Shape] = {"connectors": "int", "keys": "int", **_COUNTS, "*": "any"}
+_MIGRATION_DATA: dict[str, Shape] = {
+    "plan": "str",
+    "snapshot": "str",
+    "policy": "str",
+    "connector_counts": "any",
+    "sources": [{**_TOPIC, "exists": "bool"}],
+    "targets": [{**_TOPIC, "exists": "bool"}],
+}
+_SWITCH: dict[str, Any] = {
+    "row": {
+        "step": "str",
+        "action": "str",
+        "before": "str|null",
+        "after": "str|null",
+        "outcome": {"planned", "done", "done_before", "failed", "not_reached"},
+        "detail": "str|null",
+    },
+    "summary": {"steps": "int", "to_do": "int"},
+    "data": {
+        "connector": "str",
+        "from": "str",
+        "to": "str",
+        "state": "str",
+        "config": {"property": "str", "before": "str|null", "after": "str|null"},
+        "writes": [{**_WRITE, "outcome?": "str"}],
+        "creates": [_TOPIC],
+        "backup": "str|null",
+        "journal": "str",
+        "undo": "str|null",
+    },
+}
+
+
+def _writes(verb: str, done: str, *, data: dict[str, Shape] | None = None) -> dict[str, Kind]:
+    """The plan and the result of one writing command."""
+    more = data or {}
+    result = {**_PLANNED, "written": "int", "not_as_planned": "int"}
+    return {
+        f"offsets-{verb}-plan": Kind(f"The offsets that would be {done}.", _WRITE, _PLANNED, {**_PLAN_DATA, **more}),
+        f"offsets-{verb}-result": Kind(
+            f"The offsets that were {done}.", {**_WRITE, "outcome": "str"}, result, {**_RESULT_DATA, **more}
+        ),
+    }
+
+
+_EDIT: dict[str, Shape] = {"via": {"rest", "topic"}, "via_reason": "str"}
+OFFSET_KINDS: dict[str, Kind] = {
+    "offsets-list": Kind("Every source partition, in each store.", _VIEW, _LISTED, _IGNORED),
+    "offsets-get": Kind(
+        "One connector's source partitions.",
+        {**_VIEW, "rest?": {"status": "str", "offset": "any"}},
+        {**_LISTED, "rest_differing?": "int"},
+        {**_IGNORED, "rest_url?": "str"},
+    ),
+    "offsets-diff": Kind(
+        "Two stores of a connector, compared.",
+        {
+            **_VIEW,
+            "left": _CELL,
+            "right": _CELL,
+            "status": {"same", "only_left", "only_right", "differs", "deleted_left", "deleted_right"},
+        },
+        {"differing": "int", "counts": COUNTS},
+        {"left": "str", "right": "str"},
+    ),
+    "offsets-export": Kind(
+        "The file that a store was saved to.",
+        summary={"records": "int", "*": "any"},
+        data={"file": "str", "topic": "str", "format": {"ndjson", "rest"}},
+    ),
+    "offsets-lint": Kind(
+        "What is wrong with an offsets topic.",
+        FINDING_ROW,
+        {"topics": "int", "findings": "int", "counts": COUNTS, "codes": COUNTS},
+        {"topics": ["str"], "rows_per_code": "int"},
+    ),
+    "offsets-migrate-plan": Kind(
+        "A sample of the keys that a migration would write.",
+        _MIGRATED,
+        _MIGRATION_SUMMARY,
+        {**_MIGRATION_DATA, "plan_file": "str|null"},
+    ),
+    "offsets-migrate-result": Kind(
+        "What a migration wrote; where keys differ afterwards, those.",
+        (_MIGRATED, _MISMATCH),
+        {**_MIGRATION_SUMMARY, "sent": "int", "verified": "int", "differing": "int"},
+        {**_MIGRATION_DATA, "topics": "any", "backup": "str", "undo": "str", "overrides": ["str"]},
+    ),
+    "offsets-verify": Kind("The keys that are not as planned.", _MISMATCH, COUNTS, {"plan": "str"}),
+    "offsets-switch-plan": Kind("The steps of a move between offsets topics.", **_SWITCH),
+    "offsets-switch-result": Kind("How far a move between offsets topics has come.", **_SWITCH),
+    **_writes("merge", "merged"),
+    **_writes("import", "imported"),
+    **_writes("restore", "restored"),
+    **_writes("set", "set", data=_EDIT),
+    **_writes("reset", "reset", data=_EDIT),
+}

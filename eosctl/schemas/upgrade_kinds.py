@@ -1,0 +1,61 @@
+"""The documents about workers and the way to exactly-once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eosctl.schemas.notation import Kind
+from eosctl.schemas.shapes import COUNTS
+
+_GATE = {"id": "str", "status": {"pass", "fail", "unknown"}, "evidence": "any", "fix": "str"}
+_MODE = {"enabled", "not_enabled", "preparing", "disabled", "unknown"}
+_WORKERS: dict[str, Any] = {
+    "row": {
+        "url": "str|null",
+        "member_id": "str|null",
+        "leader": "bool",
+        "version": "str|null",
+        "health": "str",
+        "config_offset": "int|null",
+        "config_lag": "int|null",
+        "assigned": ({"connectors": ["str"], "tasks": [{"connector": "str", "task": "int"}]}, None),
+        "mode": _MODE,
+        "evidence": ["str"],
+    },
+    "summary": {"workers": "int", "modes": COUNTS},
+    "data": {
+        "group": {
+            "state": "str|null",
+            "protocol": "str|null",
+            "leader_member_id": "str|null",
+            "leader_url": "str|null",
+        }
+    },
+}
+UPGRADE_KINDS: dict[str, Kind] = {
+    "workers-list": Kind("The workers of a Connect group, and what each runs.", **_WORKERS),
+    "workers-probe": Kind("The workers' exactly-once modes, with the evidence.", **_WORKERS),
+    "upgrade-plan": Kind(
+        "The passes to another mode, and the gates before them.",
+        {
+            "worker": "str",
+            "leader": "bool",
+            "version": "str|null",
+            "health": "str",
+            "mode": _MODE,
+            "evidence": ["str"],
+        },
+        {"target_mode": "str", "passes": "int", "steps": "int", "gates": COUNTS},
+        {
+            "passes": [
+                {
+                    "mode": "str",
+                    "barrier": "str",
+                    "steps": [{"worker": "str", "actions": ["str"], "gates": ["str"]}],
+                }
+            ],
+            "gates": [_GATE],
+            "losses": ["str"],
+        },
+    ),
+}
