@@ -17,6 +17,8 @@ from eosctl.core.wording import counted
 
 ROUND_S = 90.0
 """How long a leader's fencing round may last (`RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS`)."""
+ROUND_TIMEOUT_MS = 90_000
+"""The transaction timeout that a round leaves on the ids it fences; tasks leave 60000, eosctl 30000."""
 FENCING_FAILED = "Failed to perform zombie fencing"
 # what tasks of followers say when the leader does not answer in time, or answers with a 409
 _FENCING_TEXTS = (FENCING_FAILED, "IO Error trying to forward REST request", "zombie fencing", "Fencing failed because")

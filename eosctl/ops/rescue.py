@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.connect_group import STABLE
 from eosctl.core.rescue import ROUND_S, Diagnosis, SeenTask, Verdict, diagnose
 from eosctl.errors import RefusedError, StalePlanError
@@ -18,7 +18,7 @@ from eosctl.ops.fence import FencePlan, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.rescue_journal import Begun, unfinished_rescue
-from eosctl.ops.task_count_record import Scene, find_connector, newest_record
+from eosctl.ops.task_count_record import Scene, find_connector, newest_commit_ms, newest_record
 from eosctl.ops.task_counts import read_config_topic
 from eosctl.ops.workers import read_group, running_tasks
 
@@ -30,14 +30,13 @@ class Patient:
     """The connector, its tasks, and what is wrong with it; `begun` is a rescue of it that was cut off.
 
     `round_over` tells whether all tasks are on the leader: then they failed with the round, which is over. A follower
-    gives up after 30 s, while the leader goes on. `committed_ms` is when the newest task set was written, or -1.
+    gives up after 30 s, while the leader goes on.
     """
 
     scene: Scene
     tasks: Sequence[SeenTask]
     diagnosis: Diagnosis
     round_over: bool
-    committed_ms: int
     journal: Journal
     begun: Begun | None = None
 
@@ -105,15 +104,20 @@ def examine(app: App, name: str) -> Patient:
     statuses = running_tasks(app).get(name, ())
     tasks = [SeenTask(each.task, each.state, each.worker_id, each.trace) for each in statuses]
     leader = parse_worker_url(group.leader_url).text if group.leader_url else ""
-    commit = next((record for record in topic.read.records if record.offset == connector.commit_offset), None)
     journal = journal_of(app, "rescue", name, cluster_id=cluster_id)
     begun = unfinished_rescue(journal, connector)
     return Patient(
-        scene=Scene(topic.cluster_id, connector, newest_record(topic, connector), group.state, group.leader_url),
+        scene=Scene(
+            cluster_id=topic.cluster_id,
+            connector=connector,
+            before=newest_record(topic, connector),
+            group_state=group.state,
+            leader_url=group.leader_url,
+            committed_ms=newest_commit_ms(topic, connector),
+        ),
         tasks=tasks,
         diagnosis=diagnose(connector, tasks, restarted=begun is not None and begun.restarted is not None),
         round_over=all(leader.partition("://")[2] == task.worker for task in tasks),
-        committed_ms=-1 if commit is None else commit.timestamp_ms,
         journal=journal,
         begun=begun,
     )

@@ -51,7 +51,7 @@ def _wait(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
     """Waits until a round can't touch an id any more: it would fence tasks that have just started."""
     plan.patient.journal.write("start", step=WAIT)
     began_s = app.clock.monotonic_s()
-    age_s = app.clock.now_s() - plan.patient.committed_ms / 1000
+    age_s = app.clock.now_s() - plan.patient.scene.committed_ms / 1000
     left_s = min(max(0.0, ROUND_S - age_s), ROUND_S)
     patient_app = replace(app, deadline=Deadline.after(2 * ROUND_S + app.deadline.timeout_s, app.clock))
     patient_app.deadline.sleep(left_s)

@@ -25,13 +25,17 @@ _READ_BACK_TIMES = 20
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A connector and its group as they are now; `leader_url` is None for a group without members."""
+    """A connector and its group as they are now; `leader_url` is None for a group without members.
+
+    `committed_ms` is when the newest task set was written, or -1.
+    """
 
     cluster_id: str
     connector: ConnectorState
     before: Record | None
     group_state: str
     leader_url: str | None
+    committed_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,12 @@ def find_connector(topic: ConfigTopic, name: str) -> ConnectorState:
 def newest_record(topic: ConfigTopic, connector: ConnectorState) -> Record | None:
     """The task-count record that the workers took last."""
     return next((record for record in topic.read.records if record.offset == connector.record_offset), None)
+
+
+def newest_commit_ms(topic: ConfigTopic, connector: ConnectorState) -> int:
+    """When the newest task set was written, or -1."""
+    commits = (record for record in topic.read.records if record.offset == connector.commit_offset)
+    return next((commit.timestamp_ms for commit in commits), -1)
 
 
 def with_whole_timeout(app: App) -> App:

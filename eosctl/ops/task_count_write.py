@@ -12,23 +12,22 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.config_records import task_count_key
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.connect_group import EMPTY, STABLE
-from eosctl.core.fencing import Outcome, plan_items
-from eosctl.core.ids import Owner
-from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
-from eosctl.core.task_count_writes import decisions, left_out, with_record
-from eosctl.core.task_counts import alive_tasks, fencing_decision, plugin_type
+from eosctl.core.connect_group import EMPTY
+from eosctl.core.task_count_writes import decisions, with_record
+from eosctl.core.task_counts import fencing_decision
 from eosctl.core.wording import counted
-from eosctl.errors import ExitCode, RefusedError, StalePlanError
+from eosctl.errors import ExitCode, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.fence import FencePlan, apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
-from eosctl.ops.task_count_record import Scene, find_connector, newest_record, with_whole_timeout, write_record
-from eosctl.ops.task_counts import ConfigTopic, read_config_topic
-from eosctl.ops.workers import read_group, running_tasks
+from eosctl.ops.task_count_guards import (
+    observe_for_write,
+    refuse_implausible,
+    refuse_left_out,
+    refuse_running_round,
+)
+from eosctl.ops.task_count_record import Scene, with_whole_timeout, write_record
 from eosctl.report import Problem, Report, Row
-
-_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,83 +59,18 @@ def plan_write(app: App, request: WriteRequest) -> WritePlan:
     """Reads topic, group and coordinators.
 
     Raises NotFoundError for an unknown connector; RefusedError while it has tasks, while the group is neither Stable
-    nor Empty, and for a record that would leave out ids that are alive.
+    nor Empty, while a fencing round of the leader is seen, and for a record that would leave out ids that are alive.
     """
-    scene = _observe(app, request.connector)
+    scene = observe_for_write(app, request.connector)
     fence = None
+    refuse_running_round(app, scene)
     if request.fence and scene.connector.task_count_record:
-        _refuse_implausible(scene.connector)
-        fence = plan_fence(app, FenceRequest(connector=request.connector))
-    _refuse_left_out(app, request, fence.wanted() if fence else ())
+        refuse_implausible(scene.connector)
+        no_workers = scene.group_state == EMPTY  # judged already; of a forgotten group, fencing alone can't tell
+        fence = plan_fence(app, FenceRequest(connector=request.connector, live=no_workers))
+    refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else ())
     problems = [*_not_fenced(request, scene), *(fence.problems if fence else ())]
     return WritePlan(request, scene, fence, tuple(problems))
-
-
-def _observe(app: App, name: str) -> Scene:
-    group, _cluster_id = read_group(app)
-    if group.state not in (STABLE, EMPTY):
-        raise RefusedError(
-            f"the group {group.group_id} is {group.state}: who runs what is not known now; nothing was written",
-            hint="Run again when the rebalance is over.",
-        )
-    with app.topics() as store:
-        topic = read_config_topic(app, store)
-    connector = find_connector(topic, name)
-    if plugin_type(connector.config) == "sink":
-        raise RefusedError(f"{name} is a sink connector: it has no task-count record; nothing was written")
-    if group.state == STABLE:
-        _refuse_tasks(app, topic, connector)
-    return Scene(topic.cluster_id, connector, newest_record(topic, connector), group.state, group.leader_url)
-
-
-def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState) -> None:
-    at_connect = running_tasks(app)
-    if connector.name not in at_connect and connector.config is not None:
-        raise RefusedError(
-            f"topic {topic.read.topic} has the config of {connector.name}, which the workers do not know: whether it "
-            "runs can't be told; nothing was written",
-            hint="Name a worker and the config topic of the same group.",
-        )
-    tasks = at_connect.get(connector.name, ())
-    if tasks:
-        listed = ", ".join(f"task {task.task} is {task.state} at {task.worker_id}" for task in tasks[:_NAMED])
-        raise RefusedError(
-            f"connector {connector.name} has {counted(len(tasks), 'task')} ({listed}); nothing was written",
-            hint=f"PUT /connectors/{connector.name}/stop (Kafka 3.5+), then run again. If all of them are FAILED in "
-            f"zombie fencing: eosctl rescue --connector {connector.name}",
-        )
-
-
-def _refuse_implausible(connector: ConnectorState) -> None:
-    recorded = connector.task_count_record or 0
-    if not 0 <= recorded <= MAX_PLAUSIBLE_TASKS:
-        raise RefusedError(
-            f"the record says {recorded} tasks, which no connector has: fencing so many ids would never end",
-            hint="Fence the ids that exist (eosctl fence --prefix GROUP-CONNECTOR-), then write with --no-fence.",
-        )
-
-
-def _refuse_left_out(app: App, request: WriteRequest, fenced: Sequence[str]) -> None:
-    group_id = app.target.require_group_id()
-    with app.transactions() as admin:
-        alive = alive_tasks(admin.list_transactions(), group_id, [request.connector]).get(request.connector, [])
-        beyond = left_out(alive, request.count, fenced=set(fenced))
-        ids = [task.transactional_id for task in beyond]
-        described = admin.describe_transactions(ids) if ids else {}
-    owner = Owner("task", request.connector)
-    items = plan_items(ids, described, owner_of_id=lambda _id: owner, live={}, create_unknown=False)
-    missed = [
-        task
-        for task, item in zip(beyond, items, strict=True)
-        if item.outcome is not Outcome.SKIPPED_UNKNOWN and not item.already_fenced
-    ]
-    if missed:
-        names = " ".join(task.transactional_id for task in missed[:_NAMED]) + (" ..." if len(missed) > _NAMED else "")
-        raise RefusedError(
-            f"a record of {request.count} would leave out {counted(len(missed), 'known id')}: {names}; "
-            "nothing was written",
-            hint=f"Write at least {missed[-1].task + 1}, or fence them first: eosctl fence {names}",
-        )
 
 
 def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
@@ -148,7 +82,7 @@ def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
     return [
         Problem(
             "not_fenced",
-            f"--no-fence: the {recorded} recorded ids stay as they are{lost}",
+            f"--no-fence: {counted(recorded, 'recorded id stays as it is', 'recorded ids stay as they are')}{lost}",
             hint=f"eosctl fence --connector {request.connector} --tasks {recorded}",
             severity="warning",
         )
@@ -163,8 +97,8 @@ def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
     return [
         Problem(
             "connect_can",
-            f"Connect can do this itself: its leader ({scene.leader_url}) would fence the {due.fence_count} recorded "
-            f"ids and write a record of {due.writes}",
+            f"Connect can do this itself: its leader ({scene.leader_url}) would fence "
+            f"{counted(due.fence_count, 'recorded id')} and write a record of {due.writes}",
             hint=f"eosctl fence --connector {request.connector} --via connect",
             severity="warning",
         )
@@ -185,7 +119,7 @@ def apply_write(app: App, plan: WritePlan) -> Report:
     The deadline starts anew: the time in which a person read the plan does not count.
     """
     app = with_whole_timeout(app)
-    _recheck(plan.scene, _observe(app, plan.request.connector))
+    _recheck(plan.scene, observe_for_write(app, plan.request.connector))
     kind, problems = "task-counts-write-result", list(plan.problems)
     fenced = apply_fence(app, plan.fence) if plan.fence else None
     if fenced is not None and fenced.exit_code is not ExitCode.OK:
@@ -194,7 +128,7 @@ def apply_write(app: App, plan: WritePlan) -> Report:
         report = _report(app, kind, plan, plan.scene.connector, "not_written", (*problems, not_written), fenced=fenced)
         return replace(report, exit_code=fenced.exit_code)
     if fenced is not None:
-        _recheck(plan.scene, _observe(app, plan.request.connector))  # fencing many ids takes a while
+        _recheck(plan.scene, observe_for_write(app, plan.request.connector))  # fencing many ids takes a while
     written = write_record(app, plan.scene, plan.request.count, name="task-counts-write")
     if written.failure is not None:
         problems.append(Problem.of(written.failure))
@@ -247,7 +181,12 @@ def _report(
         kind=kind,
         rows=[row],
         summary={"fences": len(plan.fence.wanted()) if plan.fence else 0, "outcome": outcome},
-        data={"fence": fence, "overrides": [] if plan.request.fence else ["no-fence"], **(data or {})},
+        data={
+            "fenced_before": plan.request.fence and (fenced is None or fenced.exit_code is ExitCode.OK),
+            "overrides": [] if plan.request.fence else ["no-fence"],
+            "fence": fence,
+            **(data or {}),
+        },
         target={"kafka_cluster_id": plan.scene.cluster_id, "group_id": app.target.group_id},
         problems=problems,
     )

@@ -127,10 +127,11 @@ def observe_workers(app: App) -> GroupObservation:
     )
 
 
-def read_group(app: App) -> tuple[ConnectGroup, str]:
+def read_group(app: App, *, gone_ok: bool = False) -> tuple[ConnectGroup, str]:
     """The target's Connect group and the Kafka cluster id; waits a little for a rebalance to end.
 
-    Raises UsageError, NotFoundError, ProtocolError and what Kafka's connection raises.
+    With `gone_ok` a group that the coordinator does not know is one in state Dead: its workers may be stopped since
+    long. Raises UsageError, NotFoundError, ProtocolError and what Kafka's connection raises.
     """
     group_id = app.target.require_group_id()
     asked_s = app.clock.monotonic_s()
@@ -141,6 +142,8 @@ def read_group(app: App) -> tuple[ConnectGroup, str]:
                 break
             app.deadline.sleep(_POLL_S)
             raw = admin.describe_group(group_id)
+        if gone_ok and raw.state == DEAD and not raw.members:
+            return ConnectGroup(group_id, DEAD, "", None, None, ()), admin.cluster_id()
         return connect_group(raw), admin.cluster_id()
 
 
@@ -160,6 +163,18 @@ def discover_urls(app: App) -> list[str]:
             hint="Run again when the rebalance is over, or give the URL of a worker with -u.",
         )
     return urls
+
+
+def answering_url(app: App) -> str | None:
+    """The first of the URLs that were given whose worker answers, as it may be shown."""
+    for url in app.target.connect_urls:
+        worker = app.worker(url)
+        try:
+            worker.root()
+        except EosctlError:
+            continue
+        return worker.url
+    return None
 
 
 def running_tasks(app: App) -> Mapping[str, tuple[TaskStatus, ...]]:

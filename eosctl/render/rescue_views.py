@@ -24,6 +24,8 @@ def _decision_lines(report: Report) -> Iterable[str]:
     if isinstance(counts, dict):
         listed = ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
         yield f"ids of the old record: {listed}"
+    if report.data.get("fenced_before") is False:
+        yield "fenced before: no"
     yield from summary_lines(report)
 
 

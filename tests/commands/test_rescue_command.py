@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.broker_state import FakeGroup
+from tests.fakes.config_cluster import CONFIG_TOPIC
 from tests.fakes.rescue_scene import Scene, rescue_scene, stop
 
 Invoke = Any
@@ -29,7 +31,8 @@ def run(invoke: Invoke, scene: Scene) -> Invoke:
     def command(*args: str, **more: Any) -> Any:
         app = scene.app
         doors = {name: getattr(app, name) for name in ("open_transactions", "open_topics", "open_worker")}
-        flags = ["-b", ",".join(scene.broker.bootstrap_servers), "-u", next(iter(scene.connect.modes)), "-g", "g"]
+        urls = [word for url in scene.connect.modes for word in ("-u", url)]
+        flags = ["-b", ",".join(scene.broker.bootstrap_servers), *urls, "-g", "g"]
         return invoke(*args, *flags, doors=doors, clock=scene.time.clock(), **more)
 
     return command
@@ -88,6 +91,88 @@ def test_refusals_are_a_document_too(run: Invoke, scene: Scene) -> None:
         document = json.loads(outcome.stdout)
         assert (document["status"], document["errors"][0]["code"]) == ("refused", "refused")
         assert document["errors"][0]["hint"]
+
+
+def dead_leader(scene: Scene) -> None:
+    """The only worker is gone and the coordinator does not know it yet."""
+    stop(scene)
+    scene.connect.down |= set(scene.connect.modes)
+
+
+def forgotten_group(scene: Scene) -> None:
+    """The workers are stopped since long."""
+    scene.connect.modes.clear()
+    scene.broker.state.groups.clear()
+
+
+def mistyped_group(scene: Scene) -> None:
+    """The worker answers, and the group that was named is unknown."""
+    stop(scene)
+    scene.broker.state.groups.clear()
+
+
+def empty_group_and_a_worker(scene: Scene) -> None:
+    """The worker answers, and the group that was named has no member."""
+    stop(scene)
+    scene.broker.state.groups["g"] = FakeGroup("Empty", "connect", "", ())
+
+
+def two_partitions(scene: Scene) -> None:
+    scene.topics.topics.pop(CONFIG_TOPIC)
+    scene.topics.add_topic(CONFIG_TOPIC, 2)
+
+
+def no_topic(scene: Scene) -> None:
+    scene.topics.topics.pop(CONFIG_TOPIC)
+
+
+WRITE, RESCUE = ("task-counts", "write", "c", "--count", "3"), ("rescue", "--connector", "c")
+LIST, SHOW, VALIDATE = ("task-counts", "list"), ("task-counts", "show", "c"), ("task-counts", "validate")
+REPLAY, WORKERS = ("task-counts", "replay", "--topic"), ("workers", "list")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words", "exit_code", "said"),
+    [
+        (dead_leader, WRITE, 4, "error: no worker says which tasks run: the Connect worker at http://w0:8083"),
+        (dead_leader, RESCUE, 4, "error: no worker says which tasks run: the Connect worker at http://w0:8083"),
+        (dead_leader, SHOW, 0, "warning: the Connect worker at http://w0:8083 can't be reached"),
+        (dead_leader, VALIDATE, 0, "warning: the Connect worker at http://w0:8083 can't be reached"),
+        (dead_leader, WORKERS, 4, "error: the worker at http://w0:8083 can't be reached"),
+        (Scene.empty_group, WRITE, 0, ""),
+        (Scene.empty_group, RESCUE, 6, "error: the group g is Empty, so no task can be restarted; nothing was written"),
+        (Scene.empty_group, LIST, 0, "warning: the group g has no worker to compare the topic with"),
+        (Scene.empty_group, WORKERS, 0, ""),
+        (empty_group_and_a_worker, WRITE, 6, "answers, but the group g has no member: it is of another group; nothing"),
+        (empty_group_and_a_worker, LIST, 0, "warning: the worker at http://w0:8083 answers, but the group g has no"),
+        (empty_group_and_a_worker, WORKERS, 0, "answers, while the group g has no member: it is of another group"),
+        (forgotten_group, WRITE, 0, ""),
+        (forgotten_group, RESCUE, 1, "error: the Connect group 'g' does not exist on this Kafka cluster"),
+        (forgotten_group, LIST, 0, "warning: the coordinator has forgotten the group g: its workers are stopped"),
+        (forgotten_group, WORKERS, 1, "error: the Connect group 'g' does not exist on this Kafka cluster"),
+        (mistyped_group, WRITE, 1, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),
+        (mistyped_group, RESCUE, 1, "error: the Connect group 'g' does not exist on this Kafka cluster"),
+        (mistyped_group, LIST, 1, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),
+        (mistyped_group, WORKERS, 1, "error: the Connect group 'g' does not exist on this Kafka cluster"),
+        *((two_partitions, words, 1, f"error: topic {CONFIG_TOPIC} has 2 partitions; workers refuse a config topic")
+          for words in (WRITE, RESCUE, LIST, SHOW, VALIDATE, REPLAY)),
+        (two_partitions, WORKERS, 0, f"is not known: topic {CONFIG_TOPIC} has 2 partitions"),
+        *((no_topic, words, 1, f"error: there is no topic {CONFIG_TOPIC}")
+          for words in (WRITE, RESCUE, LIST, SHOW, VALIDATE, REPLAY)),
+        (no_topic, WORKERS, 0, f"is not known: there is no topic {CONFIG_TOPIC}"),
+    ],
+)  # fmt: skip
+def test_troubles_have_their_message_and_exit_code(
+    run: Invoke, scene: Scene, trouble: Callable[[Scene], None], words: tuple[str, ...], exit_code: int, said: str
+) -> None:
+    writes = words in (WRITE, RESCUE)
+    trouble(scene)
+    outcome = run(*words, *(["--yes"] if writes else []))
+    assert outcome.exit_code == exit_code, outcome.stderr
+    assert said in outcome.stderr
+    assert exit_code == 0 or "  " in outcome.stderr, "a hint follows"
+    written = [value for _id, value in scene.records()]
+    assert written == ([b'{"task-count":3}'] if writes and exit_code == 0 else [])
 
 
 @pytest.mark.parametrize("count", ["-1", "10001", "x"])

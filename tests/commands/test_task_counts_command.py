@@ -35,6 +35,7 @@ def cluster() -> FakeCluster:
             listing("g-payments-2", TransactionState.ONGOING),
         ],
         connectors={"orders": "source", "payments": "source", "sink": "sink"},
+        workers={"http://w1:8083": "enabled"},
     )
 
 

@@ -198,6 +198,8 @@ class FakeTransactions:
         if group_id != self.cluster.group_id:
             return self.cluster.rivals.get(group_id) or RawGroup(group_id, "Dead", "", "", ())
         urls = list(self.cluster.workers)
+        if self.cluster.group_state == "Dead":
+            return RawGroup(group_id, "Dead", "", "", ())
         if not urls:
             return RawGroup(group_id, "Empty", "connect", "", ())
         assignment = encode_assignment(Assignment(2, 0, f"member {urls[0]}", urls[0], 7))

@@ -78,11 +78,37 @@ def test_without_fencing_the_plan_says_what_that_means(scene: Scene) -> None:
     stop(scene)
     plan = plan_write(scene.app, WriteRequest("c", 3, fence=False))
     report = apply_write(scene.app, plan)
-    assert report.data["overrides"] == ["no-fence"]
+    assert (report.data["overrides"], report.data["fenced_before"]) == (["no-fence"], False)
+    shown = show_write(scene.app, plan)
+    assert (shown.data["overrides"], shown.data["fenced_before"]) == (["no-fence"], False)
     (problem,) = report.problems
     assert problem.code == "not_fenced"
     assert "tells the leader that it is done" in problem.message
     assert timeouts(scene) == [60_000] * 3
+
+
+@pytest.mark.parametrize("fence", [True, False])
+def test_a_round_that_still_runs_on_the_leader_is_seen(scene: Scene, fence: bool) -> None:
+    """Stopping a connector does not stop its round, which fences on and may write its own record after ours."""
+    stop(scene)
+    app = scene.app
+    touches = iter([(1, 90_000)])
+
+    def sleep(seconds: float) -> None:
+        scene.time.sleep(seconds)
+        for task, timeout_ms in touches:
+            scene.take_id(task, timeout_ms=timeout_ms)
+
+    clock = replace(app.clock, sleep_s=sleep)
+    app = replace(app, clock=clock, deadline=Deadline.after(30, clock))
+    with pytest.raises(RefusedError, match=r"round of the leader is under way: in the last 3 s it fenced g-c-1; noth"):
+        plan_write(app, WriteRequest("c", 3, fence))
+    assert plan_write(app, WriteRequest("c", 3, fence)).changes_something, "nothing was touched the second time"
+    touches = iter([(1, 60_000)])
+    assert plan_write(app, WriteRequest("c", 3, fence)).changes_something, "a zombie that commits is no round"
+    slept_s, scene.time.now_s = scene.time.slept_s, scene.time.now_s + 100
+    plan_write(app, WriteRequest("c", 3, fence))
+    assert scene.time.slept_s == slept_s, "no round is that old, so nothing is waited for"
 
 
 def test_what_write_refuses(scene: Scene) -> None:
@@ -172,7 +198,9 @@ def test_rescue_goes_on_where_it_was_interrupted(scene: Scene) -> None:
     plan = plan_rescue(scene.app, "c")
     shown = show_rescue(scene.app, plan)
     assert [problem.code for problem in shown.problems] == ["rescue_unfinished"]
-    assert "was begun at 2023-11-14T22:13:20.000Z and not finished; done then: fence, write" in shown.problems[0].message
+    assert (
+        "was begun at 2023-11-14T22:13:20.000Z and not finished; done then: fence, write" in shown.problems[0].message
+    )
     rest = apply_rescue(scene.app, plan)
     assert steps(rest) == [
         ("fence", "done_before"), ("write", "done_before"), ("restart", "done"), ("watch", "done"),

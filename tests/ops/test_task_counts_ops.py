@@ -29,14 +29,18 @@ from eosctl.ops.task_counts import (
     validate_task_counts,
 )
 from eosctl.profiles import Target
+from eosctl.report import Report
 from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created, listing
+from tests.fakes.rescue_scene import Time
 
 URL = "http://w1:8083"
 
 
 def app_of(cluster: FakeCluster, *, group_id: str | None = "g", urls: tuple[str, ...] = (URL,)) -> App:
     target = Target(group_id=group_id, connect_urls=urls)
-    return App(target=target, deadline=Deadline.after(10), state_dir=Path("unused"), **cluster.doors())
+    clock = Time().clock()
+    deadline = Deadline.after(10, clock)
+    return App(target=target, deadline=deadline, state_dir=Path("unused"), clock=clock, **cluster.doors())
 
 
 def healthy() -> FakeCluster:
@@ -44,6 +48,7 @@ def healthy() -> FakeCluster:
         records=config_records(*created("a", 2, record=2), *created("b", 1, record=1)),
         listings=[listing("g-a-0", TransactionState.ONGOING), listing("g-a-1"), listing("g-b-0"), listing("x-a-0")],
         connectors={"a": "source", "b": "source"},
+        workers={URL: "enabled"},
     )
 
 
@@ -78,9 +83,48 @@ def test_the_next_worker_is_asked_when_one_does_not_answer() -> None:
 
 
 def test_a_group_without_workers_cannot_be_compared_and_that_is_said() -> None:
-    report = list_task_counts(app_of(healthy(), urls=()))
+    cluster = healthy()
+    cluster.workers = {}
+    report = list_task_counts(app_of(cluster, urls=()))
     assert [(problem.code, problem.severity) for problem in report.problems] == [("connect_not_asked", "warning")]
     assert report.summary["checked_against_connect"] is False
+
+
+@pytest.mark.parametrize("read", [list_task_counts, lambda app: validate_task_counts(app, strict=True)])
+@pytest.mark.parametrize(
+    ("state", "listed", "url_answers", "codes", "error"),
+    [
+        ("Stable", True, True, [], None),
+        ("Empty", True, True, ["group_without_members"], None),
+        ("Empty", True, False, ["connect_not_asked"], None),
+        ("Dead", True, True, None, "worker at http://w1:8083 answers, but the Connect group 'g' does not exist"),
+        ("Dead", True, False, ["connect_not_asked", "group_without_members"], None),
+        ("Dead", False, False, None, "'g' does not exist on this Kafka cluster, and no transactional id tells"),
+    ],
+)
+def test_a_mistyped_group_is_told_from_one_whose_workers_are_stopped(
+    read: Callable[[App], Report], state: str, listed: bool, url_answers: bool, codes: list[str] | None, error: str
+) -> None:
+    """`-g nope` beside the right -u used to look at the right topic with ids that nobody has, and to find nothing."""
+    cluster = healthy()
+    cluster.group_state = state
+    if state == "Empty":
+        cluster.workers = {}
+    if not listed:
+        cluster.listings = [listing("x-a-0")]
+    if not url_answers:
+        cluster.faults = {URL: UnreachableError(f"{URL} does not answer")}
+    if codes is None:
+        with pytest.raises(NotFoundError, match=error):
+            read(app_of(cluster))
+        return
+    assert sorted(problem.code for problem in read(app_of(cluster)).problems) == codes
+
+
+def test_a_group_that_may_not_be_described_is_a_warning() -> None:
+    cluster = healthy()
+    cluster.faults = {"describe_group": UnauthorizedError("no DESCRIBE on Group g")}
+    assert [problem.code for problem in list_task_counts(app_of(cluster)).problems] == ["group_unknown"]
 
 
 def test_a_config_topic_of_another_group_shows_by_its_connectors() -> None:
