@@ -57,6 +57,22 @@ def global_options(*, hidden: bool) -> list[click.Option]:
                 "help": "REST URL of a worker (repeatable); else found from the group.",
             },
         ),
+        (
+            ("--connect-ca",),
+            {"metavar": "FILE", "help": "PEM certificates of the authorities that workers are known by."},
+        ),
+        (
+            ("--connect-certificate",),
+            {"metavar": "FILE", "help": "PEM client certificate for workers, with its key, or"},
+        ),
+        (("--connect-key",), {"metavar": "FILE", "help": "its key in a file of its own."}),
+        (("--connect-username",), {"metavar": "NAME", "help": "User at the workers (basic authentication), and"}),
+        (("--connect-password-file",), {"metavar": "FILE", "help": "the password; also $EOSCTL_CONNECT_PASSWORD."}),
+        (("--connect-token-file",), {"metavar": "FILE", "help": "Bearer token; also $EOSCTL_CONNECT_TOKEN."}),
+        (
+            ("--connect-trust-discovered",),
+            {"is_flag": True, "help": "Give these also to workers known from the group only."},
+        ),
         (("-g", "--group-id"), {"metavar": "NAME", "help": "Connect's group.id."}),
         (
             ("-w", "--worker-config"),

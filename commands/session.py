@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -88,10 +89,18 @@ class Session:
         from eosctl.profiles import resolve_target
 
         if self._target is None:
-            self._target = resolve_target(self.flags, self.environ, read_file=read_text_file)
+            self._target = resolve_target(
+                self.flags, self.environ, read_file=read_text_file, require_private=require_private
+            )
             for warning in self._target.warnings:
                 self.talk()(Event(warning, warning=True))
         return self._target
+
+    def profile_target(self, name: str) -> Target:
+        """What one profile alone talks to; raises the errors of `resolve_target`."""
+        from eosctl.profiles import profile_target
+
+        return profile_target(name, self.flags, self.environ, read_file=read_text_file, require_private=require_private)
 
     def audit_log(self) -> AuditLog:
         """The log of what was written: where --audit-log and its like say, else in the state directory."""
@@ -106,7 +115,6 @@ class Session:
         """The App of this invocation; raises the errors of `resolve_target`."""
         from eosctl.deadline import Clock, Deadline
         from eosctl.ops.app import App
-        from eosctl.profiles import profile_target
 
         clock = self._clock or Clock()
         return App(
@@ -115,7 +123,7 @@ class Session:
             state_dir=self.state_dir(),
             clock=clock,
             on_event=self.talk(),
-            target_of=lambda name: profile_target(name, self.flags, self.environ, read_file=read_text_file),
+            target_of=self.profile_target,
             **self._doors,
         )
 
@@ -134,6 +142,27 @@ def read_text_file(path: str | Path) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return data.decode("iso-8859-1")
+
+
+def require_private(path: str | Path, holds: str) -> None:
+    """Refuses a file of secrets that others than its owner may read or write; pipes are nobody else's.
+
+    A file that is missing is left to whoever reads it. Raises RefusedError.
+    """
+    import stat
+
+    from eosctl.errors import RefusedError
+
+    where = Path(path).expanduser()
+    try:
+        mode = where.stat().st_mode
+    except OSError:
+        return
+    if stat.S_ISREG(mode) and mode & 0o077:
+        raise RefusedError(
+            f"{path} holds {holds} and has mode {stat.S_IMODE(mode):04o}: others on this machine can get at it",
+            hint=f"chmod 600 {shlex.quote(str(where))}, or name a copy of your own with that mode.",
+        )
 
 
 def asked_output(argv: Sequence[str], environ: Mapping[str, str]) -> str:

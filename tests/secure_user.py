@@ -73,6 +73,7 @@ class Scene:
         if mechanism == "OAUTHBEARER":
             file = self.directory / "token"
             file.write_text(token(user))
+            file.chmod(0o600)
             more = {
                 "sasl_jaas_config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
                 "sasl_oauthbearer_token_endpoint_url": file.as_uri(),

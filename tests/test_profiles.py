@@ -30,6 +30,10 @@ profiles:
 WORKER = "bootstrap.servers=worker:9092\ngroup.id=from-worker\noffset.storage.topic=worker-offsets\n"
 
 
+def _anyone(_path: str, _holds: str) -> None:
+    """Lets every file pass."""
+
+
 def _resolve(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, **files: str) -> Target:
     """The Target with `files` as the only files there are; `profiles` is the config file at its usual place."""
     texts = {CONFIG if name == "profiles" else name: text for name, text in files.items()}
@@ -39,7 +43,8 @@ def _resolve(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
             raise InputFileError(f"cannot read {path}: no such file")
         return texts[path]
 
-    return resolve_target(flags or {}, {"XDG_CONFIG_HOME": "/home/me/.config", **(environ or {})}, read_file=read_file)
+    environ = {"XDG_CONFIG_HOME": "/home/me/.config", **(environ or {})}
+    return resolve_target(flags or {}, environ, read_file=read_file, require_private=_anyone)
 
 
 def test_nothing_said_is_defaults_and_no_cluster() -> None:
@@ -168,8 +173,8 @@ def test_a_profile_alone_says_where_a_store_of_its_cluster_is() -> None:
     """`TOPIC@prod`: what -b, -u or EOSCTL_BOOTSTRAP_SERVER say is about the command's own cluster."""
     flags = {"bootstrap_server": "f:1", "profile": "dev", "config": CONFIG, "offset_topic": "mine"}
     environ = {"EOSCTL_BOOTSTRAP_SERVER": "e:1", "PROD_PASSWORD": "x"}
-    target = profile_target("prod", flags, environ, read_file=lambda _path: PROFILES)
+    target = profile_target("prod", flags, environ, read_file=lambda _path: PROFILES, require_private=_anyone)
     assert target.require_client().bootstrap_servers == ("prod:9092",)
     assert (target.offset_topic, target.group_id, target.connect_urls) == ("connect-offsets", None, ())
     with pytest.raises(InputFileError, match="no profile nosuch"):
-        profile_target("nosuch", flags, environ, read_file=lambda _path: PROFILES)
+        profile_target("nosuch", flags, environ, read_file=lambda _path: PROFILES, require_private=_anyone)

@@ -1,7 +1,7 @@
 """One Connect worker's REST interface over urllib3.
 
 It maps every answer to a value or an error of eosctl and waits out rebalances (409). It decides nothing, follows no
-redirect, and sends credentials only where the URL it was given carried them.
+redirect, and sends credentials only where its ConnectAccess lets them go.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 import urllib3
 
-from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,
@@ -34,6 +35,13 @@ _LONGEST_BACKOFF_S = 2.0
 _HEALTH_SINCE = (3, 9)
 _RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
 _NO_SUCH_ENDPOINT = "HTTP 404 Not Found"  # Jersey's own text; Connect's texts name what is missing
+_UNAUTHORIZED_HINT = (
+    "Give --connect-username with --connect-password-file, or --connect-token-file; or look at the worker's log."
+)
+_WITHHELD_HINT = (
+    "Your credentials were not sent: this URL is known from the group only. Name it with -u, or say that every member "
+    "may have them: --connect-trust-discovered."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +68,23 @@ class _Answer:
 class RestConnectWorker:
     """Fits `eosctl.ops.ports.ConnectWorker`; `url` is the normalised URL, without credentials."""
 
-    def __init__(self, url: str, *, deadline: Deadline) -> None:
-        """Connects to nothing yet; raises UsageError for an unusable URL."""
-        parsed = parse_worker_url(url)
+    def __init__(self, url: str, *, deadline: Deadline, access: ConnectAccess | None = None) -> None:
+        """Connects to nothing yet; raises UsageError for an unusable URL, InputFileError for unusable certificates."""
+        parsed, access = parse_worker_url(url), access or ConnectAccess()
         self.url = parsed.text
         self._deadline = deadline
         # A command makes a handful of requests: closing after each one leaves no socket for the caller to close.
         self._headers = {"Accept": "application/json", "Connection": "close", "User-Agent": "eosctl"}
-        if parsed.authorization is not None:
-            self._headers["Authorization"] = parsed.authorization.reveal()
+        authorization = access.authorization(parsed)
+        if authorization is not None:
+            self._headers["Authorization"] = authorization.reveal()
+        self._withheld = access.has_credentials and not access.trusts(parsed)
         self._pool = urllib3.PoolManager(retries=False, cert_reqs="CERT_REQUIRED")
+        if parsed.text.startswith("https:"):
+            from eosctl.connect.tls import make_rest_context
+
+            context = make_rest_context(access, with_certificate=not self._withheld)
+            self._pool = urllib3.PoolManager(retries=False, ssl_context=context)
 
     def root(self) -> Mapping[str, str]:
         """`GET /`: version, commit, kafka_cluster_id; raises ConnectError when something else answers."""
@@ -196,13 +211,25 @@ class RestConnectWorker:
         return _Answer(response.status, response.data, response.headers.get("Content-Type", "").partition(";")[0])
 
     def _unreachable(self, error: Exception) -> UnreachableError:
-        if isinstance(error, urllib3.exceptions.SSLError | ssl.SSLError):
-            hint = "Is it https with a certificate of a known authority? SSL_CERT_FILE names a file of authorities."
+        if self._is_tls(error):
+            hint = self._tls_hint(error)
         elif isinstance(error, urllib3.exceptions.ReadTimeoutError):
             hint = "The worker took the request and did not answer: look at its log, or give more --timeout."
         else:
             hint = "Check the URL, and that the worker runs and its port is open from here."
         return UnreachableError(f"the Connect worker at {self.url} can't be reached: {_reason(error)}", hint=hint)
+
+    def _is_tls(self, error: Exception) -> bool:
+        """A worker that wants another certificate may just hang up."""
+        hung_up = isinstance(error, urllib3.exceptions.ProtocolError) and self.url.startswith("https:")
+        return hung_up or isinstance(error, urllib3.exceptions.SSLError | ssl.SSLError)
+
+    def _tls_hint(self, error: Exception) -> str:
+        if self._withheld:
+            return _WITHHELD_HINT
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return "--connect-ca names a file of the authorities that the worker's certificate is from."
+        return "Does it speak https? It may also want a certificate of yours: --connect-certificate."
 
     def _failure(self, request: str, answer: _Answer) -> EosctlError:
         """The error that an answer without success stands for."""
@@ -211,7 +238,7 @@ class RestConnectWorker:
         if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return UnauthorizedError(
                 f"not allowed: {where} answered {answer.status} ({message or answer.media_type or 'no text'})",
-                hint="Give credentials in the URL (http://USER:PASSWORD@HOST:8083), or look at the worker's log.",
+                hint=_WITHHELD_HINT if self._withheld else _UNAUTHORIZED_HINT,
             )
         if 300 <= answer.status < 400:
             return self._not_connect(request, f"it redirects (HTTP {answer.status}), which Connect never does")

@@ -66,6 +66,7 @@ _IMMATERIAL = re.compile(
     r"|sasl\.oauthbearer\.method|ssl\.(protocol|provider|enabled\.protocols|(trust|key)manager\.algorithm)"
 )
 _PROVIDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
+_SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,22 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
         fields |= _ssl_fields(properties)
     warnings = tuple(_warnings(properties)) if warn else ()
     return ClientProperties(ClientSettings(**fields), warnings)  # type: ignore[arg-type]  # the tables hold its fields
+
+
+def secrets_in(properties: Properties) -> list[str]:
+    """Names of the properties that hold a secret: of a client, or of a Connect worker and its clients and listeners.
+
+    References that only a worker can resolve (`${file:…}`) are no secrets, nor is a JAAS line without a password.
+    """
+    return [name for name, value in properties.values.items() if _holds_secret(name, value.strip())]
+
+
+def _holds_secret(name: str, value: str) -> bool:
+    if not value or (_PROVIDER.fullmatch(value) and not _SECRET_OPTION.search(value)):
+        return False
+    if name.endswith("sasl.jaas.config"):
+        return any(_SECRET_OPTION.search(part) for part in _PROVIDER.sub("", value).split())
+    return name.endswith((".password", ".secret", *(SECRET_NAMES - {"sasl.jaas.config"})))
 
 
 def _passed_on(properties: Properties) -> dict[str, str]:

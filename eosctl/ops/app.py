@@ -37,7 +37,7 @@ def _open_acls(app: App) -> AclStore:
 def _open_worker(app: App, url: str) -> ConnectWorker:
     from eosctl.connect.rest import RestConnectWorker
 
-    return RestConnectWorker(url, deadline=app.deadline)
+    return RestConnectWorker(url, deadline=app.deadline, access=app.target.connect)
 
 
 def _no_profiles(profile: str) -> Target:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
-from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.config_view import hide_secrets
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError

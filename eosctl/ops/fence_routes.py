@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eosctl.connect.signing import signature_headers
-from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError, UnauthorizedError, UsageError

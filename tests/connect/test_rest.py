@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from eosctl.connect.rest import RestConnectWorker
-from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import (
     ConnectError,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from eosctl.connect.worker_url import parse_worker_url
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.group_protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnreachableError, UnsupportedError

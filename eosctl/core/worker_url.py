@@ -22,6 +22,11 @@ class WorkerUrl:
     text: str
     authorization: Secret | None = None
 
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port alone: what credentials are given to."""
+        return "/".join(self.text.split("/")[:3])
+
 
 def parse_worker_url(given: str) -> WorkerUrl:
     """`http://` is assumed where there is no scheme; raises UsageError for what can't be a worker's URL."""
@@ -30,7 +35,7 @@ def parse_worker_url(given: str) -> WorkerUrl:
         parts = urlsplit(with_scheme)
         host, port = parts.hostname, parts.port
     except ValueError as exc:
-        raise _unusable(given, str(exc)) from exc
+        raise _unusable(given, str(exc).partition(" as ")[0]) from None  # a password with a slash reads as a port
     if parts.scheme not in _DEFAULT_PORTS:
         raise _unusable(given, f"the scheme {parts.scheme} is neither http nor https")
     if not host or any(char.isspace() for char in with_scheme):
@@ -39,13 +44,14 @@ def parse_worker_url(given: str) -> WorkerUrl:
         raise _unusable(given, "it has a query or a fragment")
     name = f"[{host}]" if ":" in host else host
     text = f"{parts.scheme}://{name}:{port or _DEFAULT_PORTS[parts.scheme]}{parts.path.rstrip('/')}"
-    return WorkerUrl(text, _basic_authorization(parts.username, parts.password))
+    if parts.username is None:
+        return WorkerUrl(text)
+    return WorkerUrl(text, basic_authorization(unquote(parts.username), unquote(parts.password or "")))
 
 
-def _basic_authorization(username: str | None, password: str | None) -> Secret | None:
-    if username is None:
-        return None
-    pair = f"{unquote(username)}:{unquote(password or '')}"
+def basic_authorization(username: str, password: str) -> Secret:
+    """The value of the Authorization header (RFC 7617, UTF-8)."""
+    pair = f"{username}:{password}"
     return Secret("Basic " + base64.b64encode(pair.encode("utf-8")).decode("ascii"))
 
 

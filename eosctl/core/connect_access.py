@@ -1,0 +1,50 @@
+"""How to show oneself to Connect workers over REST, and to which of them: pure, it opens no file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eosctl.core.client_settings import Secret
+from eosctl.core.worker_url import WorkerUrl, basic_authorization
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectAccess:
+    """Authorities to trust, a client certificate (PEM files), and a password or a bearer token.
+
+    Certificate, password and token go to the origins (`https://host:port`) in `named`, which the user named, and not to
+    those that a group's metadata alone tells, unless `trust_discovered`. `of_urls` has the Authorization that URLs
+    themselves carried, by origin.
+    """
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    key_password: Secret | None = None
+    username: str | None = None
+    password: Secret | None = None
+    token: Secret | None = None
+    trust_discovered: bool = False
+    named: frozenset[str] = frozenset()
+    of_urls: Mapping[str, Secret] = field(default_factory=dict)
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether there is anything that must not go to just anyone."""
+        return any((self.certificate, self.password, self.token))
+
+    def trusts(self, url: WorkerUrl) -> bool:
+        """Whether credentials may go there."""
+        return self.trust_discovered or url.origin in self.named
+
+    def authorization(self, url: WorkerUrl) -> Secret | None:
+        """The value of the Authorization header for `url`, None where there is none to send."""
+        own = url.authorization or self.of_urls.get(url.origin)
+        if own is not None or not self.trusts(url):
+            return own
+        if self.token is not None:
+            return Secret(f"Bearer {self.token.reveal()}")
+        if self.password is not None:
+            return basic_authorization(self.username or "", self.password.reveal())
+        return None

@@ -1,0 +1,117 @@
+"""The YAML file that profiles live in: which one is chosen, what may stand in it, and edits that keep its comments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eosctl.core.client_properties import SECRET_NAMES
+from eosctl.core.worker_url import parse_worker_url
+from eosctl.errors import InputFileError
+from eosctl.profiles.sources import SECRET_SUFFIXES, Sources, as_list, mapping, strings
+from eosctl.profiles.target import DEFAULT_TOPICS
+
+EXPECTABLE = ("kafka_cluster_id", "group_id")
+CONNECT_SECRETS = ("key_password", "password", "token")
+CONNECT_KEYS = (
+    *("ca", "certificate", "key", "username", "trust_discovered"),
+    *(secret + suffix for secret in CONNECT_SECRETS for suffix in SECRET_SUFFIXES),
+)
+CONNECT_NAMES = tuple(f"connect_{key}" for key in (*CONNECT_KEYS, *CONNECT_SECRETS))
+PROFILE_KEYS = frozenset(
+    {
+        *("bootstrap_server", "command_config", "connect_url", "group_id", "worker_config", "audit_log"),
+        *("client", "connect", "expect", *DEFAULT_TOPICS),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A config file as it stands; `current` is the profile that is taken where none is named."""
+
+    path: str
+    text: str
+    profiles: Mapping[str, Any]
+    current: str | None
+
+    def profile(self, name: str) -> Mapping[str, Any]:
+        """One profile, checked; raises InputFileError."""
+        if name not in self.profiles:
+            known = ", ".join(sorted(map(str, self.profiles))) or "none"
+            raise InputFileError(f"{self.path} has no profile {name}", hint=f"Its profiles: {known}.")
+        profile = mapping(self.profiles[name], f"{self.path}: profile {name}")
+        check_profile(profile, f"{self.path}: profile {name}")
+        return profile
+
+
+def config_path(sources: Sources) -> str:
+    """Where the config file is: --config, $EOSCTL_CONFIG, else below $XDG_CONFIG_HOME."""
+    said = sources.first("config")
+    return said.value if said else f"{sources.environ.get('XDG_CONFIG_HOME') or '~/.config'}/eosctl/config.yaml"
+
+
+def parse_config(text: str, path: str) -> ConfigFile:
+    """Raises InputFileError for what is no such file."""
+    document = mapping(_parse_yaml(text, path), path)
+    current = document.get("current")
+    profiles = {str(name): each for name, each in mapping(document.get("profiles"), f"{path}: profiles").items()}
+    return ConfigFile(path, text, profiles, None if current is None else str(current))
+
+
+def load_profile(sources: Sources) -> None:
+    """Puts the chosen profile into `sources`; without -p and --config there may be no file at all."""
+    path, name = config_path(sources), sources.first("profile")
+    try:
+        text = sources.read_file(path)
+    except InputFileError:
+        if sources.first("config") is None and name is None:
+            return
+        raise
+    file = parse_config(text, path)
+    chosen = name.value if name else file.current
+    if chosen is not None:
+        sources.profile, sources.profile_origin = file.profile(chosen), f"profile {chosen}"
+
+
+def check_profile(profile: Mapping[str, Any], where: str) -> None:
+    """Raises InputFileError for keys that no one reads, and for secrets that stand there as they are."""
+    _known(profile, PROFILE_KEYS, where)
+    _known(mapping(profile.get("expect"), f"{where}: expect"), EXPECTABLE, f"{where}: expect")
+    connect = mapping(profile.get("connect"), f"{where}: connect")
+    _refuse_literal(connect, CONNECT_SECRETS, f"{where}: connect")
+    _known(connect, CONNECT_KEYS, f"{where}: connect")
+    _refuse_literal(strings(profile.get("client"), f"{where}: client"), SECRET_NAMES, f"{where}: client")
+    for url in as_list(profile.get("connect_url") or ()):
+        if parse_worker_url(url).authorization is not None:
+            raise InputFileError(
+                f"{where}: connect_url: a password may not stand in a profile as it is",
+                hint="Use connect.username with connect.password_env, _file or _command.",
+            )
+
+
+def _known(section: Mapping[str, Any], known: Any, where: str) -> None:
+    if unknown := sorted(map(str, section.keys() - set(known))):
+        raise InputFileError(f"{where}: unknown key {unknown[0]}", hint=f"Known: {', '.join(sorted(known))}.")
+
+
+def _refuse_literal(section: Mapping[str, Any], secrets: Any, where: str) -> None:
+    for key in section:
+        if key in secrets:
+            raise InputFileError(
+                f"{where}: {key} may not stand in a profile as it is",
+                hint=f"Use {key}_env, {key}_file or {key}_command.",
+            )
+
+
+def _parse_yaml(text: str, source: str) -> object:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as exc:
+        line = exc.problem_mark.line + 1 if exc.problem_mark else 0
+        raise InputFileError(f"{source}:{line}: not valid YAML: {exc.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        raise InputFileError(f"{source}: not valid YAML: {type(exc).__name__}") from None

@@ -1,0 +1,226 @@
+"""The resolver: of each value is kept who said it. The one thing it runs is a profile's own `*_command`."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eosctl.core.client_properties import (
+    ClientProperties,
+    client_from_properties,
+    secrets_in,
+    split_list,
+)
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.java_properties import Properties, parse_properties
+from eosctl.core.worker_config import WorkerConfig, parse_worker_config
+from eosctl.core.worker_url import WorkerUrl, parse_worker_url
+from eosctl.errors import UsageError
+from eosctl.profiles.config_file import CONNECT_NAMES, PROFILE_KEYS, load_profile
+from eosctl.profiles.sources import SECRET_SUFFIXES, ReadFile, RequirePrivate, Said, Sources
+from eosctl.profiles.target import DEFAULT_TOPICS, Target
+
+
+def resolve_target(
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    *,
+    read_file: ReadFile,
+    require_private: RequirePrivate,
+    fetch_secrets: bool = True,
+) -> Target:
+    """The Target, each value from: flag, `EOSCTL_*` environment, profile, worker config, default.
+
+    `flags` holds only what was given. Raises InputFileError for a file that is missing or malformed, UsageError for
+    values that can't be or contradict each other, and what `require_private` raises.
+    """
+    sources = Sources(flags, environ, read_file, require_private, fetch_secrets)
+    load_profile(sources)
+    workers_said = sources.first("worker_config", many=True) or Said((), "")
+    workers = tuple(_worker(sources, path) for path in workers_said.value)
+    said = {name: sources.first(name) or _of_workers(name, workers) for name in ("group_id", *DEFAULT_TOPICS)}
+    said |= {name: said[name] or Said(value, "default") for name, value in DEFAULT_TOPICS.items()}
+    said["audit_log"] = sources.first("audit_log")
+    values = {name: each.value for name, each in said.items() if each is not None}
+    origins = {name: each.origin for name, each in said.items() if each is not None}
+    client, client_origins = _client(sources, workers)
+    urls, access, access_origins = _connect(sources, workers)
+    return Target(
+        client=client.settings if client.settings.bootstrap_servers else None,
+        connect_urls=tuple(url.text for url in urls),
+        connect=access,
+        worker_configs=workers,
+        expect=sources.section("expect"),
+        origins=origins | client_origins | access_origins,
+        warnings=client.warnings,
+        **values,
+    )
+
+
+def profile_target(
+    profile: str,
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    *,
+    read_file: ReadFile,
+    require_private: RequirePrivate,
+) -> Target:
+    """The Target of one profile alone, as `TOPIC@PROFILE` names it.
+
+    Of `flags` and `EOSCTL_*` only the config file counts: the others say where this command goes, not that profile.
+    Raises what `resolve_target` raises.
+    """
+    said_here = {f"EOSCTL_{name.upper()}" for name in (*PROFILE_KEYS, *CONNECT_NAMES)}
+    alone = {name: value for name, value in environ.items() if name not in said_here}
+    return resolve_target(
+        {"config": flags.get("config"), "profile": profile}, alone, read_file=read_file, require_private=require_private
+    )
+
+
+def _worker(sources: Sources, path: str) -> WorkerConfig:
+    worker = parse_worker_config(sources.read_file(path), source=path)
+    _require_private(sources, path, worker.properties)
+    return worker
+
+
+def _client_file(sources: Sources, path: str) -> Properties:
+    properties = parse_properties(sources.read_file(path), source=path)
+    _require_private(sources, path, properties)
+    return properties
+
+
+def _require_private(sources: Sources, path: str, properties: Properties) -> None:
+    """A file that holds passwords must be its owner's alone; one without may be anyone's."""
+    if secrets := secrets_in(properties):
+        sources.require_private(path, secrets[0])
+
+
+def _client(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[ClientProperties, dict[str, str]]:
+    """Security settings from one place, and the bootstrap servers from the first that names some."""
+    origins: dict[str, str] = {}
+    file = sources.first("command_config")
+    inline = _inline_client(sources)
+    if file is not None and (inline is None or file.origin != sources.profile_origin):
+        client = client_from_properties(_client_file(sources, file.value))
+        origins["command_config"] = file.origin
+    elif inline is not None:
+        text = _client_file(sources, file.value).values if file is not None else {}
+        client = client_from_properties(Properties(inline.source, {**text, **inline.values}))
+        origins["command_config"] = sources.profile_origin
+    elif workers:
+        client = workers[0].client()
+        origins["command_config"] = workers[0].properties.source
+    else:
+        client = ClientProperties(ClientSettings(bootstrap_servers=()))
+    for path in (client.settings.ssl_key_location, client.settings.oauth_token_file):
+        if path is not None and sources.fetch_secrets:
+            sources.require_private(path, "a secret")
+    return _with_bootstrap(client, sources, workers, origins)
+
+
+def _with_bootstrap(
+    client: ClientProperties, sources: Sources, workers: Sequence[WorkerConfig], origins: dict[str, str]
+) -> tuple[ClientProperties, dict[str, str]]:
+    said, own = sources.first("bootstrap_server"), client.settings.bootstrap_servers
+    client_origin = origins.get("command_config", "")
+    if own and (said is None or (client_origin == "flag" and said.origin != "flag")):
+        servers, origin = own, client_origin
+    elif said is not None:
+        servers, origin = split_list(said.value), said.origin
+    else:
+        found = _of_workers("bootstrap_servers", workers)
+        servers, origin = (found.value, found.origin) if found else ((), "")
+    if servers or said is not None:
+        origins["bootstrap_server"] = origin
+        _check_servers(servers, origin)
+    settings = dataclasses.replace(client.settings, bootstrap_servers=servers)
+    return dataclasses.replace(client, settings=settings), origins
+
+
+def _check_servers(servers: Sequence[str], origin: str) -> None:
+    if not servers:
+        raise UsageError(f"no bootstrap server is named ({origin})", hint="Write HOST:PORT, several with commas.")
+    for server in servers:
+        match = re.fullmatch(r"(?:[A-Za-z][A-Za-z0-9_]*://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(\d{1,5})", server)
+        if match is None or not 0 < int(match[2]) < 65536:
+            raise UsageError(
+                f"{server!r} is not a bootstrap server ({origin})", hint="Write HOST:PORT, or [IPV6]:PORT."
+            )
+
+
+def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
+    """What the worker configs say of `name`; raises UsageError when two disagree."""
+    said = [Said(value, each.properties.source) for each in workers if (value := getattr(each, name, None))]
+    for other in said[1:]:
+        if other.value != said[0].value:
+            raise UsageError(
+                f"the worker configs disagree on {name}: {said[0].value} in {said[0].origin}, "
+                f"{other.value} in {other.origin}",
+                hint="Name workers of one Connect cluster only.",
+            )
+    return said[0] if said else None
+
+
+def _inline_client(sources: Sources) -> Properties | None:
+    """The profile's `client` settings, secrets fetched from where they point to."""
+    where = f"{sources.profile_origin}: client"
+    settings = sources.section("client")
+    if not settings:
+        return None
+    values: dict[str, str] = {}
+    for key, value in settings.items():
+        suffix = next((suffix for suffix in SECRET_SUFFIXES if key.endswith(suffix)), None)
+        name = key.removesuffix(suffix) if suffix else key
+        values[name] = sources.fetch(suffix, value, f"{where}: {key}") if suffix else value
+    return Properties(where, values)
+
+
+def _connect(
+    sources: Sources, workers: Sequence[WorkerConfig]
+) -> tuple[tuple[WorkerUrl, ...], ConnectAccess, dict[str, str]]:
+    """The given URLs, how to show oneself to workers, and who said what of it."""
+    given = sources.first("connect_url", many=True)
+    urls = tuple(parse_worker_url(url) for url in (given.value if given else ()))
+    if given is not None and given.origin == "flag" and any(url.authorization for url in urls):
+        raise UsageError(
+            "a password on the command line can be read by everyone on this machine",
+            hint="Use --connect-username with --connect-password-file, or $EOSCTL_CONNECT_URL.",
+        )
+    texts = {
+        name: sources.first(f"connect_{name}", within="connect") for name in ("ca", "certificate", "key", "username")
+    }
+    secrets = {
+        name: sources.secret(f"connect_{name}", within="connect") for name in ("key_password", "password", "token")
+    }
+    trust = sources.first("connect_trust_discovered", within="connect")
+    said = {name: each for name, each in (texts | secrets).items() if each is not None}
+    _check_access(said)
+    for each in (said.get("key"), said.get("certificate")):
+        if each is not None:
+            sources.require_private(each.value, "a private key")
+            break
+    known = [*urls, *(parse_worker_url(each.rest_url) for each in workers if each.rest_url)]
+    access = ConnectAccess(
+        **{name: each.value for name, each in said.items()},
+        trust_discovered=trust is not None and trust.value.lower() not in ("false", "no", "0"),
+        named=frozenset(url.origin for url in known),
+        of_urls={url.origin: url.authorization for url in urls if url.authorization is not None},
+    )
+    origins = {f"connect.{name}": each.origin for name, each in said.items()}
+    if trust is not None:
+        origins["connect.trust_discovered"] = trust.origin
+    return urls, access, origins | ({"connect_url": given.origin} if given else {})
+
+
+def _check_access(said: Mapping[str, Said]) -> None:
+    token, password = said.get("token"), said.get("password")
+    if token is not None and password is not None:
+        raise UsageError(f"Connect gets a token ({token.origin}) and a password ({password.origin}); give one of them")
+    if (password is None) != ("username" not in said) and token is None:
+        missing = "password (--connect-password-file)" if password is None else "username (--connect-username)"
+        raise UsageError(f"the user of Connect's REST interface has no {missing}")
+    if "key" in said and "certificate" not in said:
+        raise UsageError("a key for Connect's REST interface needs its certificate (--connect-certificate)")

@@ -1,0 +1,129 @@
+"""Where values come from: flags, `EOSCTL_*` environment and a profile, asked in that order; and secrets, fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eosctl.core.client_properties import split_list
+from eosctl.core.client_settings import Secret
+from eosctl.errors import InputFileError
+
+ReadFile = Callable[[str], str]
+"""The text of a file; raises InputFileError."""
+RequirePrivate = Callable[[str, str], None]
+"""Refuses a file (path, what it holds) that others than its owner may read or write."""
+
+SECRET_SUFFIXES = ("_env", "_file", "_command")
+_SECRET_COMMAND_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A value and who said it."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(slots=True)
+class Sources:
+    """Everything a Target is made from. `profile` is filled in once it is known which one.
+
+    With `fetch_secrets` off, secrets are there as `***` and nothing is read or run for them: enough to show who says
+    what.
+    """
+
+    flags: Mapping[str, Any]
+    environ: Mapping[str, str]
+    read_file: ReadFile
+    require_private: RequirePrivate
+    fetch_secrets: bool = True
+    profile: Mapping[str, Any] = field(default_factory=dict)
+    profile_origin: str = ""
+
+    def first(self, name: str, *, many: bool = False, within: str | None = None) -> Said | None:
+        """Who says `name` first; nothing said, and an empty value, is None.
+
+        `within` is the section of the profile that has it as `name` without the section's own (`connect_ca`: `ca`).
+        """
+        variable = f"EOSCTL_{name.upper()}"
+        said = (
+            Said(self.flags.get(name), "flag"),
+            Said(self.environ.get(variable), f"env {variable}"),
+            Said(self._of_profile(name, within), self.profile_origin),
+        )
+        for each in said:
+            if each.value:
+                return Said(as_list(each.value), each.origin) if many else Said(str(each.value), each.origin)
+        return None
+
+    def _of_profile(self, name: str, within: str | None) -> object:
+        if within is None:
+            return self.profile.get(name)
+        return self.section(within).get(name.removeprefix(f"{within}_"))
+
+    def section(self, name: str) -> dict[str, str]:
+        """A mapping inside the profile; raises InputFileError where it is something else."""
+        return strings(self.profile.get(name), f"{self.profile_origin}: {name}")
+
+    def secret(self, name: str, *, within: str) -> Said | None:
+        """A secret: `NAME_file` by flag, `EOSCTL_NAME` or `EOSCTL_NAME_FILE`, or one of the profile's three ways."""
+        variable = f"EOSCTL_{name.upper()}"
+        if not self.flags.get(f"{name}_file") and self.environ.get(variable):
+            return Said(Secret(self.environ[variable]), f"env {variable}")
+        for suffix in ("_file", "_env", "_command"):
+            said = self.first(f"{name}{suffix}", within=within)
+            if said is not None:
+                return Said(Secret(self.fetch(suffix, said.value, f"{said.origin}: {name}{suffix}")), said.origin)
+        return None
+
+    def fetch(self, suffix: str, value: str, where: str) -> str:
+        """A secret from the environment, a file of one's own, or what a command prints; raises InputFileError."""
+        if not self.fetch_secrets:
+            return "***"
+        if suffix == "_env":
+            if value not in self.environ:
+                raise InputFileError(f"{where}: the environment has no {value}")
+            return self.environ[value]
+        if suffix == "_file":
+            self.require_private(value, "a secret")
+            return self.read_file(value).rstrip("\r\n")
+        return _output_of(value, where)
+
+
+def _output_of(command: str, where: str) -> str:
+    import subprocess
+
+    try:
+        run = subprocess.run(  # noqa: S602 - the user's own config file names the command, as git's helpers
+            command, shell=True, capture_output=True, text=True, timeout=_SECRET_COMMAND_TIMEOUT_S, check=True
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        # not `from exc`: the exception carries what the command printed
+        raise InputFileError(f"{where}: the command failed", hint=f"Run it by hand: {command}") from None
+    return run.stdout.rstrip("\r\n")
+
+
+def as_list(value: object) -> tuple[str, ...]:
+    """A list, or a text of items with commas between them."""
+    items = value if isinstance(value, list | tuple) else split_list(str(value))
+    return tuple(str(item) for item in items)
+
+
+def mapping(value: object, where: str) -> Mapping[str, Any]:
+    """`value` as a mapping, nothing as an empty one; raises InputFileError."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InputFileError(f"{where}: a mapping is needed")
+    return value
+
+
+def strings(value: object, where: str) -> dict[str, str]:
+    """A mapping of scalars as text; YAML's true becomes `true`, as .properties files spell it."""
+    return {
+        str(key): str(item).lower() if isinstance(item, bool) else str(item)
+        for key, item in mapping(value, where).items()
+    }

@@ -1,0 +1,51 @@
+"""Target: which Kafka cluster and Connect group a command talks to, and how it may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.worker_config import WorkerConfig
+from eosctl.errors import UsageError
+
+DEFAULT_TOPICS = {
+    "config_topic": "connect-configs",
+    "offset_topic": "connect-offsets",
+    "status_topic": "connect-status",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a command was told of its surroundings; None and empty where it was told nothing.
+
+    `origins` tells for each value who won: `flag`, `env EOSCTL_…`, `profile NAME`, a file, or `default`. `expect` holds
+    what the profile wants to find before a write: `kafka_cluster_id`, `group_id`.
+    """
+
+    client: ClientSettings | None = None
+    connect_urls: tuple[str, ...] = ()
+    connect: ConnectAccess = field(default_factory=ConnectAccess)
+    group_id: str | None = None
+    config_topic: str = DEFAULT_TOPICS["config_topic"]
+    offset_topic: str = DEFAULT_TOPICS["offset_topic"]
+    status_topic: str = DEFAULT_TOPICS["status_topic"]
+    worker_configs: tuple[WorkerConfig, ...] = ()
+    expect: Mapping[str, str] = field(default_factory=dict)
+    audit_log: str | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def require_client(self) -> ClientSettings:
+        """The Kafka client settings; raises UsageError when no bootstrap server was given."""
+        if self.client is None:
+            raise UsageError("no Kafka cluster was named", hint="Give -b HOST:PORT, or set EOSCTL_BOOTSTRAP_SERVER.")
+        return self.client
+
+    def require_group_id(self) -> str:
+        """The Connect group id; raises UsageError when none was given."""
+        if self.group_id is None:
+            raise UsageError("no Connect group was named", hint="Give -g GROUP_ID, or set EOSCTL_GROUP_ID.")
+        return self.group_id
