@@ -26,6 +26,7 @@ COMMANDS = {
     "completion": ("completion", "Print the completion script of a shell."),
     "connectors": ("connectors", "Whether source connectors can be, and really are, exactly-once."),
     "demo": ("demo", "Walk through the main job on a fresh sandbox."),
+    "explain": ("explain", "What a code or a word means, and what to do next."),
     "fence": ("fence", "Fence producers by transactional id."),
     "history": ("history", "What eosctl wrote: the audit log."),
     "offsets": ("offsets", "See, compare, merge and migrate source offsets."),

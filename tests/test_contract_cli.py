@@ -119,6 +119,7 @@ GOOD = [
         {"": {"time", "time_ms", "user", "command", "target", "plan_digest", "outcome", "exit_code", "undo"}},
         knows_cluster=False,
     ),
+    Good("explain", "explain", {"": {"code", "type", "meaning", "next"}}, knows_cluster=False),
     Good("schema", "schema-list", {"": {"kind", "what"}}, knows_cluster=False),
     Good("completion bash", "completion", knows_cluster=False),
     Good("sandbox status --name none", "sandbox-status", knows_cluster=False),

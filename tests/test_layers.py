@@ -17,6 +17,7 @@ ALLOWED = {
     "deadline": {"errors"},
     "report": {"errors"},
     "schemas": set(),
+    "reference": set(),
     "java": {"errors"},
     "bootstrap": {"java"},
     "core": {"errors"},
@@ -27,7 +28,7 @@ ALLOWED = {
     "connect": BASE | {"core", "wire"},
     "sandbox": BASE | {"core", "java"},
     "spark": {"errors", "core", "java"},
-    "ops": BASE | {"core", "wire", "profiles", "schemas", "java", "kafka", "connect", "sandbox", "spark"},
+    "ops": BASE | {"core", "wire", "profiles", "schemas", "reference", "java", "kafka", "connect", "sandbox", "spark"},
     "commands": BASE | {"core", "profiles", "render", "ops"},
     "__main__": {"bootstrap"},
 }

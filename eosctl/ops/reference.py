@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from eosctl.errors import NotFoundError
+from eosctl.reference import SECTIONS, Entry
 from eosctl.report import Report
 from eosctl.schemas import KINDS, schema_of
 
@@ -26,3 +27,32 @@ def show_schema(kind: str) -> Report:
 def _nearest(word: str, known: Iterable[str], *, listing: str) -> str:
     near = difflib.get_close_matches(word, known, n=5, cutoff=0.5)
     return f"Did you mean {', '.join(near)}?" if near else f"See all of them: {listing}"
+
+
+def list_entries() -> Report:
+    """Every code and word, by type."""
+    return _entries(known_entries())
+
+
+def explain(code: str) -> Report:
+    """One code or word; raises NotFoundError naming those that are spelled nearly so."""
+    entries = known_entries()
+    wanted = code.casefold()
+    found = [(kind, entry) for kind, entry in entries if entry.code.casefold() == wanted]
+    if not found:
+        names = [entry.code for _kind, entry in entries]
+        raise NotFoundError(f"there is no code {code!r}", hint=_nearest(code, names, listing="eosctl explain"))
+    return _entries(found)
+
+
+def known_entries() -> list[tuple[str, Entry]]:
+    """(type, entry) of everything that can be explained."""
+    return [(kind, entry) for kind, entries in SECTIONS.items() for entry in entries]
+
+
+def _entries(entries: list[tuple[str, Entry]]) -> Report:
+    rows = [
+        {"code": entry.code, "type": kind, "meaning": entry.meaning, "next": entry.next or None}
+        for kind, entry in entries
+    ]
+    return Report(kind="explain", rows=rows, summary={"entries": len(rows)})

@@ -26,9 +26,9 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool) -> N
     view = view_of(report)
     width = terminal_width(stream)
     rows = report.rows[: view.most_rows]
-    if rows:
+    if rows and view.columns:
         _write_rows((*view.columns, *view.wide) if wide else view.columns, rows, stream, color=color, width=width)
-    elif view.empty:
+    elif not rows and view.empty:
         stream.write(view.empty + "\n")
     if len(rows) < len(report.rows):
         stream.write(f"... and {len(report.rows) - len(rows):,} more rows; -o json has them all\n")

@@ -20,6 +20,14 @@ def _sandbox_lines(report: Report) -> Iterable[str]:
     yield from summary_lines(report)
 
 
+def _explained(report: Report) -> Iterable[str]:
+    """Each entry as a sentence; what to do next below it."""
+    for row in report.rows:
+        yield f"{row['code']} ({row['type']}): {row['meaning']}"
+        if row["next"]:
+            yield f"  next: {row['next']}"
+
+
 _SANDBOX = View(
     (
         Column("NODE", "node"),
@@ -39,6 +47,7 @@ VIEWS: dict[str, View] = {
     "sandbox-up": _SANDBOX,
     "sandbox-status": _SANDBOX,
     "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")], prose=False),
+    "explain": View((), footer=_explained),
     "schema-list": View((Column("KIND", "kind"), Column("WHAT", "what"))),
     "schema": View((), footer=lambda report: [json.dumps(report.data["schema"], indent=2)], prose=False),
     "sandbox-logs": View((Column("NODE", "node"), Column("LINE", "line")), empty="the logs are empty"),

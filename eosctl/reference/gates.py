@@ -1,0 +1,73 @@
+"""Ids of the gates before a change of the workers' mode; `upgrade verify` and `upgrade apply` use them as codes too."""
+
+from __future__ import annotations
+
+from eosctl.reference.entry import Entry
+
+GATES = (
+    Entry(
+        "members_known",
+        "Every worker of the group is known and answers.",
+        "Start it, or remove it for good: an unknown worker voids exactly-once.",
+    ),
+    Entry("group_stable", "The group does not rebalance.", "Wait for its end and plan again."),
+    Entry("same_kafka_cluster", "All workers use the Kafka cluster that -b names.", "Check -b and -u."),
+    Entry("worker_versions", "Every worker is Kafka 3.3 or newer.", "Upgrade it first."),
+    Entry("worker_health", "Every worker says that it is healthy.", "Look at its log."),
+    Entry("modes_proven", "The mode of every worker is proven.", "Give each worker's file with -w."),
+    Entry(
+        "no_mixed_modes",
+        "No worker is enabled while another is disabled.",
+        "Go through with the first pass without delay.",
+    ),
+    Entry("worker_files", "The workers' files agree where they must.", "Make them equal in the properties named."),
+    Entry(
+        "config_topic", "The config topic has one partition and is compacted.", "Repair it; --config-topic names it."
+    ),
+    Entry("offset_topic", "The offsets topic is compacted.", "Set cleanup.policy=compact; --offset-topic names it."),
+    Entry("no_open_transactions", "Config and offsets topics can be read to their ends.", "`eosctl txn hanging`."),
+    Entry(
+        "no_aborted_records",
+        "Aborted config records change nothing for workers that read them.",
+        "`eosctl task-counts replay --topic`; overwrite them first.",
+    ),
+    Entry(
+        "no_aborted_offsets",
+        "Aborted offsets change nothing for workers that read them.",
+        "Write the committed ones again.",
+    ),
+    Entry(
+        "task_sets_complete",
+        "Every committed task set is complete.",
+        "Change the connector's config, so that it writes it again.",
+    ),
+    Entry("connectors_healthy", "Connectors and their tasks are as they should be.", "Restart or repair what failed."),
+    Entry(
+        "connector_support",
+        "Every source connector declares exactly-once support.",
+        "Ask its documentation; it would run at-least-once.",
+    ),
+    Entry(
+        "transaction_boundaries",
+        "Every connector takes the boundary that its config asks for.",
+        "Set transaction.boundary=poll or interval.",
+    ),
+    Entry(
+        "transaction_timeouts",
+        "Transactions that are committed by the clock end before they time out.",
+        "Raise producer.override.transaction.timeout.ms.",
+    ),
+    Entry(
+        "broker_transaction_timeout",
+        "Brokers accept the connectors' transaction timeouts.",
+        "Lower them, or raise transaction.max.timeout.ms.",
+    ),
+    Entry(
+        "fencing_pace",
+        "Connect can fence each connector's ids in its 90 seconds.",
+        "Set admin.override.retry.backoff.ms and .max.ms to 10.",
+    ),
+    Entry("id_collisions", "No other group has the same transactional ids.", "Rename the connector, or the group."),
+    Entry("tasks_exactly_once", "Running tasks write transactions.", "`eosctl connectors check`."),
+    Entry("property_names", "No property has a name that Kafka does not know.", "Rename it."),
+)

@@ -1,0 +1,262 @@
+"""Codes of `errors` in every document: what made a command fail, and what a successful one warns of."""
+
+from __future__ import annotations
+
+from eosctl.reference.entry import Entry
+
+ERRORS = (
+    Entry("failed", "It failed for a reason that has no code of its own.", "Read the message; -vv adds a traceback."),
+    Entry(
+        "not_found",
+        "A group, topic, connector, id or file entry that was named does not exist.",
+        "Names are case-sensitive; the `list` commands show what there is.",
+    ),
+    Entry("unsupported", "The broker, the worker or this machine can't do it; the message names the version that can."),
+    Entry(
+        "protocol_error",
+        "Bytes that do not follow the Kafka protocol.",
+        "Check that -b leads to a Kafka broker, and to its right listener (TLS or not).",
+    ),
+    Entry("broker_error", "A broker answered with an error; the message has Kafka's name for it."),
+    Entry("connect_error", "A Connect worker answered with an error.", "Look at the worker's log."),
+    Entry("usage", "The arguments contradict each other, or one is missing.", "See --help of the command."),
+    Entry(
+        "input_file",
+        "A file that was named is missing, unreadable or malformed.",
+        "Check the path, its rights, and the line that the message names.",
+    ),
+    Entry(
+        "unreachable",
+        "A broker or a worker could not be reached.",
+        "Check the address, the network, and TLS settings; see `eosctl workers list`.",
+    ),
+    Entry(
+        "timed_out",
+        "The overall deadline was reached.",
+        "Give more time with --timeout, or find out who does not answer.",
+    ),
+    Entry(
+        "not_authorized",
+        "Authentication failed, or an ACL is missing.",
+        "The hint has the kafka-acls line; `eosctl acls generate` has all of them.",
+    ),
+    Entry(
+        "refused", "A safety check said no; nothing was written.", "The message says which, the hint how to satisfy it."
+    ),
+    Entry(
+        "stale_plan",
+        "What the plan was made from has changed since; nothing was written.",
+        "Run the command again: it plans anew.",
+    ),
+    Entry(
+        "unconfirmed",
+        "Not agreed to, or not known to have happened: the question was not answered with yes, or a write's "
+        "answer was lost.",
+        "Look at the plan with --dry-run, apply it with --yes; after a lost answer read again.",
+    ),
+    Entry(
+        "interrupted",
+        "Ctrl-C or SIGTERM; the message says what was done before.",
+        "Run the same command again: it goes on, or plans anew.",
+    ),
+    Entry(
+        "worker_unreachable",
+        "A worker of the group does not answer.",
+        "See whether it runs; -u gives the URL by which it is reached from here.",
+    ),
+    Entry(
+        "worker_not_answering",
+        "A worker can be reached and does not tell what was asked.",
+        "The message has its answer; look at its log.",
+    ),
+    Entry(
+        "undecodable",
+        "A record of __transaction_state could not be decoded.",
+        "Tell us with the bytes: it is another version, or damaged.",
+    ),
+    Entry(
+        "not_as_planned",
+        "Read back, some offsets are not as planned.",
+        "Take the write back with the undo command that is printed.",
+    ),
+    Entry("plan_mismatch", "Keys are not what the plan says.", "Has someone written since? Plan again."),
+    Entry(
+        "conflicts",
+        "Both sides have a value, and --conflict fail decides none.",
+        "Plan again with --conflict keep-target, take-source or newest.",
+    ),
+    Entry(
+        "not_written",
+        "Not every recorded id could be fenced, so the task-count record was not written.",
+        "Read why above it, and run again.",
+    ),
+    Entry("rescue_again", "A step of the rescue failed; those after it were not done.", "Run the same command again."),
+    Entry(
+        "switch_unfinished",
+        "A switch between offsets topics is not finished.",
+        "Run it again to go on; the hint also has the way back.",
+    ),
+    Entry(
+        "upgrade_unfinished",
+        "An upgrade is not finished: some workers are in the new mode, some are not.",
+        "Go on with --resume, or go back as the hint says.",
+    ),
+    Entry(
+        "audit_failed",
+        "The write was done, and its line could not be added to the audit log.",
+        "Make the file writable; the next eosctl adds it.",
+    ),
+)
+
+WARNINGS = (
+    Entry(
+        "aborted_but_visible",
+        "Aborted records are in the topic, which workers that are not enabled still read.",
+        "Run the same command again before such a worker starts.",
+    ),
+    Entry(
+        "aborted_records_matter",
+        "The config topic holds aborted records that preparing and disabled workers would take.",
+        "Overwrite them before any worker's mode changes.",
+    ),
+    Entry("absent_before", "Keys that had no record before get a tombstone, which Connect reads as no offset."),
+    Entry(
+        "alive_ids_unknown",
+        "The coordinators could not be asked which transactional ids they know.",
+        "Grant DESCRIBE on the group's TransactionalIds.",
+    ),
+    Entry("answer_lost", "The write was reported as failed, and all of it is there."),
+    Entry(
+        "config_topic_unread",
+        "How far workers are behind the config topic is not known.",
+        "Grant READ on it, or name it with --config-topic.",
+    ),
+    Entry(
+        "connect_can",
+        "Connect's own leader would do the same.",
+        "Let it: `eosctl fence --connector NAME --via connect`.",
+    ),
+    Entry(
+        "connect_not_asked",
+        "No worker could be asked; what only Connect knows is left out.",
+        "Give -u with the URL of a worker.",
+    ),
+    Entry(
+        "connectors_unknown",
+        "What the connectors' configurations say is not known.",
+        "Grant READ on the config topic, or name tasks and topics by hand.",
+    ),
+    Entry("damaged_history", "Lines of the audit log were cut off by a crash or a full disk, and are left out."),
+    Entry(
+        "dedicated_topics_unknown",
+        "Which connectors have offsets topics of their own is not known.",
+        "Give -u, --config-topic, or --dedicated-topic.",
+    ),
+    Entry("deletes", "The file holds deletions, and they will be written."),
+    Entry(
+        "file_contradicts_probe",
+        "A worker behaves otherwise than its properties file says.",
+        "Restart it with that file, or give the file that it reads.",
+    ),
+    Entry(
+        "group_not_stable",
+        "The Connect group rebalances: who runs what is not known now.",
+        "Run again when it is over.",
+    ),
+    Entry("group_unknown", "Whether the Connect group exists could not be told.", "Grant DESCRIBE on the group."),
+    Entry(
+        "group_without_members",
+        "The group that was named has no members: it may be another one's name.",
+        "Compare -g with the workers' group.id.",
+    ),
+    Entry(
+        "ids_may_be_hidden",
+        "Brokers list only ids that one may DESCRIBE, and do not say that there are others.",
+        "Grant DESCRIBE on every TransactionalId before relying on an absence.",
+    ),
+    Entry(
+        "ignored_keys",
+        "Keys that no connector ever finds are not imported.",
+        "`eosctl offsets lint` says what is wrong with them.",
+    ),
+    Entry(
+        "leader_id",
+        "A leader whose id is fenced notices at its next write, which fails once with HTTP 500.",
+        "PUT the unchanged config of any connector right after.",
+    ),
+    Entry(
+        "live_tasks",
+        "Running tasks are fenced: they go FAILED at their next commit.",
+        "Restart them afterwards; the hint has the calls.",
+    ),
+    Entry(
+        "liveness_unknown", "Whether running tasks hold these ids is not known.", "Give -u with the URL of a worker."
+    ),
+    Entry(
+        "new_key",
+        "No record has this source partition: its key had to be made up.",
+        "Be sure that the connector spells it the same.",
+    ),
+    Entry(
+        "not_fenced", "The recorded ids stay as they are (--no-fence).", "`eosctl fence --connector NAME --tasks N`."
+    ),
+    Entry("not_hanging", "Forced: a coordinator still knows the transaction, and is not told."),
+    Entry(
+        "open_transaction",
+        "A transaction is open in a topic: what lies behind it can't be read, and starting workers wait for it.",
+        "`eosctl txn hanging --topic TOPIC`, then `eosctl fence` or `eosctl txn abort`.",
+    ),
+    Entry(
+        "other_cluster",
+        "A connector or a topic belongs to another Kafka cluster, which is not looked at.",
+        "Run the same with -b of that cluster.",
+    ),
+    Entry(
+        "other_connectors",
+        "Topic and worker know different connectors: the topic may be another group's.",
+        "Name the group's config.storage.topic with --config-topic.",
+    ),
+    Entry(
+        "other_group", "A worker that was named is of another group.", "Compare -u, and -g with the worker's group.id."
+    ),
+    Entry("other_kafka_cluster", "A worker that was named uses another Kafka cluster.", "Compare -u and -b."),
+    Entry(
+        "output_topics_unknown",
+        "The topics that connectors write to are not known; rights on them are left out.",
+        "Name them with --output-topic.",
+    ),
+    Entry("over_newer", "Values that are newer than the file's are overwritten."),
+    Entry("producers_unknown", "Who holds a transaction open could not be found out.", "Grant READ on the topic."),
+    Entry("rescue_unfinished", "An earlier rescue was cut off; this one goes on from there."),
+    Entry(
+        "rest_differs",
+        "A worker's REST answer differs from the topic, or looks under another spelling of the key.",
+        "Write with --via topic.",
+    ),
+    Entry(
+        "rest_finds_other_keys",
+        "REST shows null where the task finds an offset: its keys are spelled in another order.",
+    ),
+    Entry(
+        "running", "Connectors are not stopped; the plan can be looked at, and would be refused.", "Stop them first."
+    ),
+    Entry("several_spellings", "A source partition has keys in several spellings; all that have a value are written."),
+    Entry(
+        "split",
+        "The offsets are too many for one transaction; they go in several.",
+        "If it breaks off, run the same command again.",
+    ),
+    Entry("superseded", "Of several records for one key the newer counts; the others are not imported."),
+    Entry("task_count_overridden", "--tasks says how many ids, not the task-count record."),
+    Entry("topic_unknown", "Whether a topic exists may not be known here.", "Grant DESCRIBE on it."),
+    Entry("unchecked", "The file does not tell what was written over, so that a later write would go unnoticed."),
+    Entry(
+        "write_cut_off",
+        "An earlier write was cut off.",
+        "Run the same command again, or take it back with the undo command.",
+    ),
+    Entry("only_in_target", "The target has offsets that the source lacks; they will count."),
+    Entry("null_partition", "Offsets with a null source partition can't be part of a REST body.", "--format ndjson."),
+    Entry("not_an_offset", "Values that are no offsets can't be part of a REST body.", "--format ndjson."),
+    Entry("other_spelling", "Older spellings of a key can't be part of a REST body.", "--format ndjson."),
+)

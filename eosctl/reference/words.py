@@ -1,0 +1,97 @@
+"""Exit codes, and the words of the field that help and messages take for granted."""
+
+from __future__ import annotations
+
+from eosctl.reference.entry import Entry
+
+EXIT_CODES = (
+    Entry("0", "Done, or nothing to do."),
+    Entry("1", "Failed; or a named group, topic, connector or id does not exist."),
+    Entry("2", "Usage; or an input file is missing or unreadable."),
+    Entry("3", "The check ran and the answer is no: findings, differences."),
+    Entry("4", "Unreachable, or timed out."),
+    Entry("5", "Not authorized."),
+    Entry("6", "Refused by a safety check, or no --yes: nothing was written."),
+    Entry(
+        "7",
+        "Partial: some items failed, and the report says which.",
+        "Read errors and rows; run the same command again.",
+    ),
+    Entry("130", "Interrupted."),
+)
+
+WORDS = (
+    Entry(
+        "exactly-once",
+        "A source task writes its records and its source offsets in one transaction, so that readers of "
+        "committed records see both or neither (KIP-618).",
+        "`eosctl upgrade plan --to enabled`.",
+    ),
+    Entry(
+        "zombie",
+        "A task that was replaced and still runs somewhere, and may still write.",
+        "`eosctl fence --connector NAME`.",
+    ),
+    Entry(
+        "fencing",
+        "Raising the producer epoch of a transactional id at its coordinator: the open transaction is aborted, "
+        "and older producers of that id can no longer write or commit.",
+        "`eosctl fence`.",
+    ),
+    Entry(
+        "epoch",
+        "The number that a transactional id's producer id carries; a producer with an older one is refused "
+        "(ProducerFencedException, InvalidProducerEpochException).",
+        "`eosctl txn describe ID`.",
+    ),
+    Entry(
+        "transactional id",
+        "The name under which a producer's transactions go on after a restart. Connect's: GROUP-CONNECTOR-TASK "
+        "for tasks, connect-cluster-GROUP for the leader.",
+        "`eosctl txn list`.",
+    ),
+    Entry(
+        "task-count record",
+        "A record of the config topic (tasks-fencing-CONNECTOR) that says how many ids the leader fences before "
+        "the tasks of a new generation start.",
+        "`eosctl task-counts list`.",
+    ),
+    Entry(
+        "LSO",
+        "Last stable offset: where readers of committed records stop, the beginning of the oldest open transaction.",
+        "`eosctl txn hanging`.",
+    ),
+    Entry(
+        "hanging transaction",
+        "Open on a partition and forgotten by its coordinator: nothing ends it by itself (KIP-664).",
+        "`eosctl txn abort`.",
+    ),
+    Entry(
+        "global",
+        "The store of source offsets that all connectors of a group share: the worker's offset.storage.topic.",
+        "`eosctl offsets list`.",
+    ),
+    Entry(
+        "dedicated",
+        "A connector's own store of source offsets: its offsets.storage.topic. KIP-618 promises the global one "
+        "as fallback; no Kafka so far has it.",
+        "`eosctl offsets diff`, then `eosctl offsets merge` or `switch`.",
+    ),
+    Entry(
+        "two-step upgrade",
+        "All workers go to preparing before any goes to enabled: a disabled worker beside an enabled one writes "
+        "without transactions, and can't be fenced.",
+        "`eosctl upgrade plan --to enabled`.",
+    ),
+    Entry(
+        "preparing",
+        "A worker's mode between disabled and enabled: its leader writes to the config topic with transactions, "
+        "its tasks do not.",
+    ),
+    Entry("tombstone", "A record with a null value: it deletes its key. Connect reads a deleted offset as no offset."),
+    Entry(
+        "effective offset",
+        "What a task is given at its start; eosctl shows what KIP-618 documents beside what Kafka does (runtime).",
+        "`eosctl offsets list`.",
+    ),
+)

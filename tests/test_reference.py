@@ -1,0 +1,127 @@
+"""`eosctl explain` and docs/codes.md: every code that the source can print is in the one table."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eosctl import errors
+from eosctl.core.fencing_pace import Pace
+from eosctl.errors import ExitCode
+from eosctl.ops.reference import known_entries
+from eosctl.reference import SECTIONS
+from tests.conftest import Invoke
+
+ROOT = Path(__file__).resolve().parent.parent
+CODES = {entry.code for _kind, entry in known_entries()}
+MADE_WITH_A_CODE = {"Problem", "Finding", "_Rule", "Gate"}
+HEAD = """\
+# Codes and words
+
+What `eosctl explain CODE` prints, in one page. Made from `eosctl/reference/` by `pytest --update-golden`.
+"""
+TITLES = {
+    "error": "Errors",
+    "warning": "Warnings",
+    "finding": "Findings",
+    "gate": "Gates of an upgrade",
+    "exit code": "Exit codes",
+    "word": "Words",
+}
+
+
+def _written_codes(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, code) of every code that is written out where a problem, a finding or a gate is made."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] not in MADE_WITH_A_CODE:
+            continue
+        given = node.args[:1] or [word.value for word in node.keywords if word.arg in ("code", "id")]
+        for value in given:
+            branches = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+            for branch in branches:
+                if isinstance(branch, ast.Constant) and isinstance(branch.value, str):
+                    yield node.lineno, branch.value
+
+
+def test_every_code_in_the_source_is_explained() -> None:
+    found = {
+        (f"{path.relative_to(ROOT)}:{line}", code)
+        for path in (ROOT / "eosctl").rglob("*.py")
+        for line, code in _written_codes(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert len(found) > 100
+    assert sorted(pair for pair in found if pair[1] not in CODES) == []
+
+
+def test_the_collector_sees_every_spelling() -> None:
+    source = "x.Problem('a', m); Finding(code='b'); _Rule('c'); Gate(id='d'); Finding('e' if x else 'f', m)"
+    assert {code for _line, code in _written_codes(ast.parse(source))} == set("abcdef")
+
+
+def test_codes_that_come_from_tables_are_explained() -> None:
+    classes = [each for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "code")]
+    assert {each.code for each in classes} <= CODES
+    assert {str(int(code)) for code in ExitCode} == {entry.code for entry in SECTIONS["exit code"]}
+    assert {f"fencing_{pace.value}" for pace in Pace if pace is not Pace.FINE} <= CODES
+    lint = importlib.import_module("eosctl.core.offset_findings")
+    assert {code for code, _words in lint._IGNORED.values()} <= CODES
+    assert {"value_not_json", "value_not_a_map", "value_not_primitive"} <= CODES
+    task_counts = importlib.import_module("eosctl.core.task_count_findings")
+    assert set(task_counts._ILL_WRITTEN) - {"tombstone"} | {"tombstoned"} <= CODES
+    assert set(importlib.import_module("eosctl.ops.offset_export")._LEFT_OUT) <= CODES
+    gates = importlib.import_module("eosctl.core.upgrade_gates")
+    assert [rule.id for rule in gates._RULES] == [entry.code for entry in SECTIONS["gate"]]
+
+
+def test_each_code_is_explained_once_and_in_sentences() -> None:
+    entries = [entry for _kind, entry in known_entries()]
+    assert len(CODES) == len(entries)
+    assert [entry for entry in entries if not entry.meaning.endswith((".", "?"))] == []
+
+
+def test_the_page_is_the_table(pytestconfig: pytest.Config) -> None:
+    lines = [HEAD]
+    for kind, entries in SECTIONS.items():
+        lines += [f"## {TITLES[kind]}\n", "| code | meaning | next |", "| --- | --- | --- |"]
+        lines += [f"| `{entry.code}` | {entry.meaning} | {entry.next} |".replace("|  |", "| |") for entry in entries]
+        lines.append("")
+    page = "\n".join(lines)
+    path = ROOT / "docs" / "codes.md"
+    if pytestconfig.getoption("--update-golden"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == page
+
+
+def test_explain_one(invoke: Invoke) -> None:
+    outcome = invoke("explain", "stale_plan")
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    assert outcome.stdout == (
+        "stale_plan (error): What the plan was made from has changed since; nothing was written.\n"
+        "  next: Run the command again: it plans anew.\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["task-count", "record"], ["lso"], ["Zombie"], ["6"], ["fencing_pace"]])
+def test_explain_words_gates_and_exit_codes(invoke: Invoke, words: list[str]) -> None:
+    outcome = invoke("explain", *words, "-o", "json")
+    assert outcome.exit_code == 0
+    [row] = outcome.json()["data"]["rows"]
+    assert row["code"].casefold() == " ".join(words).casefold()
+
+
+def test_an_unknown_code_names_what_is_near(invoke: Invoke) -> None:
+    outcome = invoke("explain", "dubble_speling")
+    assert (outcome.exit_code, outcome.stdout) == (1, "")
+    assert "Did you mean double_spelling" in outcome.stderr
+    assert "eosctl explain" in invoke("explain", "qqqqqqqq").stderr
+
+
+def test_without_a_code_all_are_listed(invoke: Invoke) -> None:
+    rows = invoke("explain", "-o", "json").json()["data"]["rows"]
+    assert {row["code"] for row in rows} == CODES
+    assert len(invoke("explain").stdout.splitlines()) > len(CODES)
