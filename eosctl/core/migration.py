@@ -20,22 +20,49 @@ from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
 
 FORMAT = "eosctl-offsets-migration"
-VERSION = 1
+VERSION = 2
+FILE_PREFIX = "file:"
+"""What the name of a store begins with that is a file; a topic name has no colon."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTopic:
-    """A topic as the plan was made from it; `topic_id` None means that it does not exist and will be created."""
+    """A topic, or a file of records, as the plan was made from it.
+
+    `name` is unique in the plan: a topic, `TOPIC@PROFILE` for one on another cluster, or `file:PATH`. `topic_id` None
+    means that it does not exist and will be created; a file's is its sha256. A file has no `cluster_id`.
+    """
 
     name: str
     topic_id: str | None
     partitions: int
     replication_factor: int
     bounds: tuple[Bounds, ...] = ()
+    cluster_id: str | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The path, if this is a file."""
+        return self.name.removeprefix(FILE_PREFIX) if self.name.startswith(FILE_PREFIX) else None
+
+    @property
+    def profile(self) -> str | None:
+        """The profile that names its cluster; None for the cluster that the command is about, and for files."""
+        return None if self.file is not None else self.name.partition("@")[2] or None
+
+    @property
+    def topic(self) -> str:
+        """Its name on its cluster."""
+        return topic_of(self.name)
 
     def has_open_transaction(self) -> tuple[int, ...]:
         """The partitions where an open transaction hides what lies behind it."""
         return tuple(bound.partition for bound in self.bounds if bound.lso < bound.end)
+
+
+def topic_of(name: str) -> str:
+    """The topic's name on its cluster, of its name in a plan; a topic name has no @."""
+    return name if name.startswith(FILE_PREFIX) else name.partition("@")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +161,11 @@ class Tally:
 class MigrationPlan:
     """Everything that apply and verify need; `sources` are in order of precedence, the first wins.
 
+    `cluster_id` is the cluster that is written to; None where the target is a file.
     `snapshot_base` is the folder that holds one snapshot folder per plan. `sample` are up to 100 rows for people.
     """
 
-    cluster_id: str
+    cluster_id: str | None
     group_id: str | None
     policy: Policy
     sources: tuple[PlannedTopic, ...]
@@ -156,9 +184,25 @@ class MigrationPlan:
         """The short name of this plan: of its snapshot folder and its transactional ids."""
         return self.digest()[:16]
 
+    def transactional_id(self) -> str:
+        """What the transactional ids of its write tasks begin with; a dash and the task's number follow."""
+        return f"eosctl-migrate-{self.name()}"
+
     def to_document(self) -> dict[str, object]:
         """The plan file as plain data, with its digest."""
         return {"format": FORMAT, "version": VERSION, "digest": self.digest(), "plan": asdict(self)}
+
+    def target_file(self) -> str | None:
+        """The path of the target, if that is a file."""
+        return self.targets[0].file if self.targets else None
+
+    def target_profile(self) -> str | None:
+        """The profile that names the target's cluster."""
+        return self.targets[0].profile if self.targets else None
+
+    def profiles(self) -> list[str]:
+        """The profiles of all other clusters that are read or written, sorted."""
+        return sorted({topic.profile for topic in (*self.sources, *self.targets) if topic.profile})
 
     def connectors(self) -> list[str]:
         """All connector names whose offsets the plan reads or writes, sorted."""

@@ -1,4 +1,4 @@
-"""`offsets migrate`: plan with Spark, apply the plan, verify it.
+"""`offsets migrate`: planning with Spark, and comparing a plan with what is there; `migrate_apply` carries it out.
 
 What is read and written is fixed by the plan; between plan and apply only records of the plan's own connectors count
 as drift, because the global offsets topic of a live cluster never stands still.
@@ -6,13 +6,15 @@ as drift, because the global offsets topic of a live cluster never stands still.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from eosctl.core.migration import (
     MigrationPlan,
@@ -24,29 +26,16 @@ from eosctl.core.migration import (
     plan_routes,
     with_sample,
 )
+from eosctl.core.migration_results import Comparison, DecidedKey, SentCounts
 from eosctl.core.migration_rules import Policy
-from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, NotFoundError, RefusedError, StalePlanError
+from eosctl.errors import NotFoundError
 from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.backups import write_lines
-from eosctl.ops.migrate_report import Applied, plan_row
-from eosctl.ops.migrate_stores import target_topic_of
-from eosctl.ops.migrate_topics import (
-    create_missing,
-    moved_topics,
-    planned_targets,
-    planned_topic,
-    refuse_open_transactions,
-    some,
-    wait_until_visible,
-)
-from eosctl.ops.ports import TopicStore
-
-if TYPE_CHECKING:
-    from eosctl.spark.job import Comparison, DecidedKey, SentCounts
+from eosctl.ops.migrate_report import plan_row
+from eosctl.ops.migrate_stores import target_name_of
+from eosctl.ops.migrate_topics import planned_targets, present_topics, refuse_open_transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +80,10 @@ class MigrationStages(Protocol):
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally: ...
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
     def overwritten(self, folder: Path) -> Iterator[tuple[Record, bytes | None]]: ...
-    def write(self, folder: Path, plan: MigrationPlan) -> SentCounts: ...
+    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]: ...
+    def write_tasks(self, plan: MigrationPlan) -> int: ...
+    def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int: ...
+    def write(self, folder: Path, plan: MigrationPlan, *, tasks: int, part: str = "decisions") -> SentCounts: ...
     def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Comparison: ...
 
 
@@ -109,15 +101,11 @@ class Migration:
 
     def plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic]) -> MigrationPlan:
         """Reads both sides, decides per key, and keeps the snapshot under the plan's name."""
-        self.snapshots.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".planning-", dir=self.snapshots))
-        try:
+        with _draft(self.snapshots) as draft:
             plan = self._plan(request, sources, draft)
             (draft / "plan.json").write_text(plan_file_text(plan), encoding="utf-8")
             if not snapshot_folder(plan).exists():  # else an equal plan was made before, and its folder is as good
                 draft.rename(snapshot_folder(plan))
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
         return plan
 
     def _plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic], draft: Path) -> MigrationPlan:
@@ -125,15 +113,13 @@ class Migration:
         connectors = request.selection.choose(self.stages.connectors_in(draft / "source"))
         check_renames(request.renames, connectors)
         routes = plan_routes(
-            connectors, request.renames, target_topic_of(self.app, request.target, request.dedicated_topic)
+            connectors, request.renames, target_name_of(self.app, request.target, request.dedicated_topic)
         )
-        with fresh(self.app).topics() as topics:
-            targets = planned_targets(topics, sorted({route.target_topic for route in routes}), like=sources[0])
-            refuse_open_transactions(targets, allowed=request.allow_open_transactions)
-            cluster_id = topics.cluster_id()
+        targets = planned_targets(fresh(self.app), sorted({route.target_topic for route in routes}), sources=sources)
+        refuse_open_transactions(targets, allowed=request.allow_open_transactions)
         self.stages.snapshot(targets, draft / "target")
         plan = MigrationPlan(
-            cluster_id=cluster_id,
+            cluster_id=targets[0].cluster_id,
             group_id=self.app.target.group_id,
             policy=request.policy,
             sources=tuple(sources),
@@ -147,72 +133,47 @@ class Migration:
         plan.tally.check()
         return with_sample(plan, [plan_row(key) for key in self.stages.sample(draft)])
 
-    def apply(self, plan: MigrationPlan, allowances: Allowances) -> Applied:
-        """Writes what the plan says after checking that it still holds and keeping a backup, and reads it back.
-
-        Raises RefusedError or StalePlanError before anything was written.
-        """
-        folder = existing_snapshot(plan)
-        if plan.tally.counts.get("conflict"):
-            raise RefusedError(
-                f"{plan.tally.counts['conflict']} keys are in conflict; nothing was written",
-                hint="Decide with --conflict keep-target, take-source or newest, and plan again.",
-            )
-        with fresh(self.app).topics() as topics:
-            self._refuse_drift(topics, plan, folder, allowances)
-        backup = self._keep_backup(plan, folder)
-        with fresh(self.app).topics() as topics:
-            created = create_missing(topics, plan) if plan.tally.to_write() else ()
-        sent = self.stages.write(folder, plan)
-        if sent.records() != plan.tally.to_write():
-            raise EosctlError(
-                f"{plan.tally.to_write()} records were to be sent, {sent.records()} were confirmed",
-                hint=f"Compare with: eosctl offsets verify {folder / 'plan.json'}",
-            )
-        with fresh(self.app).topics() as topics:
-            wait_until_visible(fresh(self.app), topics, sent.last_offsets)
-        return Applied(sent, self.compare(plan, "target"), created, backup, tuple(allowances.names()))
-
-    def _keep_backup(self, plan: MigrationPlan, folder: Path) -> Path:
-        """What `offsets restore` takes, synced; streamed, so that its size does not matter."""
-        path = folder / "backup.ndjson"
-        lines = (
-            record_line(before, {"written": encode_bytes(written), "cluster_id": plan.cluster_id})
-            for before, written in self.stages.overwritten(folder)
-        )
-        write_lines(path, lines)
-        return path
-
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions."""
-        wanted = plan.targets if side == "target" else plan.sources
-        with fresh(self.app).topics() as topics:
-            there = topics.describe([topic.name for topic in wanted])
-            now = [planned_topic(topics, description) for _name, description in sorted(there.items())]
+        now = present_topics(fresh(self.app), plan.targets if side == "target" else plan.sources)
         return self.stages.compare(existing_snapshot(plan), now, side=side)
-
-    def _refuse_drift(self, topics: TopicStore, plan: MigrationPlan, folder: Path, allowances: Allowances) -> None:
-        if topics.cluster_id() != plan.cluster_id:
-            raise StalePlanError(
-                f"the plan is for cluster {plan.cluster_id}, this is {topics.cluster_id()}", hint="Check -b."
-            )
-        for side, wanted in (("source", plan.sources), ("target", plan.targets)):
-            moved = moved_topics(topics, wanted, allow_open_transactions=allowances.open_transactions)
-            if not moved or side in allowances.drift:
-                continue
-            self.stages.snapshot(moved, folder / f"drift-{side}")
-            names = {route.connector if side == "source" else route.target_connector for route in plan.routes}
-            drifted = sorted(names & set(self.stages.connectors_in(folder / f"drift-{side}")))
-            if drifted:
-                raise StalePlanError(
-                    f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
-                    hint=f"Stop these connectors and plan again, or name it: --accept-drift {side}.",
-                )
 
 
 _NOTHING = Tally(
     records=0, older=0, nobodys=0, not_selected=0, superseded=0, keys=0, conflicts=0, scattered=0, counts={}
 )
+
+
+@contextmanager
+def _draft(snapshots: Path) -> Iterator[Path]:
+    """A folder that is gone after the block unless it was renamed; those of killed runs go first.
+
+    A lock tells a killed run's folder from one in use: it goes with the process.
+    """
+    snapshots.mkdir(parents=True, exist_ok=True)
+    for left in snapshots.glob(".planning-*"):
+        with _locked(left) as is_mine:
+            if is_mine:
+                shutil.rmtree(left, ignore_errors=True)
+    draft = Path(tempfile.mkdtemp(prefix=".planning-", dir=snapshots))
+    try:
+        with _locked(draft):
+            yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Holds the lock of a folder; False where another process has it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(descriptor)
 
 
 def fresh(app: App) -> App:
@@ -236,20 +197,29 @@ def existing_snapshot(plan: MigrationPlan) -> Path:
 
 
 def spark_stages(
-    app: App, *, snapshots: Path, master: str = "local[*]", conf: Mapping[str, str] | None = None
+    app: App,
+    *,
+    snapshots: Path,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    profiles: Sequence[str] = (),
 ) -> OpenStages:
-    """Opens MigrationJobs on Spark `master` with the user's Spark `conf`; Spark's log goes to `snapshots`/spark.log."""
+    """Opens MigrationJobs on Spark `master` with the user's Spark `conf`; Spark's log goes to `snapshots`/spark.log.
+
+    The jobs can reach the clusters of `profiles` too.
+    """
 
     @contextmanager
     def opened(expected_records: int) -> Iterator[MigrationStages]:
         from eosctl.kafka.librdkafka import client_properties
         from eosctl.ops.migrate_spark import spark_job
 
-        client = client_properties(app.target.require_client())
+        client = client_properties(app.target.client) if app.target.client else {}
+        others = {name: client_properties(app.elsewhere(name).target.require_client()) for name in profiles}
         app.on_event(Event("starting Spark"))
         with spark_job(
             client, snapshots=snapshots, master=master, conf=conf or {}, expected_records=expected_records,
-            on_progress=lambda doing, done, total: app.on_event(Event(doing, done, total, "tasks")),
+            others=others, on_progress=lambda doing, done, total: app.on_event(Event(doing, done, total, "tasks")),
         ) as job:  # fmt: skip
             yield job
 

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eosctl.core.migration import MigrationPlan, PlannedTopic
+from eosctl.core.migration import MigrationPlan, PlannedTopic, topic_of
+from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.errors import ExitCode
+from eosctl.ops.backups import undo_command
 from eosctl.ops.offset_rows import value_json
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 
 if TYPE_CHECKING:
-    from eosctl.spark.job import Comparison, DecidedKey, Mismatch, SentCounts
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What an apply did: records sent, and the target compared with the plan afterwards."""
-
-    sent: SentCounts
-    compared: Comparison
-    created: tuple[str, ...]
-    backup: Path
-    overrides: tuple[str, ...]
+    from eosctl.ops.migrate_apply import Applied
 
 
 def plan_row(decided: DecidedKey) -> Row:
@@ -43,7 +34,7 @@ def plan_row(decided: DecidedKey) -> Row:
         "before": value_json(decided.before),
         "after": value_json(decided.source_value if sent else decided.before),
         "source": {"topic": topic, "partition": source_partition, "offset": offset},
-        "target": {"topic": decided.route.target_topic, "partition": partition},
+        "target": {"topic": topic_of(decided.route.target_topic), "partition": partition},
     }
 
 
@@ -62,7 +53,7 @@ def plan_report(
     )
 
 
-def result_report(plan: MigrationPlan, applied: Applied, *, undo: str) -> Report:
+def result_report(plan: MigrationPlan, applied: Applied) -> Report:
     """What was sent, and whether the target now is what the plan wanted."""
     topics = {
         topic: {"written": written, "tombstones": tombstones}
@@ -75,6 +66,7 @@ def result_report(plan: MigrationPlan, applied: Applied, *, undo: str) -> Report
         summary={
             **_summary(plan),
             "sent": applied.sent.records(),
+            "already_written": applied.already,
             "transactions": applied.sent.transactions,
             "verified": compared.compared - compared.differing,
             "differing": compared.differing,
@@ -83,14 +75,23 @@ def result_report(plan: MigrationPlan, applied: Applied, *, undo: str) -> Report
             **_facts(plan),
             "topics": topics,
             "created": list(applied.created),
-            "backup": str(applied.backup),
-            "undo": undo,
+            "skipped": [stage.value for stage in applied.skipped],
+            "backup": None if applied.backup is None else str(applied.backup),
+            "undo": _undo(plan, applied.backup),
             "overrides": list(applied.overrides),
         },
         target=_target(plan),
         problems=_differ(compared, "target"),
         exit_code=ExitCode.PARTIAL if compared.differing else ExitCode.OK,
     )
+
+
+def _undo(plan: MigrationPlan, backup: Path | None) -> str | None:
+    """The command line that takes a migration back; none for a file, where nothing was."""
+    if backup is None:
+        return None
+    profile = plan.target_profile()
+    return undo_command(backup) + (f" --profile {shlex.quote(profile)}" if profile else "")
 
 
 def verify_report(plan: MigrationPlan, comparisons: dict[str, Comparison]) -> Report:
@@ -157,7 +158,8 @@ def _facts(plan: MigrationPlan) -> dict[str, Json]:
 
 def _topic(topic: PlannedTopic) -> Row:
     return {
-        "topic": topic.name,
+        "topic": topic.topic,
+        "kafka_cluster_id": topic.cluster_id,
         "partitions": topic.partitions,
         "replication_factor": topic.replication_factor,
         "exists": topic.topic_id is not None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,6 @@ from pathlib import Path
 from eosctl.core.migration import MigrationPlan, plan_file_text
 from eosctl.errors import ExitCode, InputFileError
 from eosctl.ops.app import App
-from eosctl.ops.backups import undo_command
 from eosctl.ops.migrate import (
     Allowances,
     Migration,
@@ -20,10 +19,12 @@ from eosctl.ops.migrate import (
     snapshot_folder,
     spark_stages,
 )
+from eosctl.ops.migrate_apply import apply_plan, finished, past_of
 from eosctl.ops.migrate_guard import refuse_running, running_connectors
+from eosctl.ops.migrate_journal import migration_journal
 from eosctl.ops.migrate_report import plan_report, result_report, verify_report
-from eosctl.ops.migrate_stores import source_topics
-from eosctl.ops.migrate_topics import expected_records, gather_sources
+from eosctl.ops.migrate_stores import source_names
+from eosctl.ops.migrate_topics import app_of, expected_records, gather_sources
 from eosctl.report import Problem, Report
 
 
@@ -36,9 +37,11 @@ class Engine:
     conf: Mapping[str, str] = field(default_factory=dict)
     open_stages: OpenStages | None = None
 
-    def opener(self, app: App) -> OpenStages:
-        """What opens the stages."""
-        return self.open_stages or spark_stages(app, snapshots=self.snapshots, master=self.master, conf=self.conf)
+    def opener(self, app: App, profiles: Sequence[str]) -> OpenStages:
+        """What opens the stages, with the clusters of `profiles` in reach."""
+        if self.open_stages is not None:
+            return self.open_stages
+        return spark_stages(app, snapshots=self.snapshots, master=self.master, conf=self.conf, profiles=profiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,10 @@ def prepared_migration(
 ) -> Iterator[Prepared]:
     """Plans now; inside the block the plan can be applied with the same Spark session. `plan_out` only plans."""
     request.selection.check()
-    names = source_topics(app, request.sources, request.selection)
+    names = source_names(app, request.sources, request.selection)
     sources = gather_sources(app, names, allow_open_transactions=request.allow_open_transactions)
-    with engine.opener(app)(expected_records(sources)) as stages:
+    profiles = {source.profile for source in sources} | {request.target.partition("@")[2]}
+    with engine.opener(app, sorted(filter(None, profiles)))(expected_records(sources)) as stages:
         migration = Migration(app, stages, engine.snapshots)
         plan = migration.plan(request, sources)
         if plan_out is not None:
@@ -68,36 +72,49 @@ def prepared_migration(
 
 
 def migration_from_file(
-    app: App, plan: MigrationPlan, engine: Engine, *, allowances: Allowances, plan_file: Path
+    app: App, plan: MigrationPlan, engine: Engine, *, allowances: Allowances, plan_file: Path, resume: bool = False
 ) -> Prepared:
-    """A plan that was made before; Spark starts when it is applied."""
+    """A plan that was made before; Spark starts when it is applied. `resume` goes on with what was begun."""
 
     def apply() -> Report:
+        folder = snapshot_folder(plan)
+        past = past_of(folder, migration_journal(folder, app.clock), resume=resume)
+        if past.ended:
+            return result_report(plan, finished(plan, past, folder, allowances))
         refuse(app, plan, allowances)  # before Spark takes its seconds to start
-        with engine.opener(app)(expected_records(plan.sources)) as stages:
-            return _apply(app, Migration(app, stages, engine.snapshots), plan, allowances)
+        with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
+            return _apply(app, Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
 
     return _prepared(app, plan, plan_file, apply)
 
 
 def verify_plan(app: App, plan: MigrationPlan, engine: Engine) -> Report:
     """Reads both sides again and compares them with the plan."""
-    with engine.opener(app)(expected_records(plan.sources)) as stages:
+    with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
         migration = Migration(app, stages, engine.snapshots)
         return verify_report(plan, {side: migration.compare(plan, side) for side in ("source", "target")})
 
 
 def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:
-    """Raises RefusedError while a connector of the plan runs, or may."""
-    refuse_running(
-        fresh(app), plan.connectors(), workers_down=allowances.workers_down, force_running=allowances.force_running
-    )
+    """Raises RefusedError while a connector of the plan runs, or may; a file takes offsets whoever runs."""
+    if plan.target_file() is not None:
+        return
+    down, force = allowances.workers_down, allowances.force_running
+    for here in _groups(app, plan):
+        refuse_running(fresh(here), plan.connectors(), workers_down=down, force_running=force)
 
 
-def _apply(app: App, migration: Migration, plan: MigrationPlan, allowances: Allowances) -> Report:
+def _groups(app: App, plan: MigrationPlan) -> list[App]:
+    """The Connect groups whose tasks must not run: the command's own, and that of the cluster that is written to."""
+    target = app_of(app, plan.targets[0])
+    return [target] if target is app or app.target.client is None else [app, target]
+
+
+def _apply(
+    app: App, migration: Migration, plan: MigrationPlan, allowances: Allowances, *, resume: bool = False
+) -> Report:
     refuse(app, plan, allowances)
-    applied = migration.apply(plan, allowances)
-    return result_report(plan, applied, undo=undo_command(applied.backup))
+    return result_report(plan, apply_plan(migration, plan, allowances, resume=resume))
 
 
 def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[], Report]) -> Prepared:
@@ -115,7 +132,9 @@ def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[]
 
 def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
     """A warning while connectors run: the plan is good to look at, and will be refused."""
-    running = running_connectors(fresh(app), plan.connectors()) if app.target.connect_urls else []
+    if plan.target_file() is not None or not app.target.connect_urls:
+        return ()
+    running = running_connectors(fresh(app), plan.connectors())
     if not running:
         return ()
     message = f"not stopped: {', '.join(running)}"

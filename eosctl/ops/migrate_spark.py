@@ -26,6 +26,7 @@ def spark_job(
     conf: Mapping[str, str],
     expected_records: int,
     on_progress: OnProgress,
+    others: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[MigrationJob]:
     """A MigrationJob on a Spark session of its own; raises UnsupportedError without Java or pyspark."""
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
@@ -48,4 +49,4 @@ def spark_job(
             conf=conf,
         )
         with spark_session(settings) as spark:
-            yield MigrationJob(spark, client, on_progress)
+            yield MigrationJob(spark, client, on_progress, others)

@@ -1,37 +1,69 @@
-"""Which topics the stores of a migration are: `global`, `dedicated`, or a topic by its name."""
+"""Which topics and files the stores of a migration are.
+
+A store is `global`, `dedicated`, a topic, either of the first and the last with `@PROFILE` for another cluster, or a
+file; what comes out are names as a plan has them (`PlannedTopic.name`).
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 
-from eosctl.core.migration import Selection
+from eosctl.core.migration import FILE_PREFIX, Selection
+from eosctl.core.offset_views import DEDICATED, GLOBAL
+from eosctl.core.store_names import parse_store
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, gather_dedicated_topics
+from eosctl.ops.offset_stores import locate
+
+_FILE_ENDINGS = (".ndjson", ".jsonl", ".parquet")
 
 
-def source_topics(app: App, stores: Sequence[str], selection: Selection) -> list[str]:
-    """The topics of `stores` in order of precedence; `dedicated` stands for those of the selected connectors."""
+def source_names(app: App, stores: Sequence[str], selection: Selection) -> list[str]:
+    """The names of `stores` in order of precedence; `dedicated` stands for the topics of the selected connectors."""
     names: list[str] = []
     for store in stores:
-        if store == "global":
-            names.append(app.target.offset_topic)
-        elif store == "dedicated":
-            names += _dedicated_topics(app, selection)
-        else:
-            names.append(store)
+        names += _dedicated_topics(app, selection) if store == DEDICATED else [_name(app, store)]
     return list(dict.fromkeys(names))
 
 
-def target_topic_of(app: App, store: str, pattern: str | None) -> Callable[[str], str]:
-    """Connector name -> its target topic.
+def target_name_of(app: App, store: str, pattern: str | None) -> Callable[[str], str]:
+    """Connector name -> the name of its target.
 
     `dedicated` is the connector's own offsets topic, or the one that `pattern` names for a connector that has none.
+    `{connector}` in another store stands for the connector's name.
     """
-    if store == "global":
-        return lambda _connector: app.target.offset_topic
-    if store != "dedicated":
-        return lambda _connector: store
+    if store == DEDICATED:
+        return _dedicated_topic_of(app, pattern)
+    if "{connector}" not in store:
+        name = _name(app, store)
+        return lambda _connector: name
+    if is_file(store):
+        raise UsageError(f"{store}: one file takes all connectors", hint="Leave {connector} out.")
+    return lambda connector: _name(app, store.replace("{connector}", connector))
+
+
+def is_file(store: str) -> bool:
+    """Whether a store is a file: `file:PATH`, or by what no topic name has (a slash) or ends in."""
+    return store.startswith(FILE_PREFIX) or os.sep in store or store.endswith(_FILE_ENDINGS)
+
+
+def _name(app: App, store: str) -> str:
+    if is_file(store):
+        path = os.path.expanduser(store.removeprefix(FILE_PREFIX))
+        if not path.endswith(_FILE_ENDINGS) and not os.path.isdir(path):
+            raise UsageError(
+                f"what kind of file is {path}?", hint=f"Its name should end in {', '.join(_FILE_ENDINGS)}."
+            )
+        return FILE_PREFIX + os.path.abspath(path)
+    profile = parse_store(store).profile
+    here, topic = locate(app, store)
+    topic = here.target.offset_topic if topic == GLOBAL else topic
+    return topic if profile is None else f"{topic}@{profile}"
+
+
+def _dedicated_topic_of(app: App, pattern: str | None) -> Callable[[str], str]:
     with app.topics() as topics:
         dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
 
@@ -45,7 +77,7 @@ def target_topic_of(app: App, store: str, pattern: str | None) -> Callable[[str]
         if connector in dedicated.elsewhere:
             raise RefusedError(
                 f"connector {connector}: its config names Kafka brokers of its own, where its offsets topic is",
-                hint="eosctl can't tell yet whether those are this cluster; name the topic with --to TOPIC if so.",
+                hint="Name the topic with --to TOPIC, or --to TOPIC@PROFILE where a profile names those brokers.",
             )
         return found
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally
+from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally, topic_of
+from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
 from eosctl.core.murmur2 import partition_for
+from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
 from eosctl.spark import transforms
 from eosctl.spark.failures import spark_error
+from eosctl.spark.files import snapshot_file, write_file
 from eosctl.spark.kafka_io import RECORDS, OffsetRange, read_newest, write_records
 
 OnProgress = Callable[[str, int, int], None]
@@ -30,69 +34,38 @@ OnProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class DecidedKey:
-    """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
-
-    route: Route
-    source: tuple[str, int, int]
-    key: bytes
-    action: str
-    reason: str
-    before: bytes | None
-    source_value: bytes | None
-    partition: int | None
-    partitions: int
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A key that is not what the plan says, on `side` source or target."""
-
-    side: str
-    status: str
-    connector: str
-    topic: str
-    partition: int | None
-    key: bytes
-    expected: bytes | None
-    actual: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do."""
-
-    compared: int
-    differing: int
-    mismatches: tuple[Mismatch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SentCounts:
-    """What delivery reports confirmed: per topic (records, tombstones among them), per partition the last offset."""
-
-    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    last_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    transactions: int = 0
-
-    def records(self) -> int:
-        """All records, tombstones included."""
-        return sum(written for written, _tombstones in self.topics.values())
-
-
-@dataclass(frozen=True, slots=True)
 class MigrationJob:
-    """The stages; `client` are librdkafka properties: secrets travel in task closures, never in the conf."""
+    """The stages; `client` are librdkafka properties, `others` those of other clusters by the profile that names them.
+
+    Secrets travel in task closures, never in the conf.
+    """
 
     spark: SparkSession
     client: Mapping[str, Any]
     on_progress: OnProgress = lambda _doing, _done, _total: None
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def snapshot(self, topics: Iterable[PlannedTopic], folder: Path) -> int:
-        """Reads the topics up to their planned bounds into Parquet at `folder`; returns how many rows that gave."""
+        """Reads topics up to their planned bounds, and files, into Parquet at `folder`; returns how many rows."""
+        topics = list(topics)
         with self._stage(f"reading into {folder.name}"):
-            read_newest(self.spark, self.client, planned_ranges(topics)).write.mode("overwrite").parquet(str(folder))
+            self._of_kafka(topics).write.mode("overwrite").parquet(str(folder))
+            for number, topic in enumerate(topics):
+                if topic.file is not None and topic.topic_id is not None:
+                    part = folder / f"file-{number}.parquet"
+                    snapshot_file(topic.file, topic.name, part, partitions=topic.partitions)
             return self._records(folder).count()
+
+    def _of_kafka(self, topics: Sequence[PlannedTopic]) -> DataFrame:
+        profiles = sorted({topic.profile or "" for topic in topics if topic.file is None})
+        parts = [
+            read_newest(self.spark, self._client(profile), planned_ranges(topics, profile=profile))
+            for profile in profiles
+        ]
+        return reduce(DataFrame.unionByName, parts) if parts else self.spark.createDataFrame([], RECORDS)
+
+    def _client(self, profile: str | None) -> Mapping[str, Any]:
+        return self.others[profile] if profile else self.client
 
     def connectors_in(self, folder: Path) -> list[str]:
         """The connectors whose keys a snapshot holds, sorted."""
@@ -164,15 +137,43 @@ class MigrationJob:
                 key, there = bytes(row.key), row.target_exists
                 partition = row.partition if there else partition_for(key, row.partitions)
                 offset, timestamp_ms = (row.target_offset, row.target_timestamp_ms) if there else (-1, -1)
-                yield Record(row.topic, partition, offset, timestamp_ms, key, _bytes(row.before)), _bytes(row.value)
+                before = Record(topic_of(row.topic), partition, offset, timestamp_ms, key, _bytes(row.before))
+                yield before, _bytes(row.value)
 
-    def write(self, folder: Path, plan: MigrationPlan) -> SentCounts:
-        """Sends what the decisions say, in one transaction per task, and counts the delivery reports."""
-        tasks = min(max(1, self.spark.sparkContext.defaultParallelism), max(1, plan.tally.to_write()))
+    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
+        """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""
+        with self._stage(f"looking for new offsets in the {side}"):
+            records = self._records(drift).where("connector is not null")
+            if side == "target":
+                records = transforms.foreign(records, self._decisions(folder))
+            return sorted(row.connector for row in records.select("connector").distinct().collect())
+
+    def write_tasks(self, plan: MigrationPlan) -> int:
+        """How many tasks, and so transactions, a write takes here."""
+        return min(max(1, self.spark.sparkContext.defaultParallelism), max(1, plan.tally.to_write()))
+
+    def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int:
+        """Lands `folder`/unwritten: what is to be sent and `targets`, read up to now, do not have; returns how many."""
+        again = folder / "resume-target"
+        self.snapshot(targets, again)
+        with self._stage("looking for what is written already"):
+            missing = transforms.unwritten(self._decisions(folder), transforms.newest_per_key(self._records(again)))
+            missing.write.mode("overwrite").parquet(str(folder / "unwritten"))
+            return self._decisions(folder, "unwritten").count()
+
+    def write(self, folder: Path, plan: MigrationPlan, *, tasks: int, part: str = "decisions") -> SentCounts:
+        """Sends what the decisions in `folder`/`part` say, in one transaction per task, and counts what is confirmed.
+
+        With as many `tasks` as before, each partition comes to the id that it had before. A file is written whole.
+        """
+        target_file = plan.target_file()
         with self._stage("writing"):
-            rows = transforms.to_write(self._decisions(folder))
-            name = f"eosctl-migrate-{plan.name()}"
-            written = write_records(rows, self.client, transactional_id=name, tasks=tasks).collect()
+            if target_file is not None:
+                count = write_file(target_file, self._to_file(folder, plan))
+                return SentCounts({target_file: (count, 0)})
+            rows = transforms.to_write(self._decisions(folder, part))
+            client, name = self._client(plan.target_profile()), plan.transactional_id()
+            written = write_records(rows, client, transactional_id=name, tasks=tasks).collect()
         topics: dict[str, tuple[int, int]] = {}
         last_offsets: dict[tuple[str, int], int] = {}
         for row in sorted(written, key=lambda row: (row.topic, row.partition)):
@@ -181,6 +182,13 @@ class MigrationJob:
             where = row.topic, row.partition
             last_offsets[where] = max(last_offsets.get(where, -1), row.last_offset)
         return SentCounts(topics, last_offsets, len({row.task for row in written}))
+
+    def _to_file(self, folder: Path, plan: MigrationPlan) -> Iterator[Record]:
+        """The records of a target that is a file, by key: under the topic and on the partition that they would have."""
+        topic = next((topic.topic for topic in plan.sources if topic.file is None), "connect-offsets")
+        for row in transforms.sent(self._decisions(folder)).orderBy("key").toLocalIterator():
+            key = bytes(row.key)
+            yield Record(topic, partition_for(key, row.partitions), UNKNOWN, UNKNOWN, key, _bytes(row.value))
 
     def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Comparison:
         """Reads `topics` again (into `folder`/verify-`side`) and compares them with the decisions."""
@@ -201,8 +209,8 @@ class MigrationJob:
     def _records(self, folder: Path) -> DataFrame:
         return self.spark.read.schema(RECORDS).parquet(str(folder))
 
-    def _decisions(self, folder: Path) -> DataFrame:
-        return self.spark.read.schema(transforms.DECISIONS).parquet(str(folder / "decisions"))
+    def _decisions(self, folder: Path, part: str = "decisions") -> DataFrame:
+        return self.spark.read.schema(transforms.DECISIONS).parquet(str(folder / part))
 
     @contextmanager
     def _stage(self, doing: str) -> Iterator[None]:
@@ -235,11 +243,12 @@ class MigrationJob:
                 self.on_progress(doing, done, sum(stage.numTasks for stage in known))
 
 
-def planned_ranges(topics: Iterable[PlannedTopic]) -> list[OffsetRange]:
-    """What to read of `topics`: from the begin to the LSO of each partition, as the plan has them."""
+def planned_ranges(topics: Iterable[PlannedTopic], *, profile: str = "") -> list[OffsetRange]:
+    """What to read of the topics on the cluster of `profile`: from begin to LSO of each partition, as planned."""
     return [
-        OffsetRange(topic.name, one.partition, one.begin, one.lso, topic.partitions)
+        OffsetRange(topic.topic, one.partition, one.begin, one.lso, topic.partitions, topic.name)
         for topic in topics
+        if topic.file is None and (topic.profile or "") == profile
         for one in topic.bounds
     ]
 

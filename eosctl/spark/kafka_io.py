@@ -35,7 +35,7 @@ PLACED = "topic string, partition int, key binary, value binary"
 WRITTEN = "task int, topic string, partition int, written long, tombstones long, last_offset long"
 """Rows of `write_records`: what one task's transaction committed to one partition."""
 
-_ARROW_RECORDS = pa.schema(
+ARROW_RECORDS = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
@@ -91,13 +91,17 @@ _PRODUCER = {
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Offsets `begin` (included) to `end` (excluded) of one of the topic's `partitions`; `end` is at most its LSO."""
+    """Offsets `begin` (included) to `end` (excluded) of one of the topic's `partitions`; `end` is at most its LSO.
+
+    `name` is the topic's in the rows, where that is not `topic`: two clusters may have one of the same name.
+    """
 
     topic: str
     partition: int
     begin: int
     end: int
     partitions: int = 1
+    name: str | None = None
 
 
 def in_bins(ranges: Iterable[OffsetRange], count: int) -> list[list[OffsetRange]]:
@@ -146,7 +150,7 @@ def read_ranges(
     nothing for `stall_timeout_s`, which is what an end beyond the LSO, or a recreated topic, looks like.
     """
     newest: dict[tuple[str, int], dict[bytes | None, list[Any]]] = {(r.topic, r.partition): {} for r in ranges}
-    sizes = {r.topic: r.partitions for r in ranges}
+    topics = {r.topic: (r.name or r.topic, r.partitions) for r in ranges}
     held = 0
     for message in _messages(client, ranges, stall_timeout_s):
         keys = newest[message.topic(), message.partition()]
@@ -157,11 +161,11 @@ def read_ranges(
         else:
             kept[0], kept[1] = message, kept[1] + 1
         if held >= keys_at_once:
-            yield from _batches(newest, sizes)
+            yield from _batches(newest, topics)
             held = 0
             for one in newest.values():
                 one.clear()
-    yield from _batches(newest, sizes)
+    yield from _batches(newest, topics)
 
 
 def _messages(client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_timeout_s: float) -> Iterator[Any]:
@@ -205,19 +209,20 @@ def _named(todo: Mapping[tuple[str, int], int]) -> str:
 
 
 def _batches(
-    newest: Mapping[tuple[str, int], Mapping[bytes | None, Sequence[Any]]], sizes: Mapping[str, int]
+    newest: Mapping[tuple[str, int], Mapping[bytes | None, Sequence[Any]]], topics: Mapping[str, tuple[str, int]]
 ) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[Any, ...]] = []
     for (topic, partition), keys in newest.items():
+        name, partitions = topics[topic]
         for key, (message, versions) in keys.items():
             kind, timestamp_ms = message.timestamp()
-            record = Record(topic, partition, message.offset(), timestamp_ms if kind else -1, key, message.value())
-            rows.append(record_row(record, partitions=sizes[topic], versions=versions))
+            record = Record(name, partition, message.offset(), timestamp_ms if kind else -1, key, message.value())
+            rows.append(record_row(record, partitions=partitions, versions=versions))
             if len(rows) == _BATCH_ROWS:
-                yield _arrow(rows, _ARROW_RECORDS)
+                yield arrow_batch(rows, ARROW_RECORDS)
                 rows = []
     if rows:
-        yield _arrow(rows, _ARROW_RECORDS)
+        yield arrow_batch(rows, ARROW_RECORDS)
 
 
 def record_row(record: Record, *, partitions: int, versions: int = 1) -> tuple[Any, ...]:
@@ -235,7 +240,8 @@ def record_row(record: Record, *, partitions: int, versions: int = 1) -> tuple[A
     )
 
 
-def _arrow(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+def arrow_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows as one batch of `schema`; there is at least one."""
     return pa.RecordBatch.from_arrays(
         [pa.array(column, type=field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
         schema=schema,
@@ -260,7 +266,7 @@ def write_records(rows: DataFrame, client: Mapping[str, Any], *, transactional_i
         counts = write_transaction(settings, f"{transactional_id}-{task}", _rows_of(batches))
         lines = [(task, *where, *numbers) for where, numbers in sorted(counts.items())]
         if lines:
-            yield _arrow(lines, _ARROW_WRITTEN)
+            yield arrow_batch(lines, _ARROW_WRITTEN)
 
     return placed(rows).repartition(tasks, "topic", "partition").mapInArrow(write_batches, WRITTEN)
 

@@ -180,8 +180,30 @@ def sent(decisions: DataFrame) -> DataFrame:
 
 
 def to_write(decisions: DataFrame) -> DataFrame:
-    """What is sent: topic, partition, partitions, key, value; a key stays on the partition where the target has it."""
-    return sent(decisions).select("topic", "partition", "partitions", "key", "value")
+    """What is sent: topic (by its name on its cluster), partition, partitions, key, value.
+
+    A key stays on the partition where the target has it.
+    """
+    topic = F.substring_index("topic", "@", 1).alias("topic")
+    return sent(decisions).select(topic, "partition", "partitions", "key", "value")
+
+
+def unwritten(decisions: DataFrame, target_now: DataFrame) -> DataFrame:
+    """Those DECISIONS that send something which the target (NEWEST, read again) does not have yet."""
+    now = target_now.select("topic", "key", _meaning("value", "nothing").alias("now"))
+    joined = sent(decisions).join(now, ["topic", "key"], "left").where(~F.col("value").eqNullSafe(F.col("now")))
+    return joined.select(*_names(DECISIONS))
+
+
+def foreign(records: DataFrame, decisions: DataFrame) -> DataFrame:
+    """The rows of `records` (RECORDS, of the target) that are not what the decisions send."""
+    ours = sent(decisions).select("topic", "key", F.col("value").alias("sent"))
+    is_ours = (
+        (F.col("records.topic") == F.col("ours.topic"))
+        & (F.col("records.key") == F.col("ours.key"))
+        & _meaning("records.value", "records.nothing").eqNullSafe(F.col("ours.sent"))
+    )
+    return records.alias("records").join(ours.alias("ours"), is_ours, "left_anti")
 
 
 def target_mismatches(decisions: DataFrame, target_now: DataFrame) -> DataFrame:

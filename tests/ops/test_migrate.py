@@ -19,7 +19,7 @@ from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.migrate import Allowances, MigrationRequest
 from eosctl.ops.migrate_run import Engine, Prepared, migration_from_file, prepared_migration, verify_plan
-from eosctl.ops.migrate_stores import source_topics, target_topic_of
+from eosctl.ops.migrate_stores import is_file, source_names, target_name_of
 from eosctl.ops.ports import ConnectWorker, TopicStore
 from eosctl.profiles import Target
 
@@ -102,8 +102,18 @@ class Stages:
         self.calls.append("backup")
         yield Record("offsets-a", 1, -1, -1, KEY, None), b"{}"
 
-    def write(self, folder: Path, plan: MigrationPlan) -> Any:
-        self.calls.append("write")
+    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
+        return self.finds
+
+    def write_tasks(self, plan: MigrationPlan) -> int:
+        return 2
+
+    def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int:
+        self.calls.append("unwritten")
+        return 0 if self.sends else 1
+
+    def write(self, folder: Path, plan: MigrationPlan, *, tasks: int, part: str = "decisions") -> Any:
+        self.calls.append(f"write {part} in {tasks}")
         return Counts(sent=self.sends)
 
     def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Any:
@@ -197,7 +207,7 @@ def test_plan_then_apply(scene: Scene) -> None:
     assert result.exit_code is ExitCode.OK
     assert scene.topics.created == ["offsets-a"]
     assert scene.stages.calls == [
-        "snapshot source connect-offsets", "snapshot target offsets-a", "backup", "write", "compare target",
+        "snapshot source connect-offsets", "snapshot target offsets-a", "backup", "write decisions in 2", "compare target",
     ]  # fmt: skip
     backup = Path(str(result.data["backup"]))
     assert read_backup(str(backup)) == [BackupEntry(Record("offsets-a", 1, -1, -1, KEY, None), b"{}", True, "cluster")]
@@ -274,7 +284,7 @@ def test_running_connectors(scene: Scene, connectors: Any, allowances: Allowance
         return
     with pytest.raises(RefusedError, match=message):
         scene.apply(plan, allowances)
-    assert "write" not in scene.stages.calls
+    assert "write decisions in 2" not in scene.stages.calls
 
 
 def test_a_renamed_connector_may_not_run_under_its_new_name_either(scene: Scene) -> None:
@@ -308,7 +318,7 @@ def test_source_drift_is_new_offsets_of_the_plans_connectors(
         return
     with pytest.raises(StalePlanError, match="the source has new offsets of a"):
         scene.apply(plan, allowances)
-    assert "write" not in scene.stages.calls
+    assert "write decisions in 2" not in scene.stages.calls
 
 
 def test_target_drift(scene: Scene) -> None:
@@ -378,10 +388,10 @@ OWN = {"offsets.storage.topic": "own"}
 def test_target_topics(scene: Scene, store: str, pattern: str | None, connectors: Any, topic: Any) -> None:
     scene.connectors = connectors
     if isinstance(topic, str):
-        assert target_topic_of(scene.app(), store, pattern)("a") == topic
+        assert target_name_of(scene.app(), store, pattern)("a") == topic
         return
     with pytest.raises(topic):
-        target_topic_of(scene.app(), store, pattern)("a")
+        target_name_of(scene.app(), store, pattern)("a")
 
 
 def test_source_topics_keep_their_order(scene: Scene) -> None:
@@ -391,7 +401,7 @@ def test_source_topics_keep_their_order(scene: Scene) -> None:
         "c": connector("STOPPED", config=OWN),
     }
     stores = ("dedicated", "global", "more", "global")
-    assert source_topics(scene.app(), stores, Selection(connectors=("a",))) == ["own", "connect-offsets", "more"]
+    assert source_names(scene.app(), stores, Selection(connectors=("a",))) == ["own", "connect-offsets", "more"]
 
 
 def test_routes_are_in_the_plan(scene: Scene) -> None:

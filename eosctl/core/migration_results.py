@@ -1,0 +1,59 @@
+"""What the stages of a migration tell: values that can be reported, journaled and compared without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eosctl.core.migration import Route
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedKey:
+    """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
+
+    route: Route
+    source: tuple[str, int, int]
+    key: bytes
+    action: str
+    reason: str
+    before: bytes | None
+    source_value: bytes | None
+    partition: int | None
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A key that is not what the plan says, on `side` source or target."""
+
+    side: str
+    status: str
+    connector: str
+    topic: str
+    partition: int | None
+    key: bytes
+    expected: bytes | None
+    actual: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do."""
+
+    compared: int
+    differing: int
+    mismatches: tuple[Mismatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SentCounts:
+    """What delivery reports confirmed: per topic (records, tombstones among them), per partition the last offset."""
+
+    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    last_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    transactions: int = 0
+
+    def records(self) -> int:
+        """All records, tombstones included."""
+        return sum(written for written, _tombstones in self.topics.values())

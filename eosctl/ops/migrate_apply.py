@@ -1,0 +1,226 @@
+"""Applying a plan of `offsets migrate`, stage by stage: killed anywhere, a run with `resume` ends in the same state.
+
+Each stage is in the journal before it begins and after it ended, and each may be done twice: the backup is of the
+snapshot, a topic that is there is not created, a record that is there is not sent. Write tasks have transactional ids
+of their own, fixed by the plan: resuming ends what a killed task left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eosctl.core.migration import MigrationPlan
+from eosctl.core.migration_results import Comparison, SentCounts
+from eosctl.core.record_file import encode_bytes, record_line
+from eosctl.errors import EosctlError, RefusedError, StalePlanError
+from eosctl.events import Event
+from eosctl.ops.backups import write_lines
+from eosctl.ops.journal import Journal
+from eosctl.ops.migrate import Allowances, Migration, existing_snapshot, fresh
+from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past
+from eosctl.ops.migrate_topics import app_of, create_missing, moved_topics, present_topics, some, wait_until_visible
+from eosctl.report import Json
+
+_FENCE_TIMEOUT_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
+
+    `skipped` are the stages that were over before; `backup` is None where nothing can be overwritten.
+    """
+
+    sent: SentCounts
+    compared: Comparison
+    created: tuple[str, ...]
+    backup: Path | None
+    overrides: tuple[str, ...]
+    already: int = 0
+    skipped: tuple[Stage, ...] = ()
+
+
+def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
+    """What was done of a plan before; raises RefusedError where something was, unless it was asked to `resume`."""
+    past = read_past(journal)
+    if past.begun and not resume:
+        state = "was applied" if past.ended else "was begun and cut off"
+        raise RefusedError(
+            f"this plan {state} before; nothing was written",
+            hint=f"Go on with --resume, or look: eosctl offsets verify {folder / 'plan.json'}",
+        )
+    return past
+
+
+def finished(plan: MigrationPlan, past: Past, folder: Path, allowances: Allowances) -> Applied:
+    """The outcome of a plan that an earlier run has applied to the end."""
+    compared = past.done.get(Stage.VERIFY, {})
+    return Applied(
+        SentCounts(),
+        Comparison(int(compared.get("compared", 0)), 0, ()),
+        (),
+        None if plan.target_file() else folder / "backup.ndjson",
+        tuple(allowances.names()),
+        already=plan.tally.to_write(),
+        skipped=tuple(Stage),
+    )
+
+
+def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> Applied:
+    """Writes what the plan says after checking that it still holds and keeping a backup, and reads it back.
+
+    Raises RefusedError or StalePlanError before anything was written.
+    """
+    folder = existing_snapshot(plan)
+    if plan.tally.counts.get("conflict"):
+        raise RefusedError(
+            f"{plan.tally.counts['conflict']} keys are in conflict; nothing was written",
+            hint="Decide with --conflict keep-target, take-source or newest, and plan again.",
+        )
+    journal = migration_journal(folder, migration.app.clock)
+    with journal.hold(f"plan {plan.name()}"):
+        past = past_of(folder, journal, resume=resume)
+        if past.ended:
+            return finished(plan, past, folder, allowances)
+        return _Run(migration, plan, allowances, folder, journal, past).run()
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of a plan, fresh or resumed; `skipped` collects what it need not do."""
+
+    migration: Migration
+    plan: MigrationPlan
+    allowances: Allowances
+    folder: Path
+    journal: Journal
+    past: Past
+    skipped: list[Stage] = field(default_factory=list)
+
+    def run(self) -> Applied:
+        """All stages that are not over."""
+        if Stage.WRITE in self.past.started:
+            self._end_open_transactions()
+        self._refuse_drift()
+        if not self.past.begun:
+            self.journal.write("begin", plan=self.plan.digest())
+        again = f"eosctl offsets migrate --plan {self.folder / 'plan.json'} --yes --resume"
+        self.migration.app.on_event(Event(f"if this run is cut off, go on with: {again}"))
+        backup = self._backup()
+        created = self._create()
+        sent, already = self._write()
+        compared = self._verify()
+        if not compared.differing:
+            self.journal.write("end")
+        overrides = tuple(self.allowances.names())
+        return Applied(sent, compared, created, backup, overrides, already, tuple(self.skipped))
+
+    def _is_over(self, stage: Stage) -> bool:
+        if stage not in self.past.done:
+            return False
+        self.skipped.append(stage)
+        return True
+
+    @contextmanager
+    def _noted(self, stage: Stage, **facts: Json) -> Iterator[dict[str, Json]]:
+        """Notes that the stage begins and, with what the block puts into the dict, that it ended."""
+        self.journal.write("started", stage=stage.value, **facts)
+        outcome: dict[str, Json] = {}
+        yield outcome
+        self.journal.write("done", stage=stage.value, **outcome)
+
+    def _end_open_transactions(self) -> None:
+        """Fences the ids of the tasks that an earlier run wrote with: what they left open ends now, not in minutes.
+
+        Raises EosctlError when one can't be fenced: then it is not known what will still be written.
+        """
+        if self.plan.target_file() is not None:
+            return
+        ids = [f"{self.plan.transactional_id()}-{task}" for task in range(self.past.write_tasks)]
+        app = app_of(fresh(self.migration.app), self.plan.targets[0])
+        with app.transactions() as admin:
+            answers = list(admin.fence(ids, transaction_timeout_ms=_FENCE_TIMEOUT_MS))
+        failed = [answer.transactional_id for answer in answers if answer.fault or not answer.confirmed]
+        if failed:
+            raise EosctlError(
+                f"{some(failed)} can't be fenced, so a killed task may still write; nothing was written",
+                hint="Run again in a moment; `eosctl txn describe` tells what the coordinator knows.",
+            )
+
+    def _refuse_drift(self) -> None:
+        """Raises StalePlanError when topics were recreated, or have new offsets that the plan does not know."""
+        plan, folder = self.plan, self.folder
+        created = Stage.CREATE in self.past.started
+        for side, wanted in (("source", plan.sources), ("target", plan.targets)):
+            moved = moved_topics(
+                fresh(self.migration.app),
+                wanted,
+                allow_open_transactions=self.allowances.open_transactions,
+                created=created and side == "target",
+            )
+            if not moved or side in self.allowances.drift:
+                continue
+            drift = folder / f"drift-{side}"
+            self.migration.stages.snapshot(moved, drift)
+            names = {route.connector if side == "source" else route.target_connector for route in plan.routes}
+            drifted = sorted(names & set(self.migration.stages.new_offsets(drift, folder, side=side)))
+            if drifted:
+                raise StalePlanError(
+                    f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
+                    hint=f"Stop these connectors and plan again, or name it: --accept-drift {side}.",
+                )
+
+    def _backup(self) -> Path | None:
+        """What `offsets restore` takes, synced; streamed, so that its size does not matter."""
+        if self.plan.target_file() is not None:
+            return None
+        path = self.folder / "backup.ndjson"
+        if path.exists() and self._is_over(Stage.BACKUP):
+            return path
+        with self._noted(Stage.BACKUP):
+            lines = (
+                record_line(before, {"written": encode_bytes(written), "cluster_id": self.plan.cluster_id})
+                for before, written in self.migration.stages.overwritten(self.folder)
+            )
+            write_lines(path, lines)
+        return path
+
+    def _create(self) -> tuple[str, ...]:
+        if self.plan.target_file() is not None or self._is_over(Stage.CREATE):
+            return ()
+        with self._noted(Stage.CREATE) as outcome:
+            created = create_missing(fresh(self.migration.app), self.plan)
+            outcome["topics"] = list(created)
+        return created
+
+    def _write(self) -> tuple[SentCounts, int]:
+        """What was sent, and how many records were there from an earlier run."""
+        stages, plan = self.migration.stages, self.plan
+        if Stage.VERIFY not in self.past.done and self._is_over(Stage.WRITE):
+            return SentCounts(), plan.tally.to_write()
+        to_send, part = plan.tally.to_write(), "decisions"
+        resumed = Stage.WRITE in self.past.started and plan.target_file() is None
+        if resumed:
+            now = present_topics(fresh(self.migration.app), plan.targets)
+            to_send, part = stages.unwritten(self.folder, now), "unwritten"
+        tasks = self.past.write_tasks or stages.write_tasks(plan)
+        with self._noted(Stage.WRITE, tasks=tasks) as outcome:
+            sent = stages.write(self.folder, plan, tasks=tasks, part=part) if to_send else SentCounts()
+            if sent.records() != to_send:
+                raise EosctlError(
+                    f"{to_send} records were to be sent, {sent.records()} were confirmed",
+                    hint=f"Compare with: eosctl offsets verify {self.folder / 'plan.json'}",
+                )
+            outcome["sent"] = to_send
+        if plan.target_file() is None:
+            wait_until_visible(app_of(fresh(self.migration.app), plan.targets[0]), sent.last_offsets)
+        return sent, plan.tally.to_write() - to_send
+
+    def _verify(self) -> Comparison:
+        with self._noted(Stage.VERIFY) as outcome:
+            compared = self.migration.compare(self.plan, "target")
+            outcome |= {"compared": compared.compared, "differing": compared.differing}
+        return compared
