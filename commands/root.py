@@ -27,6 +27,7 @@ COMMANDS = {
     "connectors": ("connectors", "Whether source connectors can be, and really are, exactly-once."),
     "demo": ("demo", "Walk through the main job on a fresh sandbox."),
     "explain": ("explain", "What a code or a word means, and what to do next."),
+    "doctor": ("doctor", "Every check there is, and what to do first."),
     "fence": ("fence", "Fence producers by transactional id."),
     "history": ("history", "What eosctl wrote: the audit log."),
     "offsets": ("offsets", "See, compare, merge and migrate source offsets."),

@@ -130,6 +130,7 @@ ELSEWHERE = {
     *("offsets migrate", "offsets verify", "txn abort", "task-counts validate"),
     *(
         "connectors check",
+        "doctor",
         "offsets import",
         "offsets lint",
         "offsets switch",

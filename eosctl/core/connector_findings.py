@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.id_collisions import rivals
-from eosctl.core.ids import task_transactional_id
+from eosctl.core.ids import leader_transactional_id, task_transactional_id
 from eosctl.core.offset_findings import missing_topic_finding, topic_findings
-from eosctl.core.property_names import idle_connector_names
+from eosctl.core.property_names import idle_connector_names, idle_worker_names
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import Observation, ObservedConnector, parse_version
 from eosctl.core.worker_modes import NOT_ENABLED_TEXT
@@ -36,6 +36,11 @@ def connector_findings(observation: Observation, connectors: Iterable[ObservedCo
         for rule in RULES
         for finding in rule(connector, observation)
     ]
+
+
+def group_findings(observation: Observation) -> list[Finding]:
+    """What concerns all connectors: the leader's own id, and property names in the workers' files."""
+    return [*leader_collisions(observation), *worker_properties(observation)]
 
 
 def support(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
@@ -193,6 +198,22 @@ def collisions(connector: ObservedConnector, observation: Observation) -> Iterab
         return
     ids = [task_transactional_id(observation.group_id, connector.name, task) for task in connector.tasks()]
     yield from collision_findings(connector.name, ids, observation)
+
+
+def leader_collisions(observation: Observation) -> Iterable[Finding]:
+    """Whether another group's task uses the id of this group's leader."""
+    if observation.group_id is not None:
+        yield from collision_findings("leader", [leader_transactional_id(observation.group_id)], observation)
+
+
+def worker_properties(observation: Observation) -> Iterable[Finding]:
+    """The same as `properties` for the workers' own files."""
+    for file in observation.files:
+        for name, right in idle_worker_names(file.properties):
+            yield Finding(
+                "idle_property", ERROR, file.path, f"{file.path} sets {name}, which does nothing: it is {right}",
+                "Rename the property.", {"property": name},
+            )  # fmt: skip
 
 
 def collision_findings(subject: str, ids: Iterable[str], observation: Observation) -> Iterable[Finding]:

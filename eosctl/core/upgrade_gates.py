@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from eosctl.core import connector_findings as connectors
 from eosctl.core.findings import ERROR, Finding
-from eosctl.core.ids import leader_transactional_id
-from eosctl.core.property_names import idle_worker_names
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation, parse_version
@@ -245,8 +243,7 @@ def _verdict_of(found: Sequence[Finding], proof: str) -> _Verdict:
 def _id_collisions(observation: Observation) -> _Verdict:
     if observation.connectors is None or observation.group_id is None or observation.rival_groups is None:
         return _Verdict("", unknowns=[observation.why_unseen("other groups")])
-    leader_id = leader_transactional_id(observation.group_id)
-    found = list(connectors.collision_findings("leader", [leader_id], observation))
+    found = list(connectors.leader_collisions(observation))
     found += [finding for each in observation.sources() for finding in connectors.collisions(each, observation)]
     return _verdict_of(found, "no other group uses a transactional id of this one")
 
@@ -258,11 +255,7 @@ def _tasks_exactly_once(observation: Observation) -> _Verdict:
 
 
 def _property_names(observation: Observation) -> _Verdict:
-    failures = [
-        f"{file.path} sets {name}, which does nothing: it is {right}"
-        for file in observation.files
-        for name, right in idle_worker_names(file.properties)
-    ]
+    failures = [finding.message for finding in connectors.worker_properties(observation)]
     if observation.connectors is None:
         return _Verdict("", failures, [observation.why_unseen("connectors")])
     found = [finding for each in observation.sources() for finding in connectors.properties(each, observation)]
@@ -317,4 +310,6 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("tasks_exactly_once", "See `eosctl connectors check`.", _tasks_exactly_once, only_up=True),
     _Rule("property_names", "Rename the property.", _property_names),
 )  # fmt: skip
+CONNECTOR_GATES = frozenset({"connectors_healthy", "property_names", *(rule.id for rule in _RULES if rule.only_up)})
+"""Gates that sum up what `connectors check` and the failures of tasks say one by one."""
 GATE_IDS = tuple(rule.id for rule in _RULES)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eosctl.core.connector_findings import connector_findings
+from eosctl.core.connector_findings import connector_findings, group_findings
 from eosctl.core.findings import INFO, Finding, is_bad, severity_counts, worst_first
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
@@ -25,7 +25,8 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
     """
     observation = observe_connectors(app, observe_workers(app))
     chosen = _chosen(observation, names)
-    findings = worst_first([*connector_findings(observation, chosen), *_sinks(chosen if names else ())])
+    more = _sinks(chosen) if names else group_findings(observation)
+    findings = worst_first([*connector_findings(observation, chosen), *more])
     sources = [each for each in chosen if each.type == "source"]
     return Report(
         kind="connectors-check",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
 from eosctl.render.history_views import HISTORY_VIEWS
+from eosctl.render.check_views import CHECK_VIEWS
 from eosctl.render.offset_views import OFFSET_VIEWS
 from eosctl.render.rescue_views import RESCUE_VIEWS
 from eosctl.report import Report, Row
@@ -42,6 +43,7 @@ _SANDBOX = View(
 
 VIEWS: dict[str, View] = {
     **HISTORY_VIEWS,
+    **CHECK_VIEWS,
     **OFFSET_VIEWS,
     **RESCUE_VIEWS,
     "sandbox-up": _SANDBOX,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eosctl.schemas.notation import Kind
-from eosctl.schemas.shapes import COUNTS
+from eosctl.schemas.shapes import COUNTS, FINDING_ROW
 
 _GATE = {"id": "str", "status": {"pass", "fail", "unknown"}, "evidence": "any", "fix": "str"}
 _MODE = {"enabled", "not_enabled", "preparing", "disabled", "unknown"}
@@ -35,6 +35,18 @@ _WORKERS: dict[str, Any] = {
 UPGRADE_KINDS: dict[str, Kind] = {
     "workers-list": Kind("The workers of a Connect group, and what each runs.", **_WORKERS),
     "workers-probe": Kind("The workers' exactly-once modes, with the evidence.", **_WORKERS),
+    "connectors-check": Kind(
+        "What keeps source connectors and their tasks from being exactly-once.",
+        FINDING_ROW,
+        {"connectors": "int", "tasks": "int", "findings": "int", "counts": COUNTS},
+        {"connectors": ["str"]},
+    ),
+    "doctor": Kind(
+        "What every check found, worst first.",
+        {"check": "str", **FINDING_ROW},
+        {"checks": "int", "not_checked": "int", "findings": "int", "counts": COUNTS},
+        {"checks": [{"check": "str", "status": {"checked", "not_checked"}, "findings": "int"}]},
+    ),
     "upgrade-plan": Kind(
         "The passes to another mode, and the gates before them.",
         {

@@ -1,0 +1,29 @@
+"""`eosctl doctor`: parses, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+import click
+
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .options import EosctlCommand, pass_app
+
+
+@click.command("doctor", cls=EosctlCommand)
+@click.option("--strict", is_flag=True, help="Warnings, and checks that could not run, are findings too.")
+@pass_app
+def doctor(app: App, *, strict: bool) -> Report:
+    """Every check there is, and what to do first.
+
+    Looks at the workers and their modes, the gates of the upgrade, hanging transactions, what FAILED tasks died of,
+    task-count records, source connectors and each of their tasks, offsets topics, and replication. The worst comes
+    first, each with what mends it. A check that can't run is a row too (not_checked, with the reason); rights are left
+    to `eosctl acls check`. Changes nothing. Exit code 3 when a finding is an error; with --strict, also for a warning.
+    Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
+
+    Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
+    """
+    from eosctl.ops.doctor import examine
+
+    return examine(app, strict=strict)

@@ -1,0 +1,152 @@
+"""What a FAILED connector or task died of, read from its trace: the failures that KIP-618 and its users know.
+
+Connect restarts none of them by itself. A trace is a stranger's text: it is matched against Kafka's own literals (3.3
+to 4.3), the first entry that fits wins, and what fits none is shown by its first line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.rescue import FENCING_FAILED
+from eosctl.core.upgrade_observation import ObservedConnector
+
+_RESTART = "POST /connectors/{c}/restart?includeTasks=true&onlyFailed=true"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A known failure: all of `texts` are in the trace; `fix` has {c} for the connector."""
+
+    code: str
+    texts: tuple[str, ...]
+    meaning: str
+    fix: str
+
+
+_SCENARIOS = (
+    Scenario(
+        "fencing_not_authorized",
+        ("TransactionalIdAuthorizationException",),
+        "the connector's principal may not use its transactional ids: its producer, or the admin client that fences",
+        "`eosctl acls check --connector {c}` names what is missing; then " + _RESTART,
+    ),
+    Scenario(
+        "fencing_superseded",
+        ("new set of task config",),
+        "the connector was reconfigured while it was being fenced, or started",
+        _RESTART + "; after a PUT wait for its task-count record before the next one",
+    ),
+    Scenario(
+        "fencing_superseded",
+        ("new task configurations were generated",),
+        "the connector was reconfigured while it was being fenced",
+        _RESTART + "; after a PUT wait for its task-count record before the next one",
+    ),
+    Scenario(
+        "fencing_forward_timeout",
+        ("IO Error trying to forward REST request",),
+        "the leader had not fenced the old tasks when the follower's 30 s were over",
+        "`eosctl rescue --connector {c}`, or restart the task when the leader's round has ended; then set the two "
+        "retry.backoff overrides that `eosctl connectors check` names",
+    ),
+    Scenario(
+        "fencing_timed_out",
+        (FENCING_FAILED, "Timed out waiting for a node assignment"),
+        "Connect could not fence the old tasks in its 90 s; brokers and ids may be well, and a restart fails again",
+        "`eosctl rescue --connector {c}`",
+    ),
+    Scenario(
+        "fencing_failed",
+        ("zombie fencing",),
+        "the old tasks could not be fenced, for example because the leader was restarting",
+        _RESTART + "; if it fails again see `eosctl rescue --connector {c}`",
+    ),
+    Scenario(
+        "internal_rest_off",
+        ("dedicated.mode.enable.internal.rest",),
+        "MirrorMaker's workers can't reach their leader, which exactly-once tasks need",
+        "Set dedicated.mode.enable.internal.rest=true on every MirrorMaker node",
+    ),
+    Scenario(
+        "timeout_refused",
+        ("transaction timeout is larger than the maximum",),
+        "brokers refuse the transaction timeout of its producer",
+        "Lower producer.override.transaction.timeout.ms, or raise the brokers' transaction.max.timeout.ms",
+    ),
+    Scenario(
+        "task_fenced",
+        ("ProducerFencedException",),
+        "another producer took its transactional id: a newer run of the task, a group with the same ids, or eosctl",
+        _RESTART + "; if it comes back, see `eosctl connectors check` for id_collision",
+    ),
+    Scenario(
+        "task_fenced_or_expired",
+        ("before its producer transaction expired",),
+        "its transaction took longer than the timeout, or another producer took its id (Connect says the same of both)",
+        _RESTART + "; for the first raise producer.override.transaction.timeout.ms or use transaction.boundary=poll",
+    ),
+    Scenario(
+        "own_offsets_topic",
+        ("may not produce to their own offsets topics",),
+        "the task writes records into the topic of its own offsets",
+        "Give it another topic, or another offsets.storage.topic",
+    ),
+    Scenario(
+        "offsets_not_written",
+        ("Failed to flush offsets",),
+        "its offsets could not be written; with a dedicated topic, Kafka 3.8 to 4.3 fail at each null offset",
+        "See the cause in the trace. For null offsets: `eosctl offsets switch --connector {c} --to global`",
+    ),
+    Scenario(
+        "connector_is_a_ghost",
+        ("not a recognizable type",),
+        "its connector came from an aborted config record, and vanished when the workers' mode changed",
+        "`eosctl task-counts replay --topic`; then create and DELETE the connector, which leaves tombstones",
+    ),
+    Scenario(
+        "brokers_too_old",
+        ("allows admin clients to read consumer offsets",),
+        "brokers are too old for exactly-once sources",
+        "Upgrade the brokers to 2.5 or newer",
+    ),
+    Scenario(
+        "not_authorized",
+        ("AuthorizationException",),
+        "the connector's principal lacks a right",
+        "`eosctl acls check --connector {c}` names what is missing; then " + _RESTART,
+    ),
+)  # fmt: skip
+
+
+def failure_findings(connectors: Iterable[ObservedConnector]) -> list[Finding]:
+    """One finding per connector or task that is FAILED or has no worker."""
+    return [
+        finding
+        for connector in connectors
+        for part, state in connector.states.items()
+        for finding in _judge(connector, part, state)
+    ]
+
+
+def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Finding]:
+    subject = connector.name if part == "connector" else f"{connector.name}/{part.removeprefix('task ')}"
+    evidence = {"state": state}
+    if state == "UNASSIGNED":
+        yield Finding(
+            "unassigned", WARNING, subject, f"{connector.name} {part} has no worker: the group is rebalancing, or lost "
+            "one and waits for scheduled.rebalance.max.delay.ms (5 min)",
+            "`eosctl workers list` shows who is there; look again after the rebalance.", evidence,
+        )  # fmt: skip
+    elif state == "FAILED":
+        trace = connector.traces.get(part, "")
+        known = next((each for each in _SCENARIOS if all(text in trace for text in each.texts)), None)
+        said = trace.strip().splitlines()[0] if trace.strip() else "no trace"
+        yield Finding(
+            known.code if known else "failed", ERROR, subject,
+            f"{connector.name} {part} is FAILED: {known.meaning if known else said}",
+            (known.fix if known else "Read the trace: GET /connectors/{c}/status").replace("{c}", connector.name),
+            {**evidence, "trace": said},
+        )  # fmt: skip

@@ -1,0 +1,211 @@
+"""doctor: every check of the project in one run, worst findings first. Reads only.
+
+Each check stands alone. One that can't run is a finding too, with the reason: silence would read as health.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eosctl.core.connector_findings import connector_findings, group_findings
+from eosctl.core.failure_scenarios import failure_findings
+from eosctl.core.findings import INFO, WARNING, Finding, is_bad, severity_counts, worst_first
+from eosctl.core.group_findings import gate_finding, hanging_finding, topic_findings
+from eosctl.core.upgrade import Mode
+from eosctl.core.upgrade_gates import CONNECTOR_GATES, evaluate_gates
+from eosctl.core.upgrade_observation import Observation
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.ops.offset_lint import lint_offsets
+from eosctl.ops.task_counts import validate_task_counts
+from eosctl.ops.txn_partitions import find_hanging_transactions
+from eosctl.ops.upgrade_observe import observe_upgrade
+from eosctl.ops.worker_report import probe_workers
+from eosctl.ops.workers import observe_workers
+from eosctl.report import Problem, Report, Row
+
+_Found = Iterable[Finding]
+
+
+class _Visit:
+    """What several checks look at, looked at once; the error of the first look is the answer to all of them."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self._seen: Observation | EosctlError | None = None
+
+    def observation(self) -> Observation:
+        """The group as the gates see it; raises what kept it from being seen."""
+        if self._seen is None:
+            try:
+                self._seen = observe_upgrade(self.app, observe_workers(self.app), Mode.ENABLED)
+            except EosctlError as exc:
+                self._seen = exc
+        if isinstance(self._seen, EosctlError):
+            raise self._seen
+        return self._seen
+
+
+def _workers(visit: _Visit) -> _Found:
+    return _of_problems(probe_workers(visit.app).problems)
+
+
+def _gates(visit: _Visit) -> _Found:
+    seen = visit.observation()
+    gates = [gate for gate in evaluate_gates(seen) if gate.id not in CONNECTOR_GATES]
+    return [finding for gate in gates for finding in gate_finding(gate, seen.group_id or "group")]
+
+
+def _failures(visit: _Visit) -> _Found:
+    return failure_findings(visit.observation().connectors or _no_connectors(visit.observation()))
+
+
+def _transactions(visit: _Visit) -> _Found:
+    report = find_hanging_transactions(visit.app, None)
+    return [*(hanging_finding(row) for row in report.rows), *_of_problems(report.problems)]
+
+
+def _task_counts(visit: _Visit) -> _Found:
+    report = validate_task_counts(visit.app, strict=False)
+    return [*(each for row in report.rows for each in _of_case(row)), *_of_problems(report.problems)]
+
+
+def _of_case(row: Row) -> _Found:
+    findings = row["findings"]
+    for each in findings if isinstance(findings, list) else []:
+        yield Finding(each["code"], each["severity"], str(row["connector"]), each["message"], each["fix"])
+
+
+def _connectors(visit: _Visit) -> _Found:
+    seen = visit.observation()
+    return [*connector_findings(seen, seen.connectors or _no_connectors(seen)), *group_findings(seen)]
+
+
+def _no_connectors(seen: Observation) -> tuple[()]:
+    if seen.connectors is None:
+        raise EosctlError(seen.why_unseen("connectors"), hint="Give the URL of a worker with -u.")
+    return ()
+
+
+def _offsets(visit: _Visit) -> _Found:
+    report = lint_offsets(visit.app)
+    return [*(_of_row(row) for row in report.rows), *_of_problems(report.problems)]
+
+
+def _of_row(row: Row) -> Finding:
+    evidence = row["evidence"]
+    code, severity, subject, message, fix = (
+        str(row[name]) for name in ("code", "severity", "subject", "message", "fix")
+    )
+    return Finding(code, severity, subject, message, fix, evidence if isinstance(evidence, Mapping) else {})
+
+
+def _topics(visit: _Visit) -> _Found:
+    names = [visit.app.target.config_topic]
+    names += [config.status_topic for config in visit.app.target.worker_configs if config.status_topic]
+    with visit.app.topics() as store:
+        return list(topic_findings(store.describe(names).values()))
+
+
+def _acls(_visit: _Visit) -> _Found:
+    yield Finding(
+        "acls_not_checked", INFO, "acls", "rights are checked per principal, which only you can name",
+        "`eosctl acls check` with the principals of workers and connectors.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    id: str
+    run: Callable[[_Visit], _Found]
+
+
+# in the order in which a person would act: what stops the group, what stops tasks, what will
+CHECKS: tuple[_Check, ...] = (
+    _Check("workers", _workers),
+    _Check("gates", _gates),
+    _Check("transactions", _transactions),
+    _Check("failures", _failures),
+    _Check("task_counts", _task_counts),
+    _Check("connectors", _connectors),
+    _Check("offsets", _offsets),
+    _Check("topics", _topics),
+    _Check("acls", _acls),
+)
+
+
+def examine(app: App, *, strict: bool = False) -> Report:
+    """The findings of every check; exit 3 on an error, with `strict` also on a warning or a check that could not run.
+
+    When none of the checks that ask Kafka or Connect can run, the exit code is that of the first reason (2, 4 or 5).
+    """
+    visit = _Visit(app)
+    findings: dict[str, Sequence[Finding]] = {}
+    failed: dict[str, EosctlError] = {}
+    for check in CHECKS:
+        app.on_event(Event(f"checking {check.id}", len(findings), len(CHECKS), "checks"))
+        try:
+            findings[check.id] = list(check.run(visit))
+        except InterruptedByUserError:
+            raise
+        except EosctlError as exc:
+            failed[check.id], findings[check.id] = exc, [_not_checked(check.id, exc)]
+    return _report(app, visit, findings, failed, strict=strict)
+
+
+def _not_checked(check: str, error: EosctlError) -> Finding:
+    return Finding(
+        "not_checked", WARNING, check, f"{check} could not be checked: {error.message}",
+        error.hint or "Run again with -v to see why.", {"error": error.code}, certain=False,
+    )  # fmt: skip
+
+
+def _of_problems(problems: Iterable[Problem]) -> _Found:
+    """What a check could not see is no silence either."""
+    for each in problems:
+        yield Finding(each.code, WARNING, "check", each.message, each.hint or "See the message.", certain=False)
+
+
+def _report(
+    app: App,
+    visit: _Visit,
+    findings: Mapping[str, Sequence[Finding]],
+    failed: Mapping[str, EosctlError],
+    *,
+    strict: bool,
+) -> Report:
+    every = worst_first(each for found in findings.values() for each in found)
+    check_of = {id(each): check for check, found in findings.items() for each in found}
+    return Report(
+        kind="doctor",
+        rows=[{"check": check_of[id(each)], **each.as_row()} for each in every],
+        summary={
+            "checks": len(findings),
+            "not_checked": len(failed),
+            "findings": len(every),
+            "counts": severity_counts(every),
+        },
+        data={
+            "checks": [
+                {"check": check, "status": "not_checked" if check in failed else "checked", "findings": len(found)}
+                for check, found in findings.items()
+            ]
+        },
+        target={"kafka_cluster_id": _cluster_id(visit), "group_id": app.target.group_id},
+        exit_code=_exit_code(every, failed, strict=strict),
+    )
+
+
+def _cluster_id(visit: _Visit) -> str | None:
+    try:
+        return visit.observation().kafka_cluster_id
+    except EosctlError:
+        return None
+
+
+def _exit_code(every: Sequence[Finding], failed: Mapping[str, EosctlError], *, strict: bool) -> ExitCode:
+    if failed and len(failed) == len(CHECKS) - 1:  # all but the one that only points elsewhere
+        return next(iter(failed.values())).exit_code
+    return ExitCode.FINDINGS if is_bad(every, strict=strict) else ExitCode.OK

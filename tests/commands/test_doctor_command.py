@@ -1,0 +1,144 @@
+"""`eosctl doctor` as a person runs it: what each check finds, the order, what could not be checked, the exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eosctl.core.records import Record, TopicDescription
+from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
+from tests.conftest import Invoke, Outcome
+from tests.envelope import envelope_of
+from tests.fakes.clock import FakeTime
+from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created
+
+WHERE = ("-b", "localhost:1", "-g", "g")
+W1, W2 = "http://w1:8083", "http://w2:8083"
+COMPACT = {"cleanup.policy": "compact"}
+OFFSETS = "connect-offsets"
+DOORS = ("describe_group", "describe", "transactions", "list_transactions", "topic_partitions")
+
+
+def cluster(**changes: Any) -> FakeCluster:
+    """An enabled worker that runs one good source connector."""
+    values: dict[str, Any] = {
+        "records": config_records(*created("orders", 1, record=1)),
+        "topics": {
+            CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 3, COMPACT),
+            OFFSETS: TopicDescription(OFFSETS, "id", 25, 3, COMPACT),
+        },
+        "connectors": {"orders": "source"},
+        "workers": {W1: "enabled"},
+    }
+    return FakeCluster(**{**values, **changes})
+
+
+def doctor(invoke: Invoke, there: FakeCluster, *more: str) -> Outcome:
+    return invoke("doctor", *more, *WHERE, doors=there.doors(), clock=FakeTime().clock())
+
+
+def found(invoke: Invoke, there: FakeCluster, exit_code: int) -> list[tuple[str, str, str]]:
+    document = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", exit_code)
+    rows = document["data"]["rows"]
+    members = {"check", "code", "severity", "subject", "message", "evidence", "fix"}
+    assert all(set(row) >= members for row in rows)
+    return [(row["check"], row["code"], row["severity"]) for row in rows]
+
+
+HEALTHY = [("acls", "acls_not_checked", "info")]
+
+
+def test_a_healthy_group_has_only_the_pointer_to_the_rights(invoke: Invoke) -> None:
+    assert found(invoke, cluster(), 0) == HEALTHY
+    assert doctor(invoke, cluster(), "--strict").exit_code == 0
+
+
+def ghost() -> Record:
+    return Record(CONFIG_TOPIC, 0, 9, -1, b"connector-ghost", b'{"properties":{}}')
+
+
+def offset(at: int, value: bytes) -> Record:
+    return Record(OFFSETS, 0, at, 0, b'["orders",{"f":1}]', value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"workers": {W1: "enabled", W2: "disabled"}}, ("gates", "no_mixed_modes", "warning")),
+        ({"group_state": "PreparingRebalance"}, ("gates", "group_stable", "error")),
+        ({"open_from": 1}, ("gates", "no_open_transactions", "error")),
+        ({"aborted": [ghost()]}, ("gates", "no_aborted_records", "error")),
+        (
+            {"offsets": [offset(1, b'{"n":1}')], "aborted_offsets": [offset(2, b'{"n":2}')]},
+            ("gates", "no_aborted_offsets", "error"),
+        ),
+        ({"task_state": "FAILED"}, ("failures", "failed", "error")),
+        ({"known_ids": ()}, ("connectors", "task_not_exactly_once", "error")),
+        ({"records": config_records(*created("orders", 2, record=1))}, ("task_counts", "too_low", "error")),
+        ({"offsets": [Record(OFFSETS, 0, 1, 0, b"junk", b"{}")]}, ("offsets", "key_not_json", "error")),
+        (
+            {
+                "topics": {
+                    CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 1, COMPACT),
+                    OFFSETS: TopicDescription(OFFSETS, "id", 25, 3, COMPACT),
+                }
+            },
+            ("topics", "few_replicas", "warning"),
+        ),
+    ],
+)
+def test_each_check_has_a_say(invoke: Invoke, changes: dict[str, Any], expected: tuple[str, str, str]) -> None:
+    there = cluster(**changes)
+    rows = found(invoke, there, doctor(invoke, there).exit_code)
+    assert expected in rows
+    assert doctor(invoke, there).exit_code == (3 if any(row[2] == "error" for row in rows) else 0)
+    assert doctor(invoke, there, "--strict").exit_code == 3
+
+
+def test_the_worst_comes_first_and_what_stops_the_group_before_what_stops_a_task(invoke: Invoke) -> None:
+    there = cluster(task_state="FAILED", aborted=[ghost()], max_timeout_ms=1000)
+    rows = found(invoke, there, 3)
+    assert [row[2] for row in rows] == sorted((row[2] for row in rows), key=["error", "warning", "info"].index)
+    assert [row[0] for row in rows if row[2] == "error"] == ["gates", "failures", "connectors"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        ("topic_partitions", "transactions"),
+        ("list_transactions", "task_counts"),
+        ("describe_group", "workers"),
+        ("describe", "topics"),
+    ],
+)
+def test_what_can_not_be_checked_is_a_row_with_the_reason(invoke: Invoke, fault: str, check: str) -> None:
+    there = cluster(faults={fault: UnauthorizedError("not allowed", hint="grant it")})
+    document = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", doctor(invoke, there).exit_code)
+    rows = [row for row in document["data"]["rows"] if row["check"] == check]
+    assert [row for row in rows if "not allowed" in row["message"] and row["severity"] == "warning"]
+    assert doctor(invoke, there, "--strict").exit_code == 3
+    assert {each["check"] for each in document["data"]["checks"]} == {
+        *("workers", "gates", "transactions", "failures", "task_counts", "connectors", "offsets", "topics", "acls")
+    }
+
+
+@pytest.mark.parametrize(("error", "exit_code"), [(UnreachableError("away"), 4), (UnauthorizedError("denied"), 5)])
+def test_where_nothing_can_be_checked_the_reason_is_the_exit_code(
+    invoke: Invoke, error: EosctlError, exit_code: int
+) -> None:
+    there = cluster(faults={**dict.fromkeys(DOORS, error), W1: error})
+    outcome = doctor(invoke, there)
+    assert outcome.exit_code == exit_code
+    assert outcome.stdout.count("not_checked") >= 8
+
+
+def test_without_a_cluster_it_says_what_is_missing(invoke: Invoke) -> None:
+    assert invoke("doctor").exit_code == 2
+
+
+def test_text(invoke: Invoke, golden: Callable[[str, str], None]) -> None:
+    outcome = doctor(invoke, cluster(task_state="FAILED", configs={"orders": {"offsets.topic": "mine"}}))
+    assert (outcome.exit_code, outcome.stderr) == (3, "")
+    golden("doctor.txt", outcome.stdout)
