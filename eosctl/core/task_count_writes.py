@@ -10,22 +10,12 @@ from dataclasses import replace
 
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.task_count_findings import AliveTask
-from eosctl.core.task_counts import FencingDecision, fencing_decision
+from eosctl.core.task_counts import decision_after_commit, fencing_decision
 
 
 def with_record(connector: ConnectorState, count: int) -> ConnectorState:
     """The connector as every worker holds it after a record of `count` at the end of the topic."""
     return replace(connector, task_count_record=count, record_offset=None, pending_fencing=False)
-
-
-def decision_after_commit(connector: ConnectorState) -> FencingDecision:
-    """The leader's decision after the next task commit: a resumed, re-created or reconfigured connector writes one."""
-    recorded = connector.task_count_record
-    if recorded is None:
-        return FencingDecision(0, None, "there is no record: nobody is fenced")
-    if recorded == 1:
-        return FencingDecision(1, None, "fences the 1 recorded, unless there is one task again: it does so itself")
-    return FencingDecision(max(recorded, 0), None, f"fences the {max(recorded, 0)} recorded")
 
 
 def decisions(connector: ConnectorState) -> dict[str, object]:

@@ -44,6 +44,16 @@ def fencing_decision(connector: ConnectorState) -> FencingDecision:
     )
 
 
+def decision_after_commit(connector: ConnectorState) -> FencingDecision:
+    """The leader's decision after the next task commit: a resumed, re-created or reconfigured connector writes one."""
+    recorded = connector.task_count_record
+    if recorded is None:
+        return FencingDecision(0, None, "there is no record: nobody is fenced")
+    if recorded == 1:
+        return FencingDecision(1, None, "fences the 1 recorded, unless there is one task again: it does so itself")
+    return FencingDecision(max(recorded, 0), None, f"fences the {max(recorded, 0)} recorded")
+
+
 def alive_tasks(
     listings: Iterable[TransactionListing], group_id: str, connectors: Iterable[str]
 ) -> dict[str, list[AliveTask]]:
@@ -127,10 +137,13 @@ def _ignored_task_counts(state: ConfigState) -> dict[str, list[IgnoredRecord]]:
 
 
 def case_row(case: Case) -> dict[str, object]:
-    """The row of `task-counts list`, `show` and `validate`; `would_fence` names at most MAX_LISTED_IDS ids."""
+    """The row of `task-counts list`, `show` and `validate`: the leader's decision now, and after the next task commit.
+
+    `would_fence` names at most MAX_LISTED_IDS ids.
+    """
     connector, is_sink = case.connector, case.plugin_type == "sink"
     decision = FencingDecision(0, None, "a sink connector is never fenced") if is_sink else fencing_decision(connector)
-    listed = min(decision.fence_count, MAX_LISTED_IDS)
+    later = decision if is_sink else decision_after_commit(connector)
     return {
         "connector": connector.name,
         "type": case.plugin_type,
@@ -143,7 +156,16 @@ def case_row(case: Case) -> dict[str, object]:
         "decision": decision.reason,
         "would_write": decision.writes,
         "would_fence_count": decision.fence_count,
-        "would_fence": task_transactional_ids(case.group_id, connector.name, listed),
+        "would_fence": _fenced_ids(case, decision),
+        "after_next_commit": {
+            "would_fence_count": later.fence_count,
+            "would_fence": _fenced_ids(case, later),
+            "reason": later.reason,
+        },
         "alive_ids": None if case.alive is None else [task.transactional_id for task in case.alive],
         "findings": [finding.as_row() for finding in find_problems(case)],
     }
+
+
+def _fenced_ids(case: Case, decision: FencingDecision) -> list[str]:
+    return task_transactional_ids(case.group_id, case.connector.name, min(decision.fence_count, MAX_LISTED_IDS))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 
+from eosctl.render.acl_views import ACL_VIEWS
 from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
 from eosctl.render.history_views import HISTORY_VIEWS
 from eosctl.render.check_views import CHECK_VIEWS
 from eosctl.render.offset_views import OFFSET_VIEWS
 from eosctl.render.rescue_views import RESCUE_VIEWS
+from eosctl.render.upgrade_views import UPGRADE_VIEWS
 from eosctl.report import Report, Row
 
 
@@ -18,6 +20,9 @@ def _sandbox_lines(report: Report) -> Iterable[str]:
     environ = report.data.get("environ")
     if isinstance(environ, Mapping):
         yield from (f"export {name}={value}" for name, value in environ.items())
+    users = report.data.get("principals")
+    for user in users if isinstance(users, list) else []:
+        yield f"{user['principal']}: --command-config {user['command_config']}"
     yield from summary_lines(report)
 
 
@@ -42,10 +47,12 @@ _SANDBOX = View(
 )
 
 VIEWS: dict[str, View] = {
+    **ACL_VIEWS,
     **HISTORY_VIEWS,
     **CHECK_VIEWS,
     **OFFSET_VIEWS,
     **RESCUE_VIEWS,
+    **UPGRADE_VIEWS,
     "sandbox-up": _SANDBOX,
     "sandbox-status": _SANDBOX,
     "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")], prose=False),
@@ -74,6 +81,8 @@ def view_of(report: Report) -> View:
         return VIEWS["offsets-verify"]
     if report.kind == "offsets-get" and "rest_differing" in report.summary:
         return VIEWS["offsets-get-rest"]
+    if report.kind == "acls-generate" and "script" in report.data:
+        return VIEWS["acls-generate-script"]
     if report.kind in VIEWS:
         return VIEWS[report.kind]
     keys = list(report.rows[0]) if report.rows else []
@@ -111,6 +120,7 @@ def _task_count_details(report: Report) -> Iterable[str]:
     for row in report.rows:
         yield f"decision: {format_cell(row['decision'])}"
         yield f"would fence: {format_cell(row['would_fence'])}"
+        yield f"after the next task commit: {format_cell(dig(row, 'after_next_commit.reason'))}"
         yield f"alive ids: {format_cell(row['alive_ids'])}"
     yield from _finding_lines(report)
 

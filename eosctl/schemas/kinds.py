@@ -36,6 +36,7 @@ _TASK_COUNTS: dict[str, Any] = {
         "would_write": "int|null",
         "would_fence_count": "int",
         "would_fence": ["str"],
+        "after_next_commit": {"would_fence_count": "int", "would_fence": ["str"], "reason": "str"},
         "alive_ids": (["str"], None),
         "findings": [FINDING],
     },
