@@ -180,12 +180,12 @@ KINDS: dict[str, Kind] = {
     "task-counts-write-plan": Kind(
         "The task-count record that would be written.",
         **_TASK_COUNT_WRITE,
-        data={"fence": _FENCE, "overrides": ["str"]},
+        data={"fenced_before": "bool", "fence": _FENCE, "overrides": ["str"]},
     ),
     "task-counts-write-result": Kind(
         "The task-count record that was written.",
         **_TASK_COUNT_WRITE,
-        data={"fence": _FENCE, "overrides": ["str"], "backup?": "str|null", "undo?": "str|null"},
+        data={"fenced_before": "bool", "fence": _FENCE, "overrides": ["str"], "backup?": "str|null", "undo?": "str|null"},
     ),
     "rescue-plan": Kind("What would heal the connector.", **_RESCUE, data=_RESCUE_DATA),
     "rescue-result": Kind(
