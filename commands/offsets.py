@@ -8,11 +8,13 @@ from typing import Any
 
 import click
 
+from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
 from .options import EosctlGroup, pass_app, write_options
+from .session import Session
 
 # sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
 _ELSEWHERE = {
@@ -57,6 +59,15 @@ def running_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The two ways round the rule that tasks must not run."""
     function = click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")(function)
     return click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")(function)
+
+
+def refuse_documents(output: str) -> None:
+    """Raises UsageError where stdout is asked for records and for a report at once."""
+    if output in ("json", "yaml"):
+        raise UsageError(
+            f"the records go to stdout, so there is no room for a report (-o {output})",
+            hint="Name a FILE for the records, or leave -o out.",
+        )
 
 
 @click.group("offsets", cls=OffsetsGroup)
@@ -232,8 +243,8 @@ def export_command(
 
     NDJSON holds the newest committed record of each key and partition, tombstones and odd keys too. The KIP-875 body
     (--format rest) holds what one connector's live offsets mean, not the bytes of their keys; what it can't hold is
-    reported. FILE is replaced when everything was read; without FILE, or with -, the lines go to stdout. Needs Kafka
-    0.11 or newer.
+    reported. FILE is replaced when everything was read; without FILE, or with -, the lines go to stdout, and
+    -o json is refused. Needs Kafka 0.11 or newer.
 
     \b
     Example:
@@ -244,6 +255,7 @@ def export_command(
 
     request = ExportRequest(store, connectors, form, all_records=all_records)
     if file == "-":
+        refuse_documents(click.get_current_context().ensure_object(Session).output)
         for line in export_lines(app, request):
             click.echo(line)
         return None

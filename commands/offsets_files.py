@@ -31,7 +31,7 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
     FILE is a record file, as `offsets export` writes it, or a KIP-875 body, as GET /connectors/NAME/offsets answers it
     (then --connector says whose); - is stdin, which needs --yes. Each record goes where Connect's own producer puts
     its key; of two that fall on one key the newer is written and the other reported. Deletions are written too. Keys
-    keep their bytes; keys that Connect ignores are reported and left out. The connectors must be STOPPED, without
+    keep their bytes, also those that Connect ignores, which are reported. The connectors must be STOPPED, without
     tasks. What is overwritten is backed up; the undo command is printed. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets

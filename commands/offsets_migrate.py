@@ -37,9 +37,15 @@ def engine_options(function: Any) -> Any:
 
 @click.command("migrate", cls=EosctlCommand)
 @click.option(
-    "--from", "sources", multiple=True, metavar="STORE", help="global (default), dedicated or a topic; the first wins."
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="STORE",
+    help="global (default), dedicated, TOPIC[@PROFILE], a .ndjson or .parquet file; repeatable, the first wins.",
 )
-@click.option("--to", "target", metavar="STORE", help="dedicated (default), global or a topic.")
+@click.option(
+    "--to", "target", metavar="STORE", help="dedicated (default), global, TOPIC[@PROFILE], or a file that is new."
+)
 @click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector, exactly (repeatable).")
 @click.option("--all", "all_connectors", is_flag=True, help="Every connector that the source has offsets of.")
 @click.option("--match", "pattern", metavar="GLOB|re:REGEX", help="The connectors that match, whole name.")
@@ -50,6 +56,7 @@ def engine_options(function: Any) -> Any:
 @click.option("--dedicated-topic", metavar="PATTERN", help="For connectors without a topic: 'offsets-{connector}'.")
 @click.option("--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Only plan, into this file.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Apply this plan.")
+@click.option("--resume", is_flag=True, help="With --plan: go on where a run of it was cut off.")
 @click.option("--allow-open-transactions", is_flag=True, help="Go on without what open transactions hide.")
 @click.option("--accept-drift", multiple=True, type=click.Choice(["source", "target"]), help="Apply though it moved.")
 @click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")
@@ -58,7 +65,7 @@ def engine_options(function: Any) -> Any:
 @write_options
 @pass_app
 def migrate(
-    app: App, *, yes: bool, dry_run: bool, plan_file: Path | None, plan_out: Path | None, **given: Any
+    app: App, *, yes: bool, dry_run: bool, plan_file: Path | None, plan_out: Path | None, resume: bool, **given: Any
 ) -> Report:
     """Move source offsets of many connectors between topics, with Spark.
 
@@ -67,11 +74,15 @@ def migrate(
     what differs, and reads it back. Keys keep their bytes, and go where Connect's own producer would put them. The old
     records stay where they are.
 
+    A run that was killed goes on with --plan and --resume, and ends in the same state; what it had written is taken
+    back with `offsets restore`, half-finished or not.
+
     \b
     Example:
       eosctl offsets migrate --to dedicated --dedicated-topic 'offsets-{connector}' --all --plan-out plan.json
       eosctl offsets migrate --plan plan.json --yes
       eosctl offsets verify plan.json
+      eosctl offsets migrate --from global@old --to 'offsets-{connector}' --match 'jdbc-*' --conflict newest
 
     Needs Java 17+, eosctl[spark]; any Kafka with transactions (0.11+).
     """
@@ -80,32 +91,44 @@ def migrate(
     engine, allowances = _engine(app, given), _allowances(given)
     if plan_file is not None:
         _refuse_planning_options(plan_out, given)
-        ready = migration_from_file(app, _plan(plan_file), engine, allowances=allowances, plan_file=plan_file)
+        ready = migration_from_file(
+            app, _plan(plan_file), engine, allowances=allowances, plan_file=plan_file, resume=resume
+        )
         return settle(ready.report, ready.apply, question="Apply this plan?", yes=yes, dry_run=dry_run)
+    if resume:
+        raise UsageError("what is to be resumed?", hint="Name its plan: --plan FILE; the cut-off run told which.")
     request = _request(given)
     with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out) as ready:
         return settle(ready.report, ready.apply, question="Apply this plan?", yes=yes, dry_run=dry_run)
 
 
 @click.command("verify", cls=EosctlCommand)
-@click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan_file", metavar="PLAN|BACKUP", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--before", is_flag=True, help="Of a backup: what was there before the write, as after a restore.")
 @engine_options
 @pass_app
-def verify(app: App, *, plan_file: Path, **given: Any) -> Report:
-    """Read both sides of a migration again and compare them with its plan.
+def verify(app: App, *, plan_file: Path, before: bool, **given: Any) -> Report:
+    """Read both sides of a migration again and compare them with its plan; or a write with its backup.
 
     Exit code 3, with the rows that differ, when a key of the target is not what the plan wanted, or a key of the
     source is no longer what was migrated. A migrated connector that runs again moves its own offsets: verify before it
-    does.
+    does. With the backup of a merge, set, reset, import or restore, every key of it is read again: exit code 3 unless
+    it holds what was written over it.
 
     \b
     Example:
       eosctl offsets verify plan.json
+      eosctl offsets verify ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
 
-    Needs Java 17+, eosctl[spark]; any Kafka with transactions (0.11+).
+    Needs Java 17+, eosctl[spark] for a plan; any Kafka with transactions (0.11+).
     """
     from eosctl.ops.migrate_run import verify_plan
+    from eosctl.ops.offset_verify import is_backup, verify_backup
 
+    if is_backup(plan_file):
+        return verify_backup(app, plan_file, before=before)
+    if before:
+        raise UsageError("--before is about the backup of a write", hint="A plan tells itself what was there.")
     return verify_plan(app, _plan(plan_file), _engine(app, given))
 
 

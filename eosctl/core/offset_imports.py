@@ -14,7 +14,7 @@ from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.java_json import encode_key, encode_offset
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import IgnoredKey, OffsetKey, decode_key, is_nothing
-from eosctl.core.offset_views import Ignored, PlannedWrite, Store, live
+from eosctl.core.offset_views import PlannedWrite, Store, live
 from eosctl.core.record_file import UNKNOWN, numbered_records
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError, RefusedError, UsageError
@@ -30,17 +30,17 @@ class Incoming:
     place: str
     line: int
     record: Record
-    key: OffsetKey
+    key: OffsetKey | IgnoredKey
     spelled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsFile:
-    """What a file holds: offsets, and records under keys that Connect ignores, which are not imported."""
+    """What a file holds: records with a key, also one that Connect ignores, and `keyless` ones, which are left out."""
 
     name: str
     incoming: tuple[Incoming, ...]
-    ignored: tuple[Ignored, ...] = ()
+    keyless: tuple[Record, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,16 @@ def _body(content: bytes) -> list[object] | None:
 
 def _record_file(content: bytes, *, name: str, connectors: Collection[str]) -> OffsetsFile:
     incoming: list[Incoming] = []
-    ignored: list[Ignored] = []
+    keyless: list[Record] = []
     for line, record in numbered_records(content.splitlines(), name=name):
         key = decode_key(record.key)
-        if isinstance(key, IgnoredKey):
-            ignored.append(Ignored(record, key.fault))
-        elif not connectors or key.connector in connectors:
+        if connectors and key.connector not in connectors:
+            continue
+        if record.key is None:
+            keyless.append(record)
+        else:
             incoming.append(Incoming(f"{name}, line {line}", line, record, key))
-    return OffsetsFile(name, tuple(incoming), () if connectors else tuple(ignored))
+    return OffsetsFile(name, tuple(incoming), tuple(keyless))
 
 
 def _entry(entry: object, place: str, number: int, connector: str) -> Incoming:
@@ -158,7 +160,7 @@ def _spelled(incoming: Sequence[Incoming], store: Store) -> Iterable[Incoming]:
         return incoming
     there: dict[str, list[OffsetKey]] = {}
     for connector in {each.key.connector for each in incoming}:
-        for key in store.connectors.get(connector, ()):
+        for key in store.connectors.get(connector or "", ()):
             there.setdefault(key.identity, []).append(key)
     return [each if each.spelled else _respelled(each, there.get(each.key.identity, [])) for each in incoming]
 

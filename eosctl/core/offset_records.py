@@ -52,16 +52,31 @@ class OffsetKey:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredKey:
-    """A key that no connector ever finds again; it stays in the topic for ever."""
+    """A key that no connector ever finds again; it stays in the topic for ever. `raw` is empty for no key at all."""
 
-    raw: bytes | None
+    raw: bytes
     fault: KeyFault
+
+    @property
+    def connector(self) -> None:
+        """Nobody's."""
+        return None
+
+    @property
+    def partition(self) -> None:
+        """Of no source."""
+        return None
+
+    @property
+    def identity(self) -> str:
+        """Equal for equal bytes only; never that of an offset."""
+        return f"raw {self.raw.hex()}"
 
 
 def decode_key(raw: bytes | None) -> OffsetKey | IgnoredKey:
     """The meaning of a key, with JSON read as Connect's JsonConverter reads it."""
     if raw is None:
-        return IgnoredKey(raw, KeyFault.NULL_KEY)
+        return IgnoredKey(b"", KeyFault.NULL_KEY)
     try:
         parsed = decode_value(raw)
     except UnparsableValueError:

@@ -55,7 +55,8 @@ class Ignored:
 class Store:
     """An offsets topic folded to the newest record per key.
 
-    `partitions` is the topic's partition count; `connectors` has the keys of each; `several` has, for keys on more than
+    `partitions` is the topic's partition count; `records` has those under keys that Connect ignores too, which are
+    in `ignored`, and in no connector's keys; `connectors` has the keys of each; `several` has, for keys on more than
     one partition, the newest record of each; `blocked` are the partitions where an open transaction may hide more.
     """
 
@@ -92,15 +93,19 @@ def fold_store(read: TopicRead) -> Store:
     """
     connectors: dict[str, list[OffsetKey]] = defaultdict(list)
     ignored: list[Ignored] = []
+    faults: dict[bytes | None, KeyFault] = {}
     places: dict[bytes, dict[int, Record]] = {}
     for record in read.records:
         if record.key is None or record.key not in places:
             key = decode_key(record.key)
             if isinstance(key, IgnoredKey):
-                ignored.append(Ignored(record, key.fault))
-                continue
-            connectors[key.connector].append(key)
-        places.setdefault(record.key or b"", {})[record.partition] = record
+                faults[record.key] = key.fault
+            else:
+                connectors[key.connector].append(key)
+        if record.key in faults:
+            ignored.append(Ignored(record, faults[record.key]))
+        if record.key is not None:
+            places.setdefault(record.key, {})[record.partition] = record
     newest = {raw: _newest(raw, found, len(read.bounds)) for raw, found in places.items()}
     several = {raw: found for raw, found in places.items() if len(found) > 1}
     blocked = frozenset(bound.partition for bound in read.blocked())
@@ -220,7 +225,7 @@ class PlannedWrite:
 
     action: Action
     reason: str
-    key: OffsetKey
+    key: OffsetKey | IgnoredKey
     topic: str
     partition: int
     before: Record | None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from eosctl.core.config_records import decode_value
 from eosctl.core.java_json import encode_key
 from eosctl.core.migration_rules import Action
-from eosctl.core.offset_records import OffsetKey
+from eosctl.core.offset_records import IgnoredKey, OffsetKey
 from eosctl.core.offset_views import PlannedWrite
 from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.worker_modes import WorkerMode
@@ -65,7 +65,9 @@ def _objection_to_plan(plan: WritePlan) -> str | None:
     return None
 
 
-def _is_spelled_as_rest_does(key: OffsetKey) -> bool:
+def _is_spelled_as_rest_does(key: OffsetKey | IgnoredKey) -> bool:
+    if key.connector is None:
+        return False
     try:
         return key.partition is not None and encode_key(key.connector, key.partition) == key.raw
     except UsageError:  # a member that REST refuses

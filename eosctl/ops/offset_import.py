@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from eosctl.core.offset_imports import ImportPlan, OffsetsFile, parse_offsets_file, plan_import
+from eosctl.core.offset_records import IgnoredKey
 from eosctl.core.offset_views import PlannedWrite, Store
 from eosctl.core.records import TopicDescription
 from eosctl.errors import InputFileError, NotFoundError, RefusedError
@@ -41,7 +42,7 @@ def read_offsets_file(path: str, *, stdin: BinaryIO, connectors: Sequence[str] =
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
     file = parse_offsets_file(content, name=name, connectors=connectors)
-    if not file.incoming and not file.ignored:
+    if not file.incoming and not file.keyless:
         whose = f" of {', '.join(connectors)}" if connectors else ""
         raise InputFileError(f"{name} holds no offsets{whose}", hint="`eosctl offsets export` writes such files.")
     return file
@@ -109,11 +110,13 @@ def _refuse_hidden(store: Store, writes: Iterable[PlannedWrite]) -> None:
 
 
 def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:
-    ignored = request.file.ignored
-    if ignored:
-        kinds = ", ".join(sorted({each.fault.value for each in ignored}))
-        message = f"{len(ignored)} records of {request.file.name} have keys that Connect ignores ({kinds})"
-        yield Problem("ignored_keys", f"{message}; they are not imported", severity="warning")
+    if request.file.keyless:
+        message = f"{len(request.file.keyless)} records of {request.file.name} have no key"
+        yield Problem("no_key", f"{message}: a compacted topic takes none; they are not imported", severity="warning")
+    faults = [write.key.fault for write in planned.writes if write.sends() and isinstance(write.key, IgnoredKey)]
+    if faults:
+        message = f"{len(faults)} of the keys are such that Connect ignores them ({', '.join(sorted(set(faults)))})"
+        yield Problem("ignored_keys", f"{message}; they are written as they are", severity="warning")
     for each in planned.superseded[:_MOST_SHOWN]:
         message = f"{each.incoming.place} is not written: {each.by.place} is newer and falls on the same key"
         yield Problem("superseded", message, severity="warning")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.migration_rules import Action
-from eosctl.core.offset_records import OffsetKey, decode_key, is_nothing
+from eosctl.core.offset_records import decode_key, is_nothing
 from eosctl.core.offset_views import PlannedWrite, Store
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError, RefusedError
@@ -29,7 +29,8 @@ class RestoreRequest:
 def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
     """Compares each key of the backup with what is there now.
 
-    A key that had no record gets a tombstone, which Connect reads as no offset. Raises InputFileError, NotFoundError
+    A key that had no record gets a tombstone, which Connect reads as no offset; keys that Connect ignores are put back
+    like all others. Raises InputFileError, NotFoundError
     for a topic that is gone, RefusedError for the backup of another cluster.
     """
     entries = read_backup(request.path)
@@ -60,11 +61,8 @@ def gather_backup_topics(app: App, entries: Sequence[BackupEntry], *, path: str)
 
 def _planned(entry: BackupEntry, store: Store, request: RestoreRequest) -> PlannedWrite:
     key = decode_key(entry.before.key)
-    if not isinstance(key, OffsetKey):
-        raise InputFileError(
-            f"{request.path} holds the key {entry.before.key!r}, which is no offset of a connector ({key.fault})",
-            hint="Backups of eosctl hold offsets only.",
-        )
+    if entry.before.key is None:
+        raise InputFileError(f"{request.path} holds a record without a key", hint="Is it a backup that eosctl wrote?")
     there = store.at(key.raw, entry.before.partition)
     action, reason = _decide(entry, there)
     conflict = reason == "written_since"

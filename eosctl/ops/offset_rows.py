@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from eosctl.core.offset_records import OffsetKey, as_plain_json, shown_value
+from eosctl.core.offset_records import IgnoredKey, OffsetKey, as_plain_json, shown_value
 from eosctl.core.offset_views import Ignored, OffsetView, PlannedWrite
 from eosctl.core.records import Record
 from eosctl.report import Json, Row, json_bytes, rfc3339
@@ -53,7 +53,7 @@ def value_json(value: bytes | None) -> Json:
     return json_bytes(shown) if isinstance(shown, bytes) else shown
 
 
-def _key_members(key: OffsetKey) -> Mapping[str, Json]:
+def _key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Json]:
     return {
         "connector": as_plain_json(key.connector),
         "source_partition": as_plain_json(key.partition),

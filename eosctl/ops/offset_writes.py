@@ -96,7 +96,7 @@ class WritePlan:
 
     def connectors(self) -> list[str]:
         """Whose offsets are written, sorted."""
-        return sorted({write.key.connector for write in self.sends()})
+        return sorted({write.key.connector for write in self.sends() if write.key.connector is not None})
 
 
 def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
@@ -189,7 +189,7 @@ def _new_topics(found: OffsetStores, writes: Sequence[PlannedWrite]) -> tuple[Ne
 def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Store]) -> Iterable[Problem]:
     for write in writes:
         there, home = write.before, stores[write.topic].home(write.key.raw)
-        if not write.sends() or there is None or there.partition == home:
+        if not write.sends() or there is None or there.partition == home or write.key.connector is None:
             continue
         when = "as soon as the connector has written its own" if write.partition != home else "when this is written"
         yield Problem(

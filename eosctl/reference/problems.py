@@ -79,6 +79,7 @@ ERRORS = (
         "Read back, some offsets are not as planned.",
         "Take the write back with the undo command that is printed.",
     ),
+    Entry("backup_mismatch", "Keys do not hold what a backup says.", "Has someone written since? Plan again."),
     Entry("plan_mismatch", "Keys are not what the plan says.", "Has someone written since? Plan again."),
     Entry(
         "conflicts",
@@ -176,7 +177,7 @@ WARNINGS = (
     ),
     Entry(
         "ignored_keys",
-        "Keys that no connector ever finds are not imported.",
+        "Keys that no connector ever finds are written as they are.",
         "`eosctl offsets lint` says what is wrong with them.",
     ),
     Entry(
@@ -192,6 +193,7 @@ WARNINGS = (
     Entry(
         "liveness_unknown", "Whether running tasks hold these ids is not known.", "Give -u with the URL of a worker."
     ),
+    Entry("no_key", "Records without a key are not imported, as a compacted topic takes none."),
     Entry(
         "new_key",
         "No record has this source partition: its key had to be made up.",

@@ -194,5 +194,5 @@ OFFSET_VIEWS = {
     "offsets-restore-result": _write_view(Column("OUTCOME", "outcome")),
     "offsets-migrate-plan": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing to write."),
     "offsets-migrate-result": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing was written."),
-    "offsets-verify": View(_MISMATCHES, empty="Both sides are as planned."),
+    "offsets-verify": View(_MISMATCHES, empty="All keys are as they should be."),
 }

@@ -34,6 +34,7 @@ _IGNORED: dict[str, Shape] = {"ignored": [{**PLACE, "offset": "int", "key": "tex
 _ACTION = {"write", "delete", "keep", "conflict"}
 _WRITE: dict[str, Shape] = {
     **_KEY,
+    "connector": "str|null",
     "action": _ACTION,
     "reason": "str",
     "before": "any",
@@ -123,7 +124,7 @@ OFFSET_KINDS: dict[str, Kind] = {
             "status": {"same", "only_left", "only_right", "differs", "deleted_left", "deleted_right"},
         },
         {"differing": "int", "counts": COUNTS},
-        {"left": "str", "right": "str"},
+        {"left": "str", "right": "str", "clusters": {"*": "str"}},
     ),
     "offsets-export": Kind(
         "The file that a store was saved to.",
@@ -148,7 +149,12 @@ OFFSET_KINDS: dict[str, Kind] = {
         {**_MIGRATION_SUMMARY, "sent": "int", "verified": "int", "differing": "int"},
         {**_MIGRATION_DATA, "topics": "any", "backup": "str", "undo": "str", "overrides": ["str"]},
     ),
-    "offsets-verify": Kind("The keys that are not as planned.", _MISMATCH, COUNTS, {"plan": "str"}),
+    "offsets-verify": Kind(
+        "The keys that are not as planned, or not as a backup says.",
+        _MISMATCH,
+        COUNTS,
+        {"plan?": "str", "backup?": "str", "compared_with?": {"written", "before"}},
+    ),
     "offsets-switch-plan": Kind("The steps of a move between offsets topics.", **_SWITCH),
     "offsets-switch-result": Kind("How far a move between offsets topics has come.", **_SWITCH),
     **_writes("merge", "merged"),

@@ -94,12 +94,14 @@ def test_kept_partitions_are_apart_and_must_exist() -> None:
         plan_import(beyond, store(), keep_partitions=True)
 
 
-def test_keys_that_connect_ignores_are_told_and_others_filtered() -> None:
-    content = lines(record(A, b"1"), record(b"junk", b"1"), record(b'["d",{}]', b"1"))
+def test_keys_that_connect_ignores_are_kept_and_others_filtered() -> None:
+    """They used to be left out: then the import of an export was not the same topic."""
+    keyless = record(A, b"1")._replace(key=None)
+    content = lines(record(A, b"1"), record(b"junk", b"1"), keyless, record(b'["d",{}]', b"1"))
     whole = parse_offsets_file(content, name="f")
-    assert ([each.key.raw for each in whole.incoming], len(whole.ignored)) == ([A, b'["d",{}]'], 1)
+    assert ([each.key.raw for each in whole.incoming], len(whole.keyless)) == ([A, b"junk", b'["d",{}]'], 1)
     mine = parse_offsets_file(content, name="f", connectors=["c"])
-    assert ([each.key.raw for each in mine.incoming], mine.ignored) == ([A], ())
+    assert ([each.key.raw for each in mine.incoming], mine.keyless) == ([A], ())
 
 
 BODY = {

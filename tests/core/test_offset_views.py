@@ -166,4 +166,12 @@ def test_ignored_keys_are_kept_with_their_reason() -> None:
         (None, "null_key"),
         (b"junk", "not_json"),
     ]
-    assert list(there.records) == [APACHE]
+    assert list(there.connectors) == ["reddit"]
+    assert there.records[b"junk"].value == b"2", "a backup of it can be compared and restored"
+
+
+def test_an_ignored_key_on_two_partitions_is_told_twice() -> None:
+    records = (Record("t", 0, 0, 1, b"junk", b"1"), Record("t", 1, 0, 2, b"junk", b"2"))
+    there = fold_store(TopicRead("t", (Bounds(0, 0, 1, 1), Bounds(1, 0, 1, 1)), records, 2))
+    assert [each.record.partition for each in there.ignored] == [0, 1]
+    assert list(there.several) == [b"junk"]

@@ -151,7 +151,7 @@ def test_a_record_file_without_what_was_written_is_restored_with_a_warning(app: 
     [
         (b"", "holds no records"),
         (b"{}\n", "line 1"),
-        (b'{"topic":"own","partition":0,"key":"junk","value":null}\n', "no offset of a connector"),
+        (b'{"topic":"own","partition":0,"key":null,"value":null}\n', "without a key"),
         (b'{"topic":"own","partition":0,"key":"k","value":null,"written":7}\n', "written"),
     ],
 )
