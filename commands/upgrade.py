@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .options import EosctlGroup, pass_app
+from .upgrade_apply import apply_command
 
 
 @click.group("upgrade", cls=EosctlGroup)
@@ -29,8 +32,11 @@ def upgrade() -> None:
     type=click.Choice(["preparing", "enabled", "disabled"]),
     help="The mode that every worker shall have.",
 )
+@click.option(
+    "--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan to a file for `apply`."
+)
 @pass_app
-def plan_command(app: App, target: str) -> Report:
+def plan_command(app: App, target: str, *, plan_out: Path | None) -> Report:
     """Which workers to restart, in which order, and what has to be true before.
 
     Changes nothing. Each gate is pass, fail or unknown, with its evidence. Exit code 3 when a gate fails; unknown
@@ -42,4 +48,45 @@ def plan_command(app: App, target: str) -> Report:
     from eosctl.core.upgrade import Mode
     from eosctl.ops.upgrade import plan_upgrade
 
-    return plan_upgrade(app, Mode(target))
+    return plan_upgrade(app, Mode(target), plan_out=plan_out)
+
+
+@upgrade.command("status")
+@pass_app
+def status_command(app: App) -> Report:
+    """Each worker's mode, what that rests on, and where an upgrade under way stands.
+
+    Changes nothing. Needs Kafka Connect 3.3 or newer.
+
+    Example: eosctl upgrade status -b kafka:9092 -g connect-cluster
+    """
+    from eosctl.ops.upgrade_status import upgrade_status
+
+    return upgrade_status(app)
+
+
+@upgrade.command("verify")
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    type=click.Choice(["preparing", "enabled", "disabled"]),
+    help="The mode that every worker shall have.",
+)
+@pass_app
+def verify_command(app: App, target: str) -> Report:
+    """Exit code 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
+
+    Changes nothing. A gate that can't be told counts as one that fails. preparing and disabled can be proven by the
+    workers' files only (-w), or while an upgrade of eosctl's own is the last that happened to the worker. Needs Kafka
+    Connect 3.3 or newer.
+
+    Example: eosctl upgrade verify --to enabled -b kafka:9092 -g connect-cluster
+    """
+    from eosctl.core.upgrade import Mode
+    from eosctl.ops.upgrade_status import verify_upgrade
+
+    return verify_upgrade(app, Mode(target))
+
+
+upgrade.add_command(apply_command)

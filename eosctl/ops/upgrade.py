@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from eosctl.core.upgrade import Mode, UpgradeWorker, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import evaluate_gates
+from eosctl.core.upgrade_plan import make_plan, plan_file_text
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
+from eosctl.ops.backups import write_lines
 from eosctl.ops.upgrade_observe import observe_upgrade
 from eosctl.ops.workers import observe_workers
 from eosctl.report import Report
 
 
-def plan_upgrade(app: App, target: Mode) -> Report:
+def plan_upgrade(app: App, target: Mode, *, plan_out: Path | None = None) -> Report:
     """The passes that lead to `target` and the gates on the way; exit 3 when a gate fails.
 
+    `plan_out` is a file that `upgrade apply` takes.
     Raises what `observe_workers` raises; what else can't be looked at makes its gates unknown.
     """
     group = observe_workers(app)
     observation = observe_upgrade(app, group, target)
     passes, gates = plan_passes(observation.workers, target), evaluate_gates(observation)
     statuses = [gate.status for gate in gates]
+    plan = make_plan(
+        observation.workers,
+        target,
+        kafka_cluster_id=observation.kafka_cluster_id,
+        group_id=app.target.group_id,
+    )
+    if plan_out is not None:
+        write_lines(plan_out, plan_file_text(plan).splitlines())
     return Report(
         kind="upgrade-plan",
         rows=[_row(worker) for worker in observation.workers],
@@ -33,6 +46,8 @@ def plan_upgrade(app: App, target: Mode) -> Report:
             "passes": [each.as_row() for each in passes],
             "gates": [gate.as_row() for gate in gates],
             "losses": list(what_is_lost(observation.workers, target)),
+            "plan": plan.digest(),
+            "plan_file": None if plan_out is None else str(plan_out),
         },
         target={"kafka_cluster_id": observation.kafka_cluster_id, "group_id": app.target.group_id},
         exit_code=ExitCode.FINDINGS if "fail" in statuses else ExitCode.OK,

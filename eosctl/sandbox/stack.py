@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from eosctl.core.property_edit import set_property
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.events import Event, OnEvent, ignore_events
@@ -126,10 +127,8 @@ class Stack:
             raise EosctlError(f"{name} runs already (pid {node.pid})", hint="Stop it first.")
         if mode is not None:
             config = Path(node.config)
-            text = config.read_text(encoding="utf-8")
-            setting = "exactly.once.source.support"
-            changed = text.replace(f"{setting}={node.mode}\n", f"{setting}={mode.value}\n")
-            config.write_text(changed, encoding="utf-8")
+            text = config.read_text(encoding="ascii")
+            config.write_text(set_property(text, "exactly.once.source.support", mode.value), encoding="ascii")
             node = replace(node, mode=mode.value)
         self._keep(self._launcher.launch(node))
         self._await([name], Deadline.after(start_timeout_s))

@@ -1,0 +1,142 @@
+"""`eosctl upgrade apply`: parses, picks the driver, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eosctl.errors import UsageError
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .confirm import settle
+from .options import Duration, EosctlCommand, pass_app, write_options
+from .session import read_text_file
+
+if TYPE_CHECKING:
+    from eosctl.ops.upgrade_drivers import Driver
+
+# option -> the drivers that take it
+_DRIVER_OPTIONS = {
+    "set_config_command": ("command",),
+    "restart_command": ("command",),
+    "properties_file": ("command", "systemd"),
+    "unit": ("systemd",),
+    "ssh": ("systemd",),
+    "workload": ("kubernetes",),
+    "namespace": ("kubernetes",),
+    "env_name": ("kubernetes",),
+    "sandbox": ("sandbox",),
+}
+_NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file"), "kubernetes": ("workload",)}
+
+
+@click.command("apply", cls=EosctlCommand)
+@click.argument("plan_file", metavar="[PLAN]", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--to", "target", type=click.Choice(["preparing", "enabled", "disabled"]), help="Without a PLAN.")
+@click.option(
+    "--driver",
+    "driver_name",
+    required=True,
+    type=click.Choice(["print", "command", "systemd", "kubernetes", "sandbox"]),
+    help="Who changes and restarts the workers.",
+)
+@click.option("--resume", is_flag=True, help="Go on with an upgrade that was cut off or stopped.")
+@click.option("--start-over", is_flag=True, help="Forget an unfinished upgrade and plan anew.")
+@click.option(
+    "--settle-timeout", type=Duration(), default=600.0, metavar="DURATION", show_default="10m",
+    help="How long a worker may take to be back, with everything as before.",
+)  # fmt: skip
+@click.option("--set-config-command", metavar="WORDS", help="command: sets the mode of one worker.")
+@click.option("--restart-command", metavar="WORDS", help="command: restarts one worker.")
+@click.option("--properties-file", metavar="PATH", help="command, systemd: a worker's properties file, to be edited.")
+@click.option("--unit", metavar="NAME", help="systemd: the unit of a worker.")
+@click.option("--ssh", metavar="DEST", help="systemd: where a worker runs; without it, here.")
+@click.option("--workload", metavar="KIND/NAME", help="kubernetes: statefulset/, deployment/ or kafkaconnect/NAME.")
+@click.option("--namespace", metavar="NAME", help="kubernetes: the namespace.")
+@click.option("--env-name", metavar="NAME", help="kubernetes: the variable that sets the mode in the pods.")
+@click.option("--sandbox", metavar="NAME", help="sandbox: its name (default: default).")
+@write_options
+@pass_app
+def apply_command(
+    app: App, *, plan_file: Path | None, driver_name: str, yes: bool, dry_run: bool, **given: Any
+) -> Report:
+    """Restart the workers one by one, in the order of the plan, and check after each that all is as before.
+
+    After each restart the worker must be a healthy member again, its mode proven (or taken from its own file, and then
+    said so), every connector and task as before; tasks that failed only in fencing are restarted once. The first gate
+    that fails ends the run and leaves the cluster running; --resume goes on. A kill or Ctrl-C is safe at any time.
+    WORDS, PATH, NAME and DEST may hold {url} {host} {port}, WORDS also {mode} and {config}; no shell reads them.
+
+    \b
+    Drivers:
+      print       says what to do, and waits until it is done
+      command     runs your --set-config-command (or edits --properties-file) and --restart-command
+      systemd     edits --properties-file and restarts --unit, here or by --ssh
+      kubernetes  changes --workload; its controller restarts the pods, so a whole pass is one step
+      sandbox     restarts the workers of a sandbox
+
+    \b
+    Example:
+      eosctl upgrade apply --to enabled --driver systemd --ssh ops@{host} \\
+        --unit kafka-connect --properties-file /etc/kafka/connect-distributed.properties
+
+    Needs Kafka Connect 3.3 or newer.
+    """
+    from eosctl.core.upgrade import Mode
+    from eosctl.core.upgrade_plan import read_plan
+    from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
+    from eosctl.ops.upgrade_report import plan_report
+    from eosctl.ops.upgrade_roll import apply_roll
+
+    if given["resume"] and given["start_over"]:
+        raise UsageError("--resume and --start-over contradict each other")
+    request = RollRequest(
+        target=Mode(given["target"]) if given["target"] else None,
+        plan=read_plan(read_text_file(plan_file), path=str(plan_file)) if plan_file else None,
+        resume=given["resume"],
+        start_over=given["start_over"],
+        settle_timeout_s=given["settle_timeout"],
+    )
+    roll = prepare_roll(app, request, _driver(app, driver_name, given))
+    may_apply = roll.steps() and not roll.blocking
+    return settle(
+        plan_report(app, roll), (lambda: apply_roll(app, roll)) if may_apply else None,
+        question=f"Restart the workers to reach {roll.target.value}?", yes=yes, dry_run=dry_run,
+    )  # fmt: skip
+
+
+def _driver(app: App, name: str, given: dict[str, Any]) -> Driver:
+    """The driver with its own options; raises UsageError for one that lacks, and for one of another driver."""
+    for option, drivers in _DRIVER_OPTIONS.items():
+        if given[option] is not None and name not in drivers:
+            raise UsageError(f"--{option.replace('_', '-')} is for --driver {' or '.join(drivers)}, not for {name}")
+    missing = [f"--{option.replace('_', '-')}" for option in _NEEDED.get(name, ()) if given[option] is None]
+    if missing:
+        raise UsageError(f"--driver {name} needs {' and '.join(missing)}")
+    return _make(app, name, given)
+
+
+def _make(app: App, name: str, given: dict[str, Any]) -> Driver:
+    match name:
+        case "command":
+            from eosctl.ops.upgrade_drivers.commands import CommandDriver
+
+            return CommandDriver(given["restart_command"], given["set_config_command"], given["properties_file"])
+        case "systemd":
+            from eosctl.ops.upgrade_drivers.systemd import SystemdDriver
+
+            return SystemdDriver(given["unit"], given["properties_file"], given["ssh"])
+        case "kubernetes":
+            from eosctl.ops.upgrade_drivers.kubernetes import DEFAULT_VARIABLE, KubernetesDriver
+
+            return KubernetesDriver(given["workload"], given["namespace"], given["env_name"] or DEFAULT_VARIABLE)
+        case "sandbox":
+            from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
+
+            return SandboxDriver(app.state_dir / "sandbox" / (given["sandbox"] or "default"))
+    from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
+
+    return PrintDriver()

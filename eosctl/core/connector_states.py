@@ -1,0 +1,66 @@
+"""Whether connectors and tasks are again as they were before a worker was restarted. Pure; judges, reads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from eosctl.core.rescue import SeenTask
+
+RUNNING = "RUNNING"
+_AT_REST = frozenset({RUNNING, "PAUSED", "STOPPED"})
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorSeen:
+    """A connector as REST tells it; `wanted` are the task numbers of its newest task set."""
+
+    state: str
+    tasks: tuple[SeenTask, ...]
+    wanted: tuple[int, ...]
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is still awaited, and what will not mend itself: `to_restart` failed in fencing, `broken` otherwise."""
+
+    waiting: tuple[str, ...]
+    to_restart: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+def judge_connectors(
+    before: Mapping[str, str], now: Mapping[str, ConnectorSeen], owned: Collection[tuple[str, int]]
+) -> Judgement:
+    """Compares connector states `before` with `now`; `owned` are the tasks that the group's members own.
+
+    A state that a user sets meanwhile (paused, stopped, deleted) is theirs. A missing authorization is never retried.
+    """
+    waiting: list[str] = []
+    to_restart: list[str] = []
+    broken: list[str] = []
+    for name in sorted(before.keys() & now.keys()):
+        seen = now[name]
+        failed = [task for task in seen.tasks if task.state == "FAILED"]
+        fencing = [task for task in failed if task.fencing_failed and "Authorization" not in task.trace]
+        if seen.state == "FAILED":
+            broken.append(f"connector {name} is FAILED: {_first_line(seen.trace)}")
+        broken += [f"{name}/{t.task} is FAILED: {_first_line(t.trace)}" for t in failed if t not in fencing]
+        if fencing:
+            to_restart.append(name)
+        waiting += _awaited(name, seen, owned)
+    return Judgement(tuple(waiting), tuple(to_restart), tuple(broken))
+
+
+def _awaited(name: str, seen: ConnectorSeen, owned: Collection[tuple[str, int]]) -> list[str]:
+    if seen.state not in _AT_REST:
+        return [f"connector {name} is {seen.state}"]
+    states = {task.task: task.state for task in seen.tasks}
+    wrong = [f"{name}/{number} is {states.get(number, 'not started')}" for number in seen.wanted
+             if states.get(number) != seen.state]  # fmt: skip
+    return wrong or [f"{name}/{number} is owned by no worker" for number in seen.wanted if (name, number) not in owned]
+
+
+def _first_line(trace: str) -> str:
+    return trace.partition("\n")[0] or "see the worker's log"

@@ -1,0 +1,231 @@
+"""upgrade apply: what is to be done, and whether it may be; `upgrade_roll` does it.
+
+The plan follows from what is seen now and, where a run was cut off, from its journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker, what_is_lost
+from eosctl.core.upgrade_gates import Gate, evaluate_gates
+from eosctl.core.upgrade_observation import Observation
+from eosctl.core.upgrade_plan import PlannedPass, UpgradePlan, make_plan
+from eosctl.core.worker_url import parse_worker_url
+from eosctl.errors import RefusedError, StalePlanError, UsageError
+from eosctl.ops.app import App
+from eosctl.ops.journal import Journal
+from eosctl.ops.upgrade_drivers import Driver
+from eosctl.ops.upgrade_journal import Brought, OpenStep, Roll, newest_roll, upgrade_journal, with_brought
+from eosctl.ops.upgrade_observe import observe_upgrade
+from eosctl.ops.upgrade_settle import with_files
+from eosctl.ops.workers import GroupObservation, observe_workers, read_group
+from eosctl.report import rfc3339
+
+# what the first pass mends itself
+_MENDED_BY_THE_ROLL = frozenset({"no_mixed_modes"})
+# what a step that was cut off leaves behind, and its repetition mends
+_MENDED_BY_THE_OPEN_STEP = frozenset({"members_known", "group_stable", "worker_health", "connectors_healthy"})
+
+
+@dataclass(frozen=True, slots=True)
+class RollRequest:
+    """`target` None: that of the plan file, or of the roll that is resumed."""
+
+    target: Mode | None = None
+    plan: UpgradePlan | None = None
+    resume: bool = False
+    start_over: bool = False
+    settle_timeout_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look at the whole group, with what the journal knows of its workers added."""
+
+    group: GroupObservation
+    observation: Observation
+    gates: tuple[Gate, ...]
+
+    @property
+    def members(self) -> dict[str, str | None]:
+        """URL -> member id of all members."""
+        return {str(m.url): m.member_id for m in self.group.members if m.url is not None and m.member_id is not None}
+
+    def failing(self, *, but: frozenset[str]) -> list[Gate]:
+        """The gates that fail, without those of `but`."""
+        return [gate for gate in self.gates if gate.status == "fail" and gate.id not in but]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRoll:
+    """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
+
+    `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step.
+    """
+
+    request: RollRequest
+    target: Mode
+    plan: UpgradePlan
+    driver: Driver
+    view: View
+    passes: tuple[PlannedPass, ...]
+    open: OpenStep | None
+    begun: Roll | None
+    blocking: tuple[Gate, ...]
+    connectors: Mapping[str, str]
+    journal: Journal
+    cluster_id: str
+    brought: Mapping[str, Brought] = field(default_factory=dict)
+
+    def steps(self) -> list[tuple[Mode, str]]:
+        """What is still to be done, worker by worker, the leader of now last."""
+        first = [(self.open.mode, name) for name in self.open.workers] if self.open else []
+        leader = self.view.group.leader_url
+        ordered = [(each.mode, sorted(each.workers, key=lambda name: (name == leader, name))) for each in self.passes]
+        return first + [(mode, name) for mode, names in ordered for name in names]
+
+
+def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll:
+    """Looks and decides; writes nothing.
+
+    Raises RefusedError for a roll that was begun and not finished (or none, with `resume`), StalePlanError where the
+    workers are no longer as in the plan file, UsageError, and what `observe_workers` raises.
+    """
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+    journal = upgrade_journal(app, cluster_id)
+    newest = newest_roll(journal)
+    begun = _begun(request, newest)
+    target = _target(request, begun)
+    open_step = begun.open if begun else None
+    brought = begun.brought if begun else {}
+    view = look(app, target, brought, driver_files(app, driver))
+    workers = _after_open(view.observation.workers, open_step)
+    plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
+    if request.plan is not None and begun is None:
+        difference = request.plan.difference(plan)
+        if difference is not None:
+            raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
+        plan = request.plan
+    but = _MENDED_BY_THE_ROLL | (_MENDED_BY_THE_OPEN_STEP if open_step else frozenset())
+    return PreparedRoll(
+        request=request,
+        target=target,
+        plan=plan,
+        driver=driver,
+        view=view,
+        passes=plan.passes,
+        open=open_step,
+        begun=begun,
+        blocking=(*_lost(begun, view, driver), *view.failing(but=but)),
+        connectors=begun.connectors if begun else _states(view.observation),
+        journal=journal,
+        cluster_id=cluster_id,
+        brought=brought,
+    )
+
+
+def _lost(begun: Roll | None, view: View, driver: Driver) -> list[Gate]:
+    """Workers that the roll knew and the group has no more; pods may come back under other names."""
+    if begun is None or driver.at_once:
+        return []
+    lost = sorted(begun.known - view.members.keys() - set(begun.open.workers if begun.open else ()))
+    text = f"{', '.join(lost)}, seen when the upgrade ran last, is no member of the group now"
+    fix = "Start it; if it is gone for good, plan anew with --start-over."
+    return [Gate("members_known", "fail", text, fix)] if lost else []
+
+
+def look(app: App, target: Mode, brought: Mapping[str, Brought], files: Sequence[Path]) -> View:
+    """The group as it is now, judged for the way to `target`."""
+    app = with_files(app, files)
+    group = observe_workers(app)
+    members = {str(member.url): member.member_id for member in group.members}
+    observation = observe_upgrade(app, group, target)
+    observation = replace(observation, workers=with_brought(observation.workers, brought, members))
+    return View(group, observation, evaluate_gates(observation))
+
+
+def driver_files(app: App, driver: Driver) -> Sequence[Path]:
+    """The workers' files that the driver knows; a worker that it does not know is the plan's business, not ours."""
+    group, _cluster_id = read_group(app)
+    urls = [parse_worker_url(member.url).text for member in group.members if member.url]
+    try:
+        return driver.files(urls)
+    except UsageError:
+        return ()
+
+
+def blocking_modes(workers: Sequence[UpgradeWorker], mode: Mode) -> list[str]:
+    """Why a pass to `mode` may not begin with these workers: enabled beside (perhaps) disabled is never allowed."""
+    forbidden = {Mode.ENABLED: Mode.DISABLED, Mode.DISABLED: Mode.ENABLED}.get(mode)
+    return [
+        f"{worker.name} is {worker.mode.value}, so it may be {forbidden.value}"
+        for worker in workers
+        if forbidden is not None and forbidden in POSSIBLE[worker.mode]
+    ]
+
+
+def _begun(request: RollRequest, newest: Roll | None) -> Roll | None:
+    """The roll to go on with; raises RefusedError where that is not what was asked for."""
+    unfinished = newest if newest is not None and newest.unfinished else None
+    if request.resume:
+        if unfinished is None:
+            raise RefusedError("there is no unfinished upgrade of this group to resume", hint="Leave out --resume.")
+        if request.target not in (None, unfinished.target):
+            raise RefusedError(
+                f"the unfinished upgrade leads to {unfinished.target.value}, not to {request.target}",
+                hint="Leave out --to, or use --start-over in place of --resume.",
+            )
+        if request.plan is not None and request.plan.digest() != unfinished.digest:
+            raise RefusedError("the unfinished upgrade was begun with another plan", hint="Leave the plan out.")
+        return unfinished
+    if unfinished is not None and not request.start_over:
+        raise RefusedError(
+            f"{describe_roll(unfinished)}; nothing was written",
+            hint="--resume goes on with it; --start-over forgets it and plans anew, from what is seen now.",
+        )
+    return None
+
+
+def describe_roll(roll: Roll) -> str:
+    """A roll in a sentence."""
+    done = ", ".join(f"{name} {mode.value}" for mode, name in roll.steps) or "nothing"
+    text = f"an upgrade to {roll.target.value} was begun at {rfc3339(roll.began_ms)}"
+    if not roll.unfinished:
+        return f"{text} and finished at {rfc3339(roll.ended_ms)}"
+    under_way = f"; under way: {', '.join(roll.open.workers)} to {roll.open.mode.value}" if roll.open else ""
+    return f"{text} and not finished; done: {done}{under_way}"
+
+
+def _target(request: RollRequest, begun: Roll | None) -> Mode:
+    named = [mode for mode in (request.target, request.plan and request.plan.target, begun and begun.target) if mode]
+    if not named:
+        raise UsageError("the mode is not named", hint="Give a plan file, or --to.")
+    if len(set(named)) > 1:
+        raise UsageError(f"the plan leads to {named[1].value}, not to {named[0].value}", hint="Leave out --to.")
+    return named[0]
+
+
+def _after_open(workers: Sequence[UpgradeWorker], step: OpenStep | None) -> list[UpgradeWorker]:
+    """The workers as they will be when the open step has been done again.
+
+    A worker that is down meanwhile is no member; the journal knows it.
+    """
+    if step is None:
+        return list(workers)
+    others = [worker for worker in workers if worker.name not in step.workers and worker.mode is not Mode.ABSENT]
+    seen = {worker.name: worker for worker in workers}
+    again = [seen.get(name) or UpgradeWorker(name, step.mode) for name in step.workers]
+    return [*others, *(replace(worker, mode=step.mode) for worker in again)]
+
+
+def _states(observation: Observation) -> dict[str, str]:
+    return {each.name: each.states.get("connector", "UNKNOWN") for each in observation.connectors or ()}
+
+
+def losses(roll: PreparedRoll) -> tuple[str, ...]:
+    """What going back costs, in sentences."""
+    return what_is_lost(roll.view.observation.workers, roll.target)

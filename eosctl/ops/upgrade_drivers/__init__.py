@@ -1,0 +1,44 @@
+"""How a worker gets another exactly-once mode and is restarted: one small class per way, behind one Protocol.
+
+A driver does its part and comes back; whether the worker then is what it should be, `upgrade_settle` finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from eosctl.core.upgrade import Mode
+from eosctl.ops.app import App
+
+SETTING = "exactly.once.source.support"
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What a driver did, in a sentence; `backup` is the copy of the file that it changed."""
+
+    words: str
+    backup: str | None = None
+
+
+class Driver(Protocol):
+    """`at_once`: something else restarts all workers one after the other, so a whole pass is one step.
+
+    `waits_for_person`: nothing limits how long a restart may take to be seen.
+    """
+
+    name: ClassVar[str]
+    at_once: ClassVar[bool]
+    waits_for_person: ClassVar[bool]
+
+    def files(self, workers: Sequence[str], /) -> Sequence[Path]:
+        """The workers' properties files, as far as they are on this machine: evidence of their modes."""
+
+    def actions(self, workers: Sequence[str], mode: Mode, /) -> Sequence[str]:
+        """What `bring` would do, for the plan; raises UsageError for a worker that it can't handle."""
+
+    def bring(self, app: App, workers: Sequence[str], mode: Mode, /) -> Acted:
+        """Sets the mode and restarts; safe to do again, also for a worker that is down. Raises EosctlError."""

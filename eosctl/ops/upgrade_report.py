@@ -1,0 +1,110 @@
+"""`upgrade apply` as reports: the plan and its result, a row per worker and pass."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eosctl.core.upgrade import Mode
+from eosctl.errors import EosctlError, ExitCode
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_apply import PreparedRoll, describe_roll, losses
+from eosctl.ops.upgrade_roll import StepOutcome
+from eosctl.report import Problem, Report, Row
+
+
+def plan_report(app: App, roll: PreparedRoll) -> Report:
+    """The steps to come; gates that forbid the roll are its errors, and make exit code 6.
+
+    Raises UsageError for a worker that the driver can't handle.
+    """
+    report = _report(app, roll, "upgrade-apply-plan", _planned(roll), problems=_earlier(roll))
+    if not roll.blocking:
+        return report
+    problems = [
+        Problem(gate.id, f"gate {gate.id} fails: {gate.evidence}; nothing was written", hint=gate.fix)
+        for gate in roll.blocking
+    ]
+    return replace(report, problems=[*report.problems, *problems], exit_code=ExitCode.REFUSED)
+
+
+def result_report(app: App, roll: PreparedRoll, outcomes: Sequence[StepOutcome], failure: EosctlError | None) -> Report:
+    """What became of every step; exit 7 once a worker was touched and a step failed."""
+    there = {(each.mode.value, name): each for each in outcomes for name in each.workers}
+    rows: list[Row] = []
+    for row in _planned(roll):
+        outcome = there.get((str(row["mode"]), str(row["worker"])))
+        if row["outcome"] == "done_before":
+            rows.append(row)
+        elif outcome is None:
+            rows.append({**row, "outcome": "not_reached"})
+        else:
+            rows.append({**row, "outcome": outcome.outcome, "detail": outcome.detail, "backup": outcome.backup})
+    report = _report(app, roll, "upgrade-apply-result", rows, problems=[])
+    if failure is None:
+        return report
+    problems = [Problem.of(failure), _way_on(roll)]
+    touched = bool(outcomes) or roll.begun is not None
+    return replace(report, problems=problems, exit_code=ExitCode.PARTIAL if touched else failure.exit_code)
+
+
+def _planned(roll: PreparedRoll) -> list[Row]:
+    before = (
+        [] if roll.begun is None else [_row(roll, mode, name, outcome="done_before") for mode, name in roll.begun.steps]
+    )
+    return [*before, *(_row(roll, mode, name, outcome="planned") for mode, name in roll.steps())]
+
+
+def _row(roll: PreparedRoll, mode: Mode, worker: str, *, outcome: str) -> Row:
+    actions = [] if outcome == "done_before" else list(roll.driver.actions([worker], mode))
+    leader = any(each.name == worker and each.leader for each in roll.view.observation.workers)
+    return {
+        "mode": mode.value,
+        "worker": worker,
+        "leader": leader,
+        "actions": actions,
+        "outcome": outcome,
+        "detail": None,
+        "backup": None,
+    }
+
+
+def _report(app: App, roll: PreparedRoll, kind: str, rows: Sequence[Row], *, problems: Sequence[Problem]) -> Report:
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary={
+            "target_mode": roll.target.value,
+            "driver": roll.driver.name,
+            "steps": len(rows),
+            "to_do": sum(row["outcome"] in ("planned", "failed", "not_reached") for row in rows),
+        },
+        data={
+            "plan": roll.plan.digest(),
+            "gates": [gate.as_row() for gate in roll.view.gates if gate.status != "pass"],
+            "losses": list(losses(roll)),
+            "journal": str(roll.journal.path),
+        },
+        target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+    )
+
+
+def _earlier(roll: PreparedRoll) -> list[Problem]:
+    if roll.begun is None:
+        return []
+    stopped = f"; it stopped because {roll.begun.stopped}" if roll.begun.stopped else ""
+    return [Problem("upgrade_unfinished", describe_roll(roll.begun) + stopped, severity="warning")]
+
+
+def _way_on(roll: PreparedRoll) -> Problem:
+    back = Mode.DISABLED if roll.target is not Mode.DISABLED else Mode.ENABLED
+    words = ["eosctl", "upgrade", "apply", "--driver", roll.driver.name]
+    return Problem(
+        "upgrade_unfinished",
+        f"the upgrade to {roll.target.value} is not finished; the workers run as the rows say",
+        hint=f"Go on: {shlex.join([*words, '--resume'])}\n"
+        f"Go back: {shlex.join([*words, '--to', back.value, '--start-over'])}\n"
+        "(with the options that the driver needs)",
+    )

@@ -1,0 +1,209 @@
+"""The roll of `upgrade apply`: one worker at a time, the leader last, and the first gate that fails ends it.
+
+A step is in the journal before it begins, when its driver has done its part, and after its gates passed. What was done
+stays done: a roll that stops leaves a cluster that runs, and says how to go on and how to go back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from eosctl.core.upgrade import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, StalePlanError
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_apply import (
+    PreparedRoll,
+    blocking_modes,
+    driver_files,
+    look,
+    losses,
+    prepare_roll,
+)
+from eosctl.ops.upgrade_drivers import Acted
+from eosctl.ops.upgrade_journal import Brought
+from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_settled, look_app, read_claim
+from eosctl.ops.workers import observe_workers
+from eosctl.report import Report
+
+
+@dataclass(slots=True)
+class StepOutcome:
+    """What became of one step."""
+
+    mode: Mode
+    workers: tuple[str, ...]
+    outcome: str
+    detail: str = ""
+    backup: str | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    """A roll under way: `brought` and `outcomes` grow."""
+
+    app: App
+    roll: PreparedRoll
+    brought: dict[str, Brought]
+    outcomes: list[StepOutcome] = field(default_factory=list)
+
+
+def apply_roll(app: App, roll: PreparedRoll) -> Report:
+    """Goes through the passes; a step that fails ends it with everything before it done and said.
+
+    Raises StalePlanError where the group is no longer as planned, RefusedError while another eosctl is at work on it,
+    InterruptedByUserError on Ctrl-C.
+    """
+    from eosctl.ops.upgrade_report import result_report
+
+    with roll.journal.hold(f"the upgrade of group {app.target.group_id}"):
+        app = replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
+        _require_unchanged(app, roll)
+        _write_begin(roll)
+        run = _Run(app, roll, dict(roll.brought))
+        failure: EosctlError | None = None
+        try:
+            _roll(run)
+        except EosctlError as exc:
+            failure = exc
+            roll.journal.write("stopped", message=exc.message)
+        except KeyboardInterrupt as exc:
+            raise _interrupted(run) from exc
+        if failure is None:
+            roll.journal.write("end")
+        return result_report(app, roll, run.outcomes, failure)
+
+
+def _require_unchanged(app: App, roll: PreparedRoll) -> None:
+    renewed = prepare_roll(app, roll.request, roll.driver)
+    difference = roll.plan.difference(renewed.plan)
+    if difference is not None or renewed.open != roll.open:
+        raise StalePlanError(
+            f"the group changed since the plan was shown: {difference}; nothing was written", hint="Run again."
+        )
+    if renewed.blocking:
+        raise RefusedError(f"gate {renewed.blocking[0].id}: {renewed.blocking[0].evidence}; nothing was written")
+
+
+def _write_begin(roll: PreparedRoll) -> None:
+    if roll.begun is not None:
+        roll.journal.write("resume", driver=roll.driver.name)
+        return
+    roll.journal.write(
+        "begin",
+        target=roll.target.value,
+        driver=roll.driver.name,
+        digest=(roll.request.plan or roll.plan).digest(),
+        connectors=dict(roll.connectors),
+        losses=list(losses(roll)),
+    )
+
+
+def _interrupted(run: _Run) -> InterruptedByUserError:
+    done = [f"{', '.join(each.workers)} {each.mode.value}" for each in run.outcomes if each.outcome == "done"]
+    under_way = [", ".join(each.workers) for each in run.outcomes if each.outcome == "failed"]
+    return InterruptedByUserError(
+        f"interrupted; done before: {'; '.join(done) or 'nothing'}"
+        + (f"; under way: {under_way[0]}" if under_way else ""),
+        hint="Run again with --resume: it goes on from here. `eosctl upgrade status` shows where it stands.",
+    )
+
+
+def _roll(run: _Run) -> None:
+    open_step = run.roll.open
+    if open_step is not None:
+        _step(run, open_step.mode, open_step.workers)
+    for each in run.roll.passes:
+        pending = set(each.workers)
+        _barrier(run, each.mode, pending)
+        while pending:
+            workers = tuple(sorted(pending)) if run.roll.driver.at_once else (_next(run.app, pending),)
+            _step(run, each.mode, workers)
+            pending -= set(workers)
+
+
+def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
+    """What must be true of all workers before the first of them gets `mode`; raises RefusedError."""
+    app = look_app(run.app)
+    view = look(app, run.roll.target, run.brought, driver_files(app, run.roll.driver))
+    refusals = blocking_modes(view.observation.workers, mode)
+    refusals += [f"gate {gate.id}: {gate.evidence}" for gate in view.failing(but=frozenset({"no_mixed_modes"}))]
+    strangers = sorted(view.members.keys() - {worker.name for worker in run.roll.plan.workers})
+    if strangers and not run.roll.driver.at_once:
+        refusals.append(f"{', '.join(strangers)} joined the group since the plan was made")
+    if refusals:
+        raise RefusedError(
+            f"no worker may become {mode.value} now: {'; '.join(refusals)}",
+            hint="Mend it; --resume then goes on, and gives a worker that lacks it the pass before first.",
+        )
+    run.app.on_event(Event(f"pass {mode.value}: {len(pending)} workers"))
+
+
+def _next(app: App, pending: set[str]) -> str:
+    """The next worker: the leader, as it is now, comes last."""
+    group = observe_workers(look_app(app))
+    return min(pending, key=lambda name: (name == group.leader_url, name))
+
+
+def _step(run: _Run, mode: Mode, workers: tuple[str, ...]) -> None:
+    """Brings `workers` to `mode` and waits for the gates; the outcome stays `failed` until they have passed."""
+    outcome = StepOutcome(mode, workers, "failed")
+    run.outcomes.append(outcome)
+    app = replace(run.app, deadline=Deadline.after(run.roll.request.settle_timeout_s, run.app.clock))
+    try:
+        members, claim, acted = _act(run, app, mode, workers)
+        outcome.backup = acted.backup
+        settled = await_settled(app, _expected(run, mode, workers, members=members, claim=claim, acted=acted))
+    except EosctlError as exc:
+        outcome.detail = exc.message
+        raise
+    run.roll.journal.write("done", members=dict(settled.members), evidence=list(settled.evidence))
+    run.brought |= {name: Brought(mode, member_id) for name, member_id in settled.members.items()}
+    outcome.outcome, outcome.detail = "done", "; ".join(settled.evidence)
+    run.app.on_event(Event(f"{', '.join(workers)}: {mode.value}, everything as before"))
+
+
+def _act(
+    run: _Run, app: App, mode: Mode, workers: tuple[str, ...]
+) -> tuple[dict[str, str | None], LeaderClaim | None, Acted]:
+    """Lets the driver do its part, unless a run that was killed had come further; a step that failed is done again."""
+    roll, open_step = run.roll, run.roll.open
+    again = open_step if open_step and (open_step.mode, open_step.workers) == (mode, workers) else None
+    members: dict[str, str | None]
+    claim: LeaderClaim | None
+    if again is not None and again.restarted and roll.begun is not None and roll.begun.stopped is None:
+        members, claim, acted = dict(again.members), None, Acted(again.words)
+        if not roll.driver.waits_for_person:
+            return members, claim, acted
+    else:
+        group = observe_workers(look_app(app))
+        earlier = dict.fromkeys(again.members if again else ())
+        members = {**earlier, **{str(m.url): m.member_id for m in group.members if m.url and m.member_id}}
+        claim = read_claim(look_app(app), group)
+        roll.journal.write("start", mode=mode.value, workers=list(workers), members=members)
+        app.on_event(Event(f"{', '.join(workers)}: restarting as {mode.value}"))
+    acted = roll.driver.bring(app, workers, mode)
+    roll.journal.write("restarted", words=acted.words)
+    return members, claim, acted
+
+
+def _expected(
+    run: _Run, mode: Mode, workers: tuple[str, ...], *, members: dict[str, str | None], claim: LeaderClaim | None,
+    acted: Acted,
+) -> Expected:  # fmt: skip
+    roll = run.roll
+    timeout_s = roll.request.settle_timeout_s * (len(workers) if roll.driver.at_once else 1)
+    return Expected(
+        workers=workers,
+        mode=mode,
+        members=members,
+        connectors=roll.connectors,
+        claim=claim,
+        fenceable=frozenset(workers) | {name for name, it in run.brought.items() if it.mode is not Mode.DISABLED},
+        words=acted.words,
+        settle_timeout_s=timeout_s,
+        patience_s=None if roll.driver.waits_for_person else timeout_s,
+        at_once=roll.driver.at_once,
+        files=tuple(roll.driver.files(workers)),
+    )

@@ -1,0 +1,142 @@
+"""upgrade status and upgrade verify: where the workers stand, and whether they are where they should be. Read-only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from eosctl.core.findings import ERROR, Finding
+from eosctl.core.upgrade import Mode, UpgradeWorker
+from eosctl.core.upgrade_gates import Gate
+from eosctl.errors import ExitCode
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_apply import View, describe_roll, look
+from eosctl.ops.upgrade_journal import Brought, Roll, newest_roll, upgrade_journal
+from eosctl.report import Json, Problem, Report, Row, rfc3339
+
+_JUDGED_PER_WORKER = "modes_proven"
+
+
+def upgrade_status(app: App) -> Report:
+    """Each worker's mode with its evidence, and the newest roll in the journal.
+
+    Exit 7 when a worker can't be reached. Raises what `observe_workers` raises.
+    """
+    roll, cluster_id = _newest_roll(app)
+    view = look(app, roll.target if roll else Mode.ENABLED, roll.brought if roll else {}, ())
+    workers = view.observation.workers
+    silent = [worker for worker in workers if worker.mode is Mode.UNREACHABLE]
+    problems = [Problem("worker_unreachable", f"the worker at {w.name} can't be reached") for w in silent]
+    if roll is not None and roll.unfinished:
+        problems.append(Problem("upgrade_unfinished", describe_roll(roll), "--resume goes on.", "warning"))
+    modes = Counter(worker.mode.value for worker in workers)
+    return Report(
+        kind="upgrade-status",
+        rows=[_status_row(worker, roll) for worker in workers],
+        summary={"workers": len(workers), "modes": dict(sorted(modes.items()))},
+        data={"roll": None if roll is None else _roll_data(roll)},
+        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+        exit_code=ExitCode.PARTIAL if silent else ExitCode.OK,
+    )
+
+
+def verify_upgrade(app: App, target: Mode) -> Report:
+    """Findings that keep the group from being wholly and provably in `target`; exit 3 when there are any.
+
+    Raises what `observe_workers` raises.
+    """
+    roll, cluster_id = _newest_roll(app)
+    view = look(app, target, roll.brought if roll else {}, ())
+    findings = [
+        *(_worker_finding(worker, target) for worker in view.observation.workers if worker.mode is not target),
+        *(_gate_finding(gate, cluster_id) for gate in _open_gates(view)),
+    ]
+    if not view.observation.workers:
+        findings.append(
+            Finding("no_workers", ERROR, str(app.target.group_id), "the group has no workers", "Start them.")
+        )
+    return Report(
+        kind="upgrade-verify",
+        rows=[finding.as_row() for finding in findings],
+        summary={
+            "target_mode": target.value,
+            "workers": len(view.observation.workers),
+            "proven": sum(worker.mode is target for worker in view.observation.workers),
+            "gates": len(view.gates),
+            "findings": len(findings),
+        },
+        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
+        exit_code=ExitCode.FINDINGS if findings else ExitCode.OK,
+    )
+
+
+def _newest_roll(app: App) -> tuple[Roll | None, str]:
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+    return newest_roll(upgrade_journal(app, cluster_id)), cluster_id
+
+
+def _open_gates(view: View) -> list[Gate]:
+    return [gate for gate in view.gates if gate.status != "pass" and gate.id != _JUDGED_PER_WORKER]
+
+
+def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
+    unproven = worker.mode in (Mode.NOT_ENABLED, Mode.UNKNOWN) and not (
+        target is Mode.ENABLED and worker.mode is Mode.NOT_ENABLED
+    )
+    return Finding(
+        code="mode_unproven" if unproven else "wrong_mode",
+        severity=ERROR,
+        subject=worker.name,
+        message=f"that it is {target.value} can't be proven: it is {worker.mode.value}"
+        if unproven
+        else f"it is {worker.mode.value}, not {target.value}",
+        fix="Give its properties file with -w." if unproven else f"eosctl upgrade plan --to {target.value}",
+        evidence={"mode": worker.mode.value, "evidence": list(worker.evidence)},
+    )
+
+
+def _gate_finding(gate: Gate, cluster_id: str) -> Finding:
+    verb = "fails" if gate.status == "fail" else "can't be told"
+    return Finding(
+        gate.id, ERROR, cluster_id, f"gate {gate.id} {verb}: {gate.evidence}", gate.fix, {"status": gate.status}
+    )
+
+
+def _status_row(worker: UpgradeWorker, roll: Roll | None) -> Row:
+    return {
+        "worker": worker.name,
+        "leader": worker.leader,
+        "version": worker.version,
+        "health": worker.health,
+        "mode": worker.mode.value,
+        "roll": _place(worker.name, roll),
+        "evidence": list(worker.evidence),
+    }
+
+
+def _place(name: str, roll: Roll | None) -> str | None:
+    """Where the worker stands in an unfinished roll."""
+    if roll is None or not roll.unfinished:
+        return None
+    if roll.open is not None and name in roll.open.workers:
+        return f"under way to {roll.open.mode.value}"
+    brought: Brought | None = roll.brought.get(name)
+    return "not begun" if brought is None else f"brought to {brought.mode.value}"
+
+
+def _roll_data(roll: Roll) -> Mapping[str, Json]:
+    return {
+        "target_mode": roll.target.value,
+        "driver": roll.driver,
+        "plan": roll.digest,
+        "finished": not roll.unfinished,
+        "began": rfc3339(roll.began_ms),
+        "began_ms": roll.began_ms,
+        "ended": rfc3339(roll.ended_ms),
+        "ended_ms": roll.ended_ms,
+        "done": [{"mode": mode.value, "worker": name} for mode, name in roll.steps],
+        "under_way": None if roll.open is None else {"mode": roll.open.mode.value, "workers": list(roll.open.workers)},
+        "stopped": roll.stopped,
+    }

@@ -1,0 +1,90 @@
+"""How `upgrade apply`, `status` and `verify` look as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from eosctl.render.cells import Column, View, printable, summary_lines
+from eosctl.report import Report, Row
+
+
+def _actions(row: Row) -> object:
+    """What will be done, or what came of it."""
+    actions = row["actions"]
+    return row["detail"] or ("; ".join(actions) if isinstance(actions, list) else None) or None
+
+
+def _apply_lines(report: Report) -> Iterable[str]:
+    for gate in _list(report, "gates"):
+        yield f"gate {gate['status']}: {gate['id']}: {printable(str(gate['evidence']))}"
+    losses = report.data.get("losses")
+    for loss in losses if isinstance(losses, list) else []:
+        yield f"lost: {loss}"
+    backups = [row["backup"] for row in report.rows if row["backup"]]
+    yield from (f"backup: {printable(str(backup))}" for backup in backups)
+    yield f"journal: {printable(str(report.data.get('journal')))}"
+    yield from summary_lines(report)
+
+
+def _list(report: Report, name: str) -> list[Mapping[str, object]]:
+    found = report.data.get(name)
+    return found if isinstance(found, list) else []
+
+
+_APPLY = View(
+    (
+        Column("PASS", "mode"),
+        Column("WORKER", "worker"),
+        Column("LEADER", "leader"),
+        Column("OUTCOME", "outcome"),
+        Column("DETAIL", _actions),
+    ),
+    footer=_apply_lines,
+    empty="No worker has to change.",
+)
+
+
+def _status_lines(report: Report) -> Iterable[str]:
+    roll = report.data.get("roll")
+    if isinstance(roll, Mapping):
+        ended = f"finished at {roll['ended']}" if roll["finished"] else "not finished"
+        yield f"newest upgrade: to {roll['target_mode']}, begun at {roll['began']}, {ended}"
+        if roll["stopped"]:
+            yield f"it stopped: {printable(str(roll['stopped']))}"
+    modes = report.summary["modes"]
+    counts = [f"{count} {mode}" for mode, count in modes.items()] if isinstance(modes, Mapping) else []
+    yield f"workers: {report.summary['workers']}" + (f" ({', '.join(counts)})" if counts else "")
+
+
+_STATUS = View(
+    (
+        Column("WORKER", "worker"),
+        Column("LEADER", "leader"),
+        Column("VERSION", "version"),
+        Column("HEALTH", "health"),
+        Column("MODE", "mode"),
+        Column("ROLL", "roll"),
+        Column("EVIDENCE", "evidence"),
+    ),
+    footer=_status_lines,
+    empty="The group has no worker.",
+)
+
+_VERIFY = View(
+    (
+        Column("SEVERITY", "severity"),
+        Column("CODE", "code"),
+        Column("SUBJECT", "subject"),
+        Column("MESSAGE", "message"),
+        Column("FIX", "fix"),
+    ),
+    footer=summary_lines,
+    empty="Every worker is proven, and every gate passes.",
+)
+
+UPGRADE_VIEWS: dict[str, View] = {
+    "upgrade-apply-plan": _APPLY,
+    "upgrade-apply-result": _APPLY,
+    "upgrade-status": _STATUS,
+    "upgrade-verify": _VERIFY,
+}
