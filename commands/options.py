@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from .candidates import offer_names
 from .session import OUTPUTS, Session
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -109,10 +110,12 @@ def global_options(*, hidden: bool) -> list[click.Option]:
         (("--no-color",), {"is_flag": True, "help": "No colours; also NO_COLOR or TERM=dumb."}),
         (("-v", "--verbose"), {"count": True, "help": "More talk; -vv shows tracebacks."}),
     ]
-    return [
+    options = [
         click.Option(names, expose_value=False, callback=_collect, is_eager=True, hidden=hidden, **settings)
         for names, settings in declared
     ]
+    offer_names(options)
+    return options
 
 
 class EosctlCommand(click.Command):
@@ -120,6 +123,7 @@ class EosctlCommand(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        offer_names(self.params)
         own = {name for param in self.params for name in (*param.opts, *param.secondary_opts)}
         self.params += [option for option in global_options(hidden=True) if own.isdisjoint(option.opts)]
         self.epilog = self.epilog or "The global options of `eosctl --help` are accepted here too."
