@@ -7,7 +7,6 @@ lead to one, for a second at most, and what it said is kept for some seconds. Wh
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import json
 import os
@@ -18,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from .session import Session, read_text_file
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from eosctl.ops.app import App
 
 _PATIENCE_S = 1.0
@@ -47,8 +47,10 @@ class Names(click.types.StringParamType):
     def __init__(self, what: str) -> None:
         self._what = what
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The names that begin with `incomplete`."""
+        from click.shell_completion import CompletionItem
+
         found = names(self._what, ctx.ensure_object(Session))
         return [CompletionItem(name) for name in found if name.startswith(incomplete)]
 

@@ -139,5 +139,7 @@ def test_a_broker_that_never_answers_does_not_hang_the_shell(tmp_path: Path) -> 
 def test_names_of_a_real_cluster(invoke: Invoke, target_flags: list[str], stopped: Any, tmp_path: Path) -> None:
     assert invoke("txn", "list", *target_flags).exit_code == 0
     bootstrap, url = target_flags[1], target_flags[3]
-    assert _offered(_session(tmp_path), "-b", bootstrap, "txn", "producers", "--topic", stopped.topic) == [stopped.topic]
+    assert _offered(_session(tmp_path), "-b", bootstrap, "txn", "producers", "--topic", stopped.topic) == [
+        stopped.topic
+    ]
     assert _offered(_session(tmp_path), "-u", url, "offsets", "list", "--connector", stopped.name) == [stopped.name]
