@@ -149,6 +149,8 @@ _SOURCES: dict[str, Callable[[Session], Sequence[str]]] = {
 
 def _cache_path(what: str, session: Session) -> Path:
     """A file for the names of this sort at this target: whatever options and environment say of it."""
+    import hashlib
+
     said = {name: str(value) for name, value in session.flags.items()}
     said |= {name: value for name, value in session.environ.items() if name.startswith("EOSCTL_")}
     digest = hashlib.sha256(json.dumps([what, sorted(said.items())]).encode()).hexdigest()

@@ -32,7 +32,7 @@ class _Cluster:
         pass
 
     def list_transactions(self) -> list[TransactionListing]:
-        return [TransactionListing(name, 1, TransactionState.EMPTY, 1) for name in ("g-orders-0", "g-orders-1", "x")]
+        return [TransactionListing(name, TransactionState.EMPTY, 1, 1) for name in ("g-orders-0", "g-orders-1", "x")]
 
     def topic_partitions(self) -> dict[str, int]:
         return {"orders": 1, "payments": 2}
