@@ -7,6 +7,7 @@ reaches the global topic only, and a key that REST would spell otherwise stays w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,38 +18,34 @@ from eosctl.core.offset_records import IgnoredKey, OffsetKey
 from eosctl.core.offset_views import PlannedWrite
 from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.worker_modes import WorkerMode
-from eosctl.errors import EosctlError, RefusedError, UsageError
+from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.offset_apply import Send
+from eosctl.ops.fence_routes import leader_worker
 from eosctl.ops.offset_writes import WritePlan
-from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.worker_view import probe_mode
 from eosctl.ops.workers import discover_urls
 
 AUTO, REST, TOPIC = "auto", "rest", "topic"
 _PATCH_SINCE = (3, 6)
 _DELETIONS_BROKEN_SINCE = (3, 8)
+_TIMED_OUT = re.compile(r"\btim(?:ed|e) ?out\b", re.IGNORECASE)  # of Connect itself, of Jetty, of a proxy
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`via` is rest or topic, `reason` says why in a sentence; `url` is the worker's, for rest."""
+    """`via` is rest or topic, `reason` says why in a sentence."""
 
     via: str
     reason: str
-    url: str = ""
 
 
 def choose_route(app: App, connector: str, plan: WritePlan, *, via: str) -> Route:
     """The way to go; raises RefusedError where `rest` was asked for and is known not to work."""
     if via == TOPIC:
         return Route(TOPIC, "asked for")
-    objection = _objection_to_plan(plan)
-    url = ""
+    objection = _objection_to_plan(plan) or _objection_of_leader(app, connector, plan)
     if objection is None:
-        url, objection = _objection_of_workers(app, connector, plan)
-    if objection is None:
-        return Route(REST, "the worker is known to do it right for these keys", url)
+        return Route(REST, "the worker is known to do it right for these keys")
     if via == REST:
         raise RefusedError(f"--via rest does not work here: {objection}; nothing was written", hint="Use --via topic.")
     return Route(TOPIC, objection)
@@ -74,19 +71,21 @@ def _is_spelled_as_rest_does(key: OffsetKey | IgnoredKey) -> bool:
         return False
 
 
-def _objection_of_workers(app: App, connector: str, plan: WritePlan) -> tuple[str, str | None]:
-    """The URL of a worker that knows `connector`, and what speaks against asking it."""
+def _objection_of_leader(app: App, connector: str, plan: WritePlan) -> str | None:
+    """What speaks against asking the leader, which does it in the end: a follower gives up on it after 30 s."""
     try:
-        url, worker, _kind = _find(app, connector)
+        worker = leader_worker(app)
         version = worker.root()["version"]
         if (parse_version(version) or (0, 0)) < _PATCH_SINCE:
-            return url, f"offsets can be changed by REST from Kafka 3.6 on; the worker runs {version}"
+            return f"offsets can be changed by REST from Kafka 3.6 on; the worker runs {version}"
+        if connector not in worker.connectors():
+            return f"the leader does not know {connector}"
         if _deletion_breaks(connector, plan, version) and probe_mode(worker)[0] is not WorkerMode.NOT_ENABLED:
             reason = "with exactly-once support and a dedicated topic REST deletes from the global topic only"
-            return url, f"{reason} (Kafka 3.8 to 4.3)"
+            return f"{reason} (Kafka 3.8 to 4.3)"
     except EosctlError as exc:
-        return "", f"no worker can be asked: {exc.message}"
-    return url, None
+        return f"the leader can't be asked: {exc.message}"
+    return None
 
 
 def _deletion_breaks(connector: str, plan: WritePlan, version: str) -> bool:
@@ -95,39 +94,43 @@ def _deletion_breaks(connector: str, plan: WritePlan, version: str) -> bool:
     return deletes and dedicated and (parse_version(version) or (0, 0)) >= _DELETIONS_BROKEN_SINCE
 
 
-def _find(app: App, connector: str) -> tuple[str, ConnectWorker, str]:
-    """URL and worker that know `connector`, and whether it is a source or a sink; raises EosctlError."""
-    for url in discover_urls(app):
-        worker = app.worker(url)
-        entry = worker.connectors().get(connector)
-        if entry is not None:
-            status = entry.get("status")
-            return url, worker, str(status.get("type")) if isinstance(status, Mapping) else "unknown"
-    raise EosctlError(f"no worker knows {connector}")
-
-
 def refuse_sink(app: App, connector: str) -> None:
     """Raises RefusedError for a sink connector; where no worker can be asked, others find out whether one runs."""
-    try:
-        _url, _worker, kind = _find(app, connector)
-    except EosctlError:
-        return
-    if kind == "sink":
+    if _kind_of(app, connector) == "sink":
         raise RefusedError(
             f"{connector} is a sink connector: its offsets are those of the consumer group connect-{connector}",
             hint="`kafka-consumer-groups.sh --reset-offsets` changes those.",
         )
 
 
-def send_by_rest(route: Route) -> Send:
-    """One `PATCH` of all of a plan's keys, null where a key is deleted; what came of it is read back afterwards."""
+def _kind_of(app: App, connector: str) -> str | None:
+    """`source` or `sink`, as the first worker says that answers; None where none does or it knows no such connector."""
+    try:
+        urls = discover_urls(app)
+    except EosctlError:
+        return None
+    for url in urls:
+        try:
+            status = app.worker(url).connectors().get(connector, {}).get("status")
+        except EosctlError:
+            continue
+        return str(status.get("type")) if isinstance(status, Mapping) else None
+    return None
 
-    def send(app: App, plan: WritePlan) -> None:
-        entries = {write.key.raw: _entry(write) for write in plan.sends()}
-        [connector] = plan.connectors()
-        app.worker(route.url).alter_offsets(connector, list(entries.values()))
 
-    return send
+def send_by_rest(app: App, plan: WritePlan) -> None:
+    """One `PATCH` of all of a plan's keys to the leader, null where a key is deleted; the answer proves nothing.
+
+    Raises DeadlineError for a 500 that tells of a timeout: the worker goes on with what it has begun.
+    """
+    entries = {write.key.raw: _entry(write) for write in plan.sends()}
+    [connector] = plan.connectors()
+    try:
+        leader_worker(app).alter_offsets(connector, list(entries.values()))
+    except ConnectError as exc:
+        if not _TIMED_OUT.search(exc.message):
+            raise
+        raise DeadlineError(exc.message, hint="The worker may still do it: look again before anything else.") from exc
 
 
 def _entry(write: PlannedWrite) -> dict[str, object]:

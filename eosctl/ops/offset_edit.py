@@ -160,7 +160,7 @@ def apply_reset(app: App, plan: EditPlan, request: ResetRequest) -> Report:
 
 
 def _apply(app: App, plan: EditPlan, again: Callable[[], WritePlan]) -> Report:
-    send = send_by_rest(plan.route) if plan.route.via == REST else send_to_topics
+    send = send_by_rest if plan.route.via == REST else send_to_topics
     return _with_route(apply_plan(app, plan.writes, again, send=send), plan.route)
 
 

@@ -52,6 +52,27 @@ def test_set_by_rest_is_chosen_where_it_works_and_read_back(run: Run, world: Swi
     assert (world.stored(OWN, KEY), world.stored(GLOBAL, KEY)) == (1, 1)
 
 
+def test_rest_goes_to_the_leader(invoke: Invoke, world: SwitchWorld) -> None:
+    """It went to the first worker that was given, which forwards it and gives up after 30 s."""
+    opened: list[str] = []
+
+    def open_worker(app: Any, url: str) -> Any:
+        opened.append(url)
+        return world.doors()["open_worker"](app, url)
+
+    where = ["-b", "memory:9092", "-g", "g", "-u", "http://follower:8083", "-u", URL]
+    words = ["offsets", "set", "--connector", "c", *AT_ONE, "--yes", "-o", "json"]
+    done = invoke(*where, *words, doors={**world.doors(), "open_worker": open_worker}).json()
+    assert (done["exit_code"], done["data"]["via"], opened[-1], world.calls) == (0, "rest", URL, ["alter_offsets"])
+
+
+def test_without_a_leader_to_ask_it_goes_to_the_topics(run: Run, world: SwitchWorld) -> None:
+    world.connect.fail_next("root", UnreachableError("no answer"))
+    done = run("set", "--connector", "c", *AT_ONE, "--yes", "-o", "json").json()
+    assert (done["exit_code"], done["data"]["via"]) == (0, "topic")
+    assert "the leader can't be asked" in done["data"]["via_reason"]
+
+
 def test_set_via_topic_keeps_the_bytes_of_the_key(invoke: Invoke) -> None:
     """REST answers 200 for a key in another spelling, and writes one that the task never looks up."""
     world = SwitchWorld(key=b'["c",{ "filename":"f"}]')
@@ -104,6 +125,8 @@ def test_one_of_two_partitions_is_reset_and_taken_back(run: Run, world: SwitchWo
     ("error", "outcome", "exit_code"),
     [
         (ConnectError("500: the connector doesn't support external modification of offsets"), "failed", 1),
+        (ConnectError("500: Request timed out. The last operation the worker completed was …"), "unconfirmed", 7),
+        (ConnectError("500: java.util.concurrent.TimeoutException: Idle timeout expired"), "unconfirmed", 7),
         (UnreachableError("the worker took the request and did not answer"), "unconfirmed", 7),
     ],
 )
