@@ -51,6 +51,29 @@ _OFFSET_COLUMNS = (
     Column("GLOBAL", _stored("stores.global")),
     Column("DEDICATED", _stored("stores.dedicated")),
 )
+
+
+def _place_at(path: str) -> Callable[[Row], object]:
+    """Where the record in the cell at `path` is: `topic-partition@offset`."""
+
+    def place(row: Row) -> object:
+        cell = dig(row, path)
+        return f"{partition_name(cell)}@{cell['offset']}" if isinstance(cell, Mapping) else None
+
+    return place
+
+
+def _stored_in(*names: str) -> tuple[Column, ...]:
+    """Where and when each of these stores got its record."""
+    return tuple(
+        column
+        for path in names
+        for name in [path.rpartition(".")[2].upper()]
+        for column in (Column(f"{name}-AT", _place_at(path)), Column(f"{name}-TIME", f"{path}.timestamp"))
+    )
+
+
+_KEY = Column("KEY", "key")
 _OFFSET_LIST = View(
     (
         *_OFFSET_COLUMNS,
@@ -58,6 +81,7 @@ _OFFSET_LIST = View(
         Column("RUNTIME", "effective.runtime"),
         Column("FLAGS", "flags"),
     ),
+    wide=(_KEY, *_stored_in("stores.global", "stores.dedicated")),
     footer=_ignored_key_lines,
     empty="No connector has offsets here.",
 )
@@ -110,7 +134,7 @@ def _migration_lines(report: Report) -> Iterable[str]:
 
 
 def _write_view(*more: Column) -> View:
-    return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.")
+    return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.", wide=(_KEY,))
 
 
 _MISMATCHES = (
@@ -149,7 +173,7 @@ def _edit_view(*more: Column) -> View:
         yield from _created_topic_lines(report)
         yield f"via {report.data['via']}: {format_cell(report.data['via_reason'])}"
 
-    return View((*_OFFSET_WRITES, *more), footer=lines, empty="Nothing to write.")
+    return View((*_OFFSET_WRITES, *more), footer=lines, empty="Nothing to write.", wide=(_KEY,))
 
 
 OFFSET_VIEWS = {
@@ -163,6 +187,7 @@ OFFSET_VIEWS = {
     "offsets-get": _OFFSET_LIST,
     "offsets-get-rest": View(
         (*_OFFSET_LIST.columns, Column("REST", "rest.offset"), Column("REST-STATUS", "rest.status")),
+        wide=_OFFSET_LIST.wide,
         footer=_ignored_key_lines,
     ),
     "offsets-lint": View(
@@ -185,6 +210,7 @@ OFFSET_VIEWS = {
             Column("RIGHT", _stored("right")),
             Column("STATUS", "status"),
         ),
+        wide=(_KEY, *_stored_in("left", "right")),
         empty="No connector has offsets here.",
     ),
     "offsets-export": View(()),

@@ -144,13 +144,17 @@ _RECORD_OFFSETS = (
     Column("RECORD-OFFSET", "record_offset"),
     Column("COMMIT-OFFSET", "newest_commit_offset"),
 )
+_MORE_OF_TASK_COUNTS = (Column("TYPE", "type"), *_RECORD_OFFSETS, Column("DECISION", "decision"))
 VIEWS |= {
-    "task-counts-list": View((_CONNECTOR, *_TASK_COUNTS), empty="The config topic names no connector."),
+    "task-counts-list": View((_CONNECTOR, *_TASK_COUNTS), wide=_MORE_OF_TASK_COUNTS, empty="The config topic names no connector."),
     "task-counts-show": View(
         (_CONNECTOR, Column("TYPE", "type"), *_TASK_COUNTS, *_RECORD_OFFSETS), footer=_task_count_details
     ),
     "task-counts-validate": View(
-        (_CONNECTOR, *_TASK_COUNTS), footer=_finding_lines, empty="The config topic names no connector."
+        (_CONNECTOR, *_TASK_COUNTS),
+        wide=_MORE_OF_TASK_COUNTS,
+        footer=_finding_lines,
+        empty="The config topic names no connector.",
     ),
     "task-counts-replay": View(
         (
@@ -240,6 +244,7 @@ _ABORT_COLUMNS = (*_PRODUCER_COLUMNS, Column("REASON", "reason"), Column("LSO", 
 VIEWS |= {
     "fence-plan": View(
         (*_FENCE_COLUMNS, Column("OUTCOME", _outcome)),
+        wide=(Column("RUNNING-ON", "live.worker"),),
         empty="There is nothing to fence.",
         most_rows=20,
     ),
@@ -251,13 +256,15 @@ VIEWS |= {
             Column("OUTCOME", "outcome"),
             Column("ERROR", "error.message"),
         ),
+        wide=(Column("CONFIRMED-BY", "confirmed_by"), Column("RUNNING-ON", "live.worker")),
         empty="There was nothing to fence.",
         most_rows=20,
     ),
     "txn-list": View(_TXN_COLUMNS[:4] + _TXN_COLUMNS[5:6], empty="No transactional id matches."),
-    "txn-describe": View(_TXN_COLUMNS),
+    "txn-describe": View(_TXN_COLUMNS, wide=(Column("STARTED", "started"),)),
     "txn-producers": View(
         (*_PRODUCER_COLUMNS, Column("TRANSACTIONAL-ID", "transactional_id"), Column("OWNER", _owner)),
+        wide=(Column("LAST-SEQUENCE", "last_sequence"),),
         empty="No producer is active there.",
     ),
     "txn-hanging": View(
@@ -284,6 +291,11 @@ VIEWS |= {
             *_TXN_COLUMNS[:5],
             Column("TIMEOUT-MS", "transaction_timeout_ms"),
             Column("PARTITIONS", _partitions),
+        ),
+        wide=(
+            Column("VERSION", "version"),
+            Column("PREVIOUS-PRODUCER-ID", "previous_producer_id"),
+            Column("NEXT-PRODUCER-ID", "next_producer_id"),
         ),
         empty="No record matches.",
     ),
@@ -356,11 +368,13 @@ VIEWS |= {
             Column("CONNECTORS", "assigned.connectors"),
             Column("TASKS", _assigned_tasks),
         ),
+        wide=(Column("MEMBER-ID", "member_id"), Column("EVIDENCE", "evidence")),
         footer=_group_line,
         empty="The group has no worker.",
     ),
     "workers-probe": View(
         (*_WORKER_COLUMNS, Column("MODE", "mode"), Column("EVIDENCE", lambda row: row["evidence"])),
+        wide=(Column("MEMBER-ID", "member_id"), Column("CONFIG-OFFSET", "config_offset")),
         footer=_group_line,
         empty="The group has no worker.",
     ),
