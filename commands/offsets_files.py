@@ -21,6 +21,7 @@ from .options import EosctlCommand, pass_app, write_options
 )
 @click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
 @click.option("--keep-partitions", is_flag=True, help="Each record onto the partition that the file says.")
+@click.option("--rewrite", is_flag=True, help="Also what the store has already: aborted records then count no more.")
 @click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")
 @click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")
 @write_options
@@ -48,6 +49,7 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
         store=store,
         connectors=connectors,
         keep_partitions=given["keep_partitions"],
+        rewrite=given["rewrite"],
         allowances=Allowances(given["workers_down"], given["force_running"]),
     )
     plan = plan_offsets_import(app, request)

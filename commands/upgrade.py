@@ -32,15 +32,17 @@ def upgrade() -> None:
     type=click.Choice(["preparing", "enabled", "disabled"]),
     help="The mode that every worker shall have.",
 )
+@click.option("--hard", is_flag=True, help="Also what an older Connect needs: offsets, repairs (with --to disabled).")
 @click.option(
     "--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan to a file for `apply`."
 )
 @pass_app
-def plan_command(app: App, target: str, *, plan_out: Path | None) -> Report:
+def plan_command(app: App, target: str, *, hard: bool, plan_out: Path | None) -> Report:
     """Which workers to restart, in which order, and what has to be true before.
 
     Changes nothing. Each gate is pass, fail or unknown, with its evidence. Exit code 3 when a gate fails; unknown
-    gates alone are exit code 0. Give the workers' files (-w) so that preparing and disabled can be told apart. Needs
+    gates alone are exit code 0. Give the workers' files (-w) so that preparing and disabled can be told apart. --hard
+    adds what going back to an older Connect takes: offsets to copy, aborted records to repair, one roll or two. Needs
     Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade plan --to enabled -b kafka:9092 -g connect-cluster
@@ -48,7 +50,7 @@ def plan_command(app: App, target: str, *, plan_out: Path | None) -> Report:
     from eosctl.core.upgrade import Mode
     from eosctl.ops.upgrade import plan_upgrade
 
-    return plan_upgrade(app, Mode(target), plan_out=plan_out)
+    return plan_upgrade(app, Mode(target), hard=hard, plan_out=plan_out)
 
 
 @upgrade.command("status")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.java_json import encode_key, encode_offset
@@ -120,9 +120,10 @@ def _entry(entry: object, place: str, number: int, connector: str) -> Incoming:
     return Incoming(place, number, Record("", UNKNOWN, UNKNOWN, UNKNOWN, raw, value), key, spelled=False)
 
 
-def plan_import(file: OffsetsFile, store: Store, *, keep_partitions: bool = False) -> ImportPlan:
+def plan_import(file: OffsetsFile, store: Store, *, keep_partitions: bool = False, rewrite: bool = False) -> ImportPlan:
     """What `store` must be given to hold what the file says: one write per key, or per key and recorded partition.
 
+    `rewrite` writes what is there already once more: an aborted record after it is then no longer the newest.
     Raises InputFileError for a recorded partition that the topic has not, RefusedError where a key can't be chosen.
     """
     wanted: dict[tuple[bytes, int], Incoming] = {}
@@ -134,10 +135,16 @@ def plan_import(file: OffsetsFile, store: Store, *, keep_partitions: bool = Fals
         wanted[place] = each
     final = [Superseded(each.incoming, _last(wanted, each.by, store, keep=keep_partitions)) for each in superseded]
     writes = [_planned(each, partition, store, keep=keep_partitions) for (_raw, partition), each in wanted.items()]
+    if rewrite:
+        writes = [_again(write) if write.action is Action.KEEP else write for write in writes]
     return ImportPlan(
         tuple(sorted(writes, key=lambda write: (write.key.raw, write.partition))),
         tuple(sorted(final, key=lambda each: each.incoming.line)),
     )
+
+
+def _again(write: PlannedWrite) -> PlannedWrite:
+    return replace(write, action=Action.DELETE if write.after is None else Action.WRITE, reason="rewritten")
 
 
 def _last(wanted: Mapping[tuple[bytes, int], Incoming], by: Incoming, store: Store, *, keep: bool) -> Incoming:

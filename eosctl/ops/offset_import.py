@@ -25,12 +25,16 @@ _MOST_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """What to write where; `keep_partitions` puts each record on the partition that the file says."""
+    """What to write where; `keep_partitions` puts each record on the partition that the file says.
+
+    `rewrite` writes equal records too.
+    """
 
     file: OffsetsFile
     store: str
     connectors: tuple[str, ...] = ()
     keep_partitions: bool = False
+    rewrite: bool = False
     allowances: Allowances = NOTHING_WAIVED
 
 
@@ -56,7 +60,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> WritePlan:
     """
     found, topic = _gather(app, request)
     store = found.stores[topic]
-    planned = plan_import(request.file, store, keep_partitions=request.keep_partitions)
+    planned = plan_import(request.file, store, keep_partitions=request.keep_partitions, rewrite=request.rewrite)
     _refuse_hidden(store, planned.writes)
     creates: tuple[NewTopic, ...] = ()
     if topic not in found.descriptions and any(write.sends() for write in planned.writes):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eosctl.core.hard_downgrade import plan_hard_downgrade
 from eosctl.core.upgrade import Mode, UpgradeWorker, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import evaluate_gates
 from eosctl.core.upgrade_plan import make_plan, plan_file_text
-from eosctl.errors import ExitCode
+from eosctl.errors import ExitCode, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
 from eosctl.ops.upgrade_observe import observe_upgrade
@@ -15,12 +16,17 @@ from eosctl.ops.workers import observe_workers
 from eosctl.report import Report
 
 
-def plan_upgrade(app: App, target: Mode, *, plan_out: Path | None = None) -> Report:
+def plan_upgrade(app: App, target: Mode, *, hard: bool = False, plan_out: Path | None = None) -> Report:
     """The passes that lead to `target` and the gates on the way; exit 3 when a gate fails.
 
     `plan_out` is a file that `upgrade apply` takes.
-    Raises what `observe_workers` raises; what else can't be looked at makes its gates unknown.
+    With `hard`, `data.hard` has what an older Connect needs besides. Raises UsageError for `hard` with another target,
+    and what `observe_workers` raises; what else can't be looked at makes its gates unknown.
     """
+    if hard and target is not Mode.DISABLED:
+        raise UsageError(
+            "--hard is about an older Connect, so it goes with --to disabled", hint="Leave one of them out."
+        )
     group = observe_workers(app)
     observation = observe_upgrade(app, group, target)
     passes, gates = plan_passes(observation.workers, target), evaluate_gates(observation)
@@ -46,6 +52,7 @@ def plan_upgrade(app: App, target: Mode, *, plan_out: Path | None = None) -> Rep
             "passes": [each.as_row() for each in passes],
             "gates": [gate.as_row() for gate in gates],
             "losses": list(what_is_lost(observation.workers, target)),
+            **({"hard": plan_hard_downgrade(observation)} if hard else {}),
             "plan": plan.digest(),
             "plan_file": None if plan_out is None else str(plan_out),
         },

@@ -9,6 +9,7 @@ from eosctl.render.acl_views import ACL_VIEWS
 from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
 from eosctl.render.history_views import HISTORY_VIEWS
 from eosctl.render.check_views import CHECK_VIEWS
+from eosctl.render.hard_views import hard_lines
 from eosctl.render.offset_views import OFFSET_VIEWS
 from eosctl.render.rescue_views import RESCUE_VIEWS
 from eosctl.render.upgrade_views import UPGRADE_VIEWS
@@ -319,6 +320,7 @@ def _plan_lines(report: Report) -> Iterable[str]:
     losses = report.data.get("losses")
     for loss in losses if isinstance(losses, list) else []:
         yield f"lost: {loss}"
+    yield from hard_lines(report.data.get("hard"))
     yield from ("", *summary_lines(report))
 
 

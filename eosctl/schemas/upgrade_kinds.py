@@ -8,6 +8,18 @@ from eosctl.schemas.notation import Kind
 from eosctl.schemas.shapes import COUNTS, FINDING_ROW
 
 _GATE = {"id": "str", "status": {"pass", "fail", "unknown"}, "evidence": "any", "fix": "str"}
+_HARD: dict[str, Any] = {
+    "offsets": [
+        {"connector": "str", "offsets_topic": "str", "cluster": "str|null", "commands": ["str"], "note": "str"}
+    ],
+    "aborted_offsets": {
+        "records": [{"topic": "str", "partition": "int", "key": "text", "value": "text|null"}],
+        "commands": ["str"],
+    },
+    "aborted_configs": [{"connector": "str", "exists": "bool", "steps": ["str"]}],
+    "variants": [{"name": {"two_step", "one_step"}, "recommended": "bool", "steps": ["str"], "risks": ["str"]}],
+    "unknown": ["str"],
+}
 _MODE = {"enabled", "not_enabled", "preparing", "disabled", "unknown"}
 _WORKERS: dict[str, Any] = {
     "row": {
@@ -53,8 +65,8 @@ UPGRADE_KINDS: dict[str, Kind] = {
             "worker": "str",
             "leader": "bool",
             "version": "str|null",
-            "health": "str",
-            "mode": _MODE,
+            "health": "str|null",
+            "mode": _MODE | {"absent", "old_version", "unreachable"},
             "evidence": ["str"],
         },
         {"target_mode": "str", "passes": "int", "steps": "int", "gates": COUNTS},
@@ -68,6 +80,9 @@ UPGRADE_KINDS: dict[str, Kind] = {
             ],
             "gates": [_GATE],
             "losses": ["str"],
+            "plan": "str",
+            "plan_file": "str|null",
+            "hard?": _HARD,
         },
     ),
 }
