@@ -120,3 +120,13 @@ def test_duration(milliseconds: int, text: str) -> None:
 def test_json_in_a_cell_cannot_steer_the_terminal() -> None:
     """json.dumps leaves C1 control characters (here: CSI) as they are."""
     assert format_cell({"f": "a\x9b31m"}) == '{"f":"a\\x9b31m"}'
+
+
+def test_wide_has_more_columns_and_keeps_the_others() -> None:
+    lines = _text(Report(kind="offsets-list", rows=[ROW | {"key": "k"}]), io.StringIO()).splitlines()
+    out = io.StringIO()
+    render_report(Report(kind="offsets-list", rows=[ROW | {"key": "k"}]), output="wide", stream=out, color=False)
+    wide = out.getvalue().splitlines()
+    assert wide[0].startswith(lines[0])
+    assert wide[0].split()[7:] == ["KEY", "GLOBAL-AT", "GLOBAL-TIME", "DEDICATED-AT", "DEDICATED-TIME"]
+    assert wide[1].split()[-5:] == ["k", "connect-offsets-3@17", "-", "-", "-"]
