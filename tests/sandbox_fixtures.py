@@ -35,6 +35,17 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         started.down()
 
 
+@pytest.fixture(scope="session")
+def old_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One broker and one worker in `enabled` of Kafka 3.9.2, the last one before 4; group and topics as in `stack`."""
+    directory = tmp_path_factory.mktemp("old") / "stack"
+    started = Stack.up(StackSpec(kafka_version="3.9.2"), directory, name="old", environ=os.environ)
+    try:
+        yield started
+    finally:
+        started.down()
+
+
 @pytest.fixture
 def unique() -> str:
     """A name that no other test uses."""
