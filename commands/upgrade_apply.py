@@ -39,7 +39,8 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @click.option(
     "--driver",
     "driver_name",
-    required=True,
+    default="print",
+    show_default=True,
     type=click.Choice(["print", "command", "systemd", "kubernetes", "sandbox"]),
     help="Who changes and restarts the workers.",
 )

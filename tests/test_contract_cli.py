@@ -105,6 +105,7 @@ GOOD = [
     Good("task-counts replay --topic", "task-counts-replay"),
     Good("task-counts replay {export}", "task-counts-replay", knows_cluster=False),
     Good("upgrade plan --to enabled", "upgrade-plan"),
+    Good("upgrade status", "upgrade-status", {"": {"worker", "leader", "version", "health", "mode", "evidence"}}),
     Good("fence {id} --dry-run", "fence-plan", FENCE),
     Good("fence --connector {name} --yes", "fence-result", FENCE | {"after": {"producer_id", "producer_epoch"}}),
     Good("txn list", "txn-list", TXN),
@@ -138,6 +139,8 @@ ELSEWHERE = {
         "offsets reset",
         "task-counts write",
         "rescue",
+        "upgrade apply",
+        "upgrade verify",
     ),
 }
 WITH_A_SANDBOX = {"demo", "sandbox up", "sandbox logs"}

@@ -58,6 +58,14 @@ BAD_WITHOUT_KAFKA = {
     "txn hanging": 2,
     "upgrade plan": 2,
     "upgrade plan --to sideways": 2,
+    "upgrade verify": 2,
+    "upgrade apply --to sideways": 2,
+    "upgrade apply --to enabled --driver systemd": 2,
+    "upgrade apply --to enabled --driver print --unit x": 2,
+    "upgrade apply --to enabled --driver kubernetes --workload pod/x": 2,
+    "upgrade apply --to enabled --driver command --restart-command x": 2,
+    "upgrade apply --to enabled --driver print --resume --start-over": 2,
+    "upgrade apply {tmp}/none.json --driver print": 2,
     "sandbox up --workers 9": 2,
     "sandbox up --name ../x": 2,
     "sandbox logs --name none": 1,
@@ -86,6 +94,9 @@ CLOSED_PORT = [
     "task-counts validate",
     "task-counts replay --topic",
     "upgrade plan --to enabled",
+    "upgrade status",
+    "upgrade verify --to enabled",
+    "upgrade apply --to enabled --driver print --yes",
 ]
 
 

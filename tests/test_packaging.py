@@ -17,7 +17,8 @@ def test_packages_are_the_tree() -> None:
     """A forgotten package is silently missing from the wheel."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     tree = {"eosctl", "eosctl.commands"}
-    tree |= {f"eosctl.{path.parent.name}" for path in (ROOT / "eosctl").glob("*/__init__.py")}
+    found = [path.parent.relative_to(ROOT) for path in (ROOT / "eosctl").glob("*/**/__init__.py")]
+    tree |= {".".join(directory.parts) for directory in found}
     assert set(settings["packages"]) == tree
     for files in settings["data-files"].values():
         assert all((ROOT / file).stat().st_size > 0 for file in files)

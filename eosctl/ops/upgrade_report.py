@@ -20,7 +20,7 @@ def plan_report(app: App, roll: PreparedRoll) -> Report:
     Raises UsageError for a worker that the driver can't handle.
     """
     report = _report(app, roll, "upgrade-apply-plan", _planned(roll), problems=_earlier(roll))
-    if not roll.blocking:
+    if not roll.blocking or not roll.steps():
         return report
     problems = [
         Problem(gate.id, f"gate {gate.id} fails: {gate.evidence}; nothing was written", hint=gate.fix)

@@ -9,6 +9,7 @@ from typing import Any
 
 from eosctl.schemas.notation import Kind, Shape
 from eosctl.schemas.offset_kinds import OFFSET_KINDS
+from eosctl.schemas.roll_kinds import ROLL_KINDS
 from eosctl.schemas.shapes import COUNTS, FENCE_ROW, FENCE_SUMMARY, FINDING, OWNER, PLACE
 from eosctl.schemas.upgrade_kinds import UPGRADE_KINDS
 
@@ -199,6 +200,42 @@ KINDS: dict[str, Kind] = {
         {"writes": "int", "outcomes": COUNTS, "damaged": "int"},
         {"log": "str"},
     ),
+    "profile-list": Kind(
+        "The profiles of the config file.",
+        {
+            "profile": "str",
+            "current": "bool",
+            "bootstrap_server": "str|null",
+            "group_id": "str|null",
+            "connect_urls": ["str"],
+            "expect": {"*": "any"},
+        },
+        {"profiles": "int"},
+        {"file": "str"},
+    ),
+    "profile-show": Kind("What a command would be told.", {"name": "str", "value": "any"}, {"values": "int"}),
+    "profile-origins": Kind(
+        "What a command would be told, and by whom.",
+        {"name": "str", "value": "any", "origin": "str"},
+        {"values": "int"},
+    ),
+    "profile-file": Kind(
+        "A profile as it stands in the config file now.",
+        {"name": "str", "value": "any"},
+        {"profile": "str", "current": "bool", "changed": "bool"},
+        {"file": "str"},
+    ),
+    "profile-check": Kind(
+        "What answers where a profile points to.",
+        {
+            "check": {"kafka", "group", "worker"},
+            "subject": "str",
+            "status": {"ok", "wrong", "failed"},
+            "found": "str|null",
+            "reason": "str|null",
+        },
+        {"counts": COUNTS},
+    ),
     "sandbox-up": Kind(
         "The processes of a new sandbox.", _NODE, {"name": "str", "up": "bool", "kafka_version": "str"}, _SANDBOX
     ),
@@ -224,5 +261,6 @@ KINDS: dict[str, Kind] = {
         {"entries": "int"},
     ),
     **OFFSET_KINDS,
+    **ROLL_KINDS,
     **UPGRADE_KINDS,
 }
