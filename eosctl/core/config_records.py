@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from functools import lru_cache
 
 MAX_INT = 2**31 - 1
 
@@ -72,8 +73,12 @@ def decode_key_text(key: bytes) -> str:
     return key.decode("utf-8", "replace")
 
 
+@lru_cache(maxsize=65_536)
 def parse_key(text: str) -> ConfigKey:
-    """The meaning of a key; a task key that can't be parsed has kind `task` and `task` None."""
+    """The meaning of a key; a task key that can't be parsed has kind `task` and `task` None.
+
+    Kept, as a topic that is not compacted yet says the same keys again and again.
+    """
     if text == "session-key":
         return ConfigKey(RecordKind.SESSION_KEY)
     for prefix, kind in _PREFIXES:
@@ -121,7 +126,7 @@ def decode_value(value: bytes | None) -> object:
     if not value:
         return None
     try:
-        text = value.decode("utf-8-sig").lstrip(" \t\r\n")
+        text = value.decode("utf-8").removeprefix("\ufeff").lstrip(" \t\r\n")
         return _parse_json(text) if text else None
     except (ValueError, RecursionError) as exc:
         raise UnparsableValueError(f"the value is not JSON: {exc}") from exc

@@ -8,8 +8,7 @@ can't read changes nothing. Never raises on what a topic may hold, and never kee
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 from eosctl.core.config_records import (
     KIP_TEXT_PREFIX,
@@ -88,7 +87,8 @@ def fold_config_topic(records: Iterable[Record]) -> ConfigState:
     fold = _Fold()
     for record in records:
         fold.take(record)
-    known = {name: fold.connectors[name] for name in sorted(fold.connectors) if fold.connectors[name].is_known()}
+    states = {name: fold.connectors[name].frozen() for name in sorted(fold.connectors)}
+    known = {name: state for name, state in states.items() if state.is_known()}
     return ConfigState(
         offset=fold.offset,
         connectors=known,
@@ -109,9 +109,29 @@ class _Ignore(Exception):  # noqa: N818 - not an error: the word for "the worker
 
 
 @dataclass(slots=True)
+class _Held:
+    """A ConnectorState in the making: a topic changes each of them by the thousand."""
+
+    name: str
+    config: Mapping[str, object] | None = None
+    target_state: str | None = None
+    task_count: int | None = None
+    inconsistent: bool = False
+    pending_fencing: bool = False
+    task_count_record: int | None = None
+    task_config_generation: int | None = None
+    record_offset: int | None = None
+    commit_offset: int | None = None
+
+    def frozen(self) -> ConnectorState:
+        """The state as it is now."""
+        return ConnectorState(**{member.name: getattr(self, member.name) for member in fields(self)})
+
+
+@dataclass(slots=True)
 class _Fold:
     offset: int = -1
-    connectors: dict[str, ConnectorState] = field(default_factory=dict)
+    connectors: dict[str, _Held] = field(default_factory=dict)
     deferred_tasks: dict[str, set[int]] = field(default_factory=dict)
     ignored: list[IgnoredRecord] = field(default_factory=list)
     commits_without_connector: list[int] = field(default_factory=list)
@@ -133,18 +153,18 @@ class _Fold:
             connector = skip.connector or key.name or None
             self.ignored.append(IgnoredRecord(record.offset, text, skip.code, skip.reason, connector))
 
-    def connector(self, name: str) -> ConnectorState:
+    def connector(self, name: str) -> _Held:
         """The connector's state, empty at first sight."""
-        return self.connectors.get(name) or ConnectorState(name)
-
-    def update(self, name: str, **changes: Any) -> None:
-        """Gives the connector's state new values."""
-        self.connectors[name] = replace(self.connector(name), **changes)
+        held = self.connectors.get(name)
+        if held is None:
+            held = self.connectors[name] = _Held(name)
+        return held
 
     def remove(self, name: str) -> None:
         """`processConnectorRemoval`: target state, task-count record, pending fencing and generation stay."""
         self.deferred_tasks.pop(name, None)
-        self.update(name, config=None, task_count=None)
+        held = self.connector(name)
+        held.config = held.task_count = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +194,9 @@ def _properties(value: object, what: str) -> Mapping[str, object]:
 
 
 def _take_target_state(fold: _Fold, key: ConfigKey, value: object, _place: _Place) -> None:
+    held = fold.connector(key.name)
     if value is None:
-        exists = fold.connector(key.name).config is not None
-        fold.update(key.name, target_state="STARTED" if exists else None)
+        held.target_state = "STARTED" if held.config is not None else None
         return
     states = _object(value, "target state")
     newer, older = states.get("state.v2"), states.get("state")
@@ -185,7 +205,7 @@ def _take_target_state(fold: _Fold, key: ConfigKey, value: object, _place: _Plac
         raise _Ignore("wrong_type", "neither `state.v2` nor `state` is a string")
     if state not in TARGET_STATES:
         raise _Ignore("unknown_state", f"{state!r} is not a target state")
-    fold.update(key.name, target_state=state)
+    held.target_state = state
 
 
 def _take_connector(fold: _Fold, key: ConfigKey, value: object, _place: _Place) -> None:
@@ -193,7 +213,8 @@ def _take_connector(fold: _Fold, key: ConfigKey, value: object, _place: _Place) 
         fold.remove(key.name)
         return
     config = _properties(value, "connector config")
-    fold.update(key.name, config=config, target_state=fold.connector(key.name).target_state or "STARTED")
+    held = fold.connector(key.name)
+    held.config, held.target_state = config, held.target_state or "STARTED"
 
 
 def _take_task(fold: _Fold, key: ConfigKey, value: object, place: _Place) -> None:
@@ -214,8 +235,8 @@ def _why_not_a_task(key: ConfigKey, value: object, place: _Place) -> _Ignore:
 
 
 def _take_commit(fold: _Fold, key: ConfigKey, value: object, place: _Place) -> None:
-    connector = fold.connector(key.name)
-    if connector.config is None:
+    held = fold.connector(key.name)
+    if held.config is None:
         fold.remove(key.name)
         fold.commits_without_connector.append(place.offset)
         return
@@ -224,19 +245,12 @@ def _take_commit(fold: _Fold, key: ConfigKey, value: object, place: _Place) -> N
         raise _Ignore("wrong_type", f"`tasks` is not an integer: {_READER_FAILS}")
     deferred = fold.deferred_tasks.get(key.name)
     complete = _is_complete(deferred or set(), count)
-    generation = connector.task_config_generation
     if complete and deferred is not None:
-        generation = 0 if generation is None else generation + 1
+        held.task_config_generation = (-1 if held.task_config_generation is None else held.task_config_generation) + 1
     if deferred is not None:
         deferred.clear()
-    fold.update(
-        key.name,
-        task_count=count,
-        inconsistent=not complete,
-        pending_fencing=True,
-        task_config_generation=generation,
-        commit_offset=place.offset,
-    )
+    held.task_count, held.inconsistent = count, not complete
+    held.pending_fencing, held.commit_offset = True, place.offset
 
 
 def _is_complete(task_ids: set[int], count: int) -> bool:
@@ -251,7 +265,8 @@ def _take_task_count(fold: _Fold, key: ConfigKey, value: object, place: _Place) 
         raise _Ignore("kip_text_field", f"KIP-618's text names the field `tasks`, Kafka `task-count`: {_READER_FAILS}")
     if count is None:
         raise _Ignore("wrong_type", f"`task-count` is not an integer: {_READER_FAILS}")
-    fold.update(key.name, task_count_record=count, record_offset=place.offset, pending_fencing=False)
+    held = fold.connector(key.name)
+    held.task_count_record, held.record_offset, held.pending_fencing = count, place.offset, False
 
 
 def _take_session_key(fold: _Fold, _key: ConfigKey, value: object, _place: _Place) -> None:
