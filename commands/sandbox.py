@@ -32,10 +32,19 @@ def sandbox() -> None:
 @click.option(
     "--eos", "modes", multiple=True, type=click.Choice(_MODES), help="Mode of each worker in turn (default enabled)."
 )
+@click.option("--secure", is_flag=True, help="TLS, SCRAM-SHA-512 and an authorizer; a user per role.")
 @_name
 @click.pass_context
-def up(ctx: click.Context, kafka_version: str | None, workers: int, modes: tuple[str, ...], name: str) -> Report:
+def up(
+    ctx: click.Context, *, kafka_version: str | None, workers: int, modes: tuple[str, ...], secure: bool, name: str
+) -> Report:
     """Start a broker and workers, and wait until they answer.
+
+    With --secure everyone logs in at a SASL_SSL listener, and may do what ACLs grant: the worker as User:worker, the
+    clients of its connectors as User:producer, User:consumer and User:admin, each with the rights of `eosctl acls` for
+    a group without connectors. A connector gets its rights by `eosctl acls apply`. A settings file per user (mode
+    0600) is printed, also for the roles of eosctl itself and for User:super, who may do everything. The brokers keep a
+    plaintext listener for themselves, on loopback.
 
     Example: eosctl sandbox up --workers 2 --eos disabled --eos disabled
     """
@@ -46,7 +55,8 @@ def up(ctx: click.Context, kafka_version: str | None, workers: int, modes: tuple
     each = [*modes, *[modes[-1] if modes else "enabled"] * (workers - len(modes))]
     session = ctx.ensure_object(Session)
     return up_sandbox(
-        session.state_dir(), _checked(name), kafka_version=kafka_version, modes=each, environ=session.environ,
+        session.state_dir(), _checked(name), kafka_version=kafka_version, modes=each, secure=secure,
+        environ=session.environ,
         on_event=session.talk(), start_timeout_s=float(session.flags.get("timeout", _START_TIMEOUT_S)),
     )  # fmt: skip
 
@@ -55,7 +65,7 @@ def up(ctx: click.Context, kafka_version: str | None, workers: int, modes: tuple
 @_name
 @click.pass_context
 def status(ctx: click.Context, name: str) -> Report:
-    """Show the processes of a sandbox and how to reach them.
+    """Show the processes of a sandbox and how to reach them, of a secured one as each of its users.
 
     Example: eosctl sandbox status
     """

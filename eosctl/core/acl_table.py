@@ -27,6 +27,7 @@ class Right:
 
     `when` is the step of the upgrade from which on it is needed; `note` says what fails without it. An `optional`
     right costs only a check or a convenience; `to_create` is needed only as long as the topic does not exist.
+    `since` is the first Kafka Connect that needs it, None for what every version needs.
     """
 
     role: str
@@ -35,9 +36,16 @@ class Right:
     name: str
     note: str
     when: str = "preparing"
+    since: str | None = None
     pattern_type: str = "LITERAL"
     optional: bool = False
     to_create: bool = False
+
+    @property
+    def resource(self) -> str:
+        """The resource in words."""
+        prefixed = " (prefix)" if self.pattern_type == "PREFIXED" else ""
+        return f"{self.resource_type} {self.name}{prefixed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +93,14 @@ _CONFIGS, _OFFSETS, _STATUS = ("Topic", "config"), ("Topic", "offset"), ("Topic"
 _CONNECTOR_OFFSETS, _OUTPUT, _LOG = ("Topic", "connector-offset"), ("Topic", "output"), ("Topic", "transactions")
 _LEADER, _TASKS, _OWN = ("TransactionalId", "leader"), ("TransactionalId", "tasks"), ("TransactionalId", "own")
 _INTERNAL = (("config", _CONFIGS), ("offsets", _OFFSETS), ("status", _STATUS))
+_TOPIC_USE = "without it the worker can't use its {} topic"
 _POLICY = "without it the worker can't check that the topic is compacted, and goes on"
 
 _WORKER = (
     _Entry("worker", ("READ",), _GROUP, "without it the worker can't join its group"),
-    *(_Entry("worker", _UPDATE, topic, f"without it the worker can't use its {name} topic") for name, topic in _INTERNAL),
-    *(_Entry("worker", ("CREATE",), topic, "the first worker creates it", to_create=True) for _name, topic in _INTERNAL),
-    *(_Entry("worker", ("DESCRIBE_CONFIGS",), topic, _POLICY, optional=True) for _name, topic in _INTERNAL),
+    *(_Entry("worker", _UPDATE, topic, _TOPIC_USE.format(name)) for name, topic in _INTERNAL),
+    *(_Entry("worker", ("CREATE",), topic, "the first worker creates it", to_create=True) for _, topic in _INTERNAL),
+    *(_Entry("worker", ("DESCRIBE_CONFIGS",), topic, _POLICY, optional=True) for _, topic in _INTERNAL),
     _Entry("worker", _WRITE, _LEADER, "without it a leader can't write to the config topic: no worker gets any work"),
     _Entry("worker", ("IDEMPOTENT_WRITE",), _OLD_CLUSTER, "brokers before Kafka 2.8 want it of every producer"),
 )  # fmt: skip
@@ -103,7 +112,7 @@ _CONNECTOR = (
     _Entry("producer", ("IDEMPOTENT_WRITE",), _OLD_CLUSTER, "brokers before Kafka 2.8 want it of every producer"),
     _Entry("consumer", _READ, _CONNECTOR_OFFSETS, "without it a task can't learn where to start, and FAILS", "enabled"),
     _Entry("admin", _WRITE, _TASKS, "without it Connect can't fence: the first reconfiguration fails", "enabled"),
-    _Entry("admin", ("DESCRIBE",), _CONNECTOR_OFFSETS, "without it a task can't find the end of its offsets", "enabled"),
+    _Entry("admin", ("DESCRIBE",), _CONNECTOR_OFFSETS, "without it a task can't find the end of it", "enabled"),
     _Entry("admin", ("CREATE",), _CONNECTOR_OFFSETS, "the first task creates it", "enabled", to_create=True),
     _Entry("admin", ("DESCRIBE_CONFIGS",), _CONNECTOR_OFFSETS, _POLICY, "enabled", optional=True),
     _Entry("admin", ("CREATE",), _OUTPUT, "for topic.creation.* properties", optional=True, to_create=True),
@@ -120,6 +129,7 @@ _OBSERVER = (
     _Entry("observer", _READ, _OUTPUT, "txn producers, txn hanging"),
     _Entry("observer", _READ, _LOG, "txn log"),
     _Entry("observer", ("DESCRIBE",), _CLUSTER, "acls check"),
+    _Entry("observer", ("DESCRIBE",), _STATUS, "acls check: whether it has to be created", optional=True),
 )  # fmt: skip
 _WRITERS = (
     _Entry("fencer", ("DESCRIBE",), _GROUP, "fence --connector: which tasks run"),
@@ -162,10 +172,22 @@ def _rights(entry: _Entry, scope: GroupScope) -> Iterator[Right]:
     for name in _names(what, scope):
         for operation in entry.operations:
             right = Right(
-                entry.role, operation, resource_type, name, entry.note, when=entry.when,
-                optional=entry.optional, to_create=entry.to_create,
+                entry.role, operation, resource_type, name, _note(entry, operation), when=entry.when,
+                since=_since(entry), optional=entry.optional, to_create=entry.to_create,
             )  # fmt: skip
             yield _as_pattern(right, what, scope)
+
+
+def _note(entry: _Entry, operation: str) -> str:
+    """The entry's own note is about its first operation."""
+    included = operation == "DESCRIBE" and operation != entry.operations[0]
+    return f"Kafka's own authorizers include it in {entry.operations[0]}" if included else entry.note
+
+
+def _since(entry: _Entry) -> str | None:
+    """KIP-618 (Kafka 3.3) brought transactions and connectors' own offsets clients; the rest is older."""
+    of_eos = entry.resource in (_LEADER, _TASKS, _CONNECTOR_OFFSETS)
+    return "3.3" if entry.role in CONNECT_ROLES and of_eos else None
 
 
 def _as_pattern(right: Right, what: str, scope: GroupScope) -> Right:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.events import OnEvent
+from eosctl.ops.sandbox_security import grant_roles, secured
 from eosctl.report import Report
 from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.readiness import log_tail
+from eosctl.sandbox.secure import SUPER_USER
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node
@@ -24,17 +26,20 @@ def up_sandbox(
     *,
     kafka_version: str | None,
     modes: Sequence[str],
+    secure: bool = False,
     environ: Mapping[str, str],
     on_event: OnEvent,
     start_timeout_s: float,
 ) -> Report:
     """Starts a broker and one worker per mode; refuses when a stack of that name already runs.
 
+    `secure` puts them behind TLS, SCRAM and an authorizer, with a user per role.
     `kafka_version` None is the newest supported; another version than the lock files' raises UsageError.
     """
     directory = _directory(state_dir, name)
     group = GroupSpec(modes=tuple(Eos(mode) for mode in modes))
     spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,))
+    spec = secured(spec) if secure else spec
     with _alone(state_dir, name):
         there = Stack.find(directory)
         if there is not None and there.alive():
@@ -42,8 +47,9 @@ def up_sandbox(
             raise RefusedError(f"the sandbox {name} is already up", hint=hint)
         shutil.rmtree(directory, ignore_errors=True)  # logs of a start that failed
         stack = Stack.up(
-            spec, directory, name=name, environ=environ, on_event=on_event, start_timeout_s=start_timeout_s
-        )
+            spec, directory, name=name, environ=environ, on_event=on_event, start_timeout_s=start_timeout_s,
+            before_workers=(lambda stack: grant_roles(stack, spec.groups)) if secure else None,
+        )  # fmt: skip
     return _report("sandbox-up", stack)
 
 
@@ -97,26 +103,44 @@ def _directory(state_dir: Path, name: str) -> Path:
 
 
 def _report(kind: str, stack: Stack) -> Report:
-    environ = {"EOSCTL_BOOTSTRAP_SERVER": stack.bootstrap_servers}
     groups = list(stack.state.topics)
-    if len(groups) == 1:
-        environ |= {"EOSCTL_CONNECT_URL": ",".join(stack.urls(groups[0])), "EOSCTL_GROUP_ID": groups[0]}
+    configs = stack.state.command_configs
     return Report(
         kind=kind,
         rows=[_row(node) for node in stack.state.nodes],
         summary={"name": stack.state.name, "up": stack.alive(), "kafka_version": stack.state.kafka_version},
-        data={"environ": environ, "directory": stack.state.directory, "topics": stack.state.topics},
+        data={
+            "environ": _environ(stack, groups),
+            "directory": stack.state.directory,
+            "topics": stack.state.topics,
+            "principals": [
+                {"principal": f"User:{user}", "command_config": config} for user, config in sorted(configs.items())
+            ],
+        },
         target={"group_id": groups[0] if len(groups) == 1 else None},
     )
+
+
+def _environ(stack: Stack, groups: Sequence[str]) -> dict[str, str]:
+    """What points eosctl at the sandbox; at a secured one it is the super user."""
+    super_user = stack.state.command_configs.get(SUPER_USER)
+    environ = {"EOSCTL_BOOTSTRAP_SERVER": stack.secure_bootstrap_servers if super_user else stack.bootstrap_servers}
+    if super_user:
+        environ["EOSCTL_COMMAND_CONFIG"] = super_user
+        environ["EOSCTL_WORKER_CONFIG"] = ",".join(node.config for node in stack.state.of_kind("worker"))
+    if len(groups) == 1:
+        environ |= {"EOSCTL_CONNECT_URL": ",".join(stack.urls(groups[0])), "EOSCTL_GROUP_ID": groups[0]}
+    return environ
 
 
 def _row(node: Node) -> dict[str, object]:
     return {
         "node": node.name,
-        "address": node.address,
+        "address": node.secure_address or node.address,
         "running": node.process.alive(),
         "pid": node.pid,
         "group_id": node.group_id,
         "mode": node.mode,
+        "config": node.config,
         "log": node.log,
     }

@@ -1,0 +1,147 @@
+"""`eosctl acls`: parses, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .confirm import settle
+from .options import EosctlGroup, pass_app, write_options
+
+if TYPE_CHECKING:
+    from eosctl.ops.acl_wanted import AclRequest
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_ROLES = (
+    *("worker", "producer", "consumer", "admin"),
+    *("observer", "fencer", "offset-writer", "config-writer", "aborter", "acl-writer"),
+)
+
+
+@click.group("acls", cls=EosctlGroup)
+def acls() -> None:
+    """The rights that exactly-once Connect needs.
+
+    Connect has four principals, which may be one user or four: the worker itself, and the producer, the consumer and
+    the admin client of each source connector (producer.*, consumer.*, admin.* in the worker's file, or *.override.* of
+    the connector). Exactly-once adds rights on transactional ids: of connect-cluster-GROUP for workers, from the
+    preparing step on, and of GROUP-CONNECTOR-TASK for the producer, and for the admin client, which fences zombies. A
+    connector whose admin may not do that comes up well, and fails at its first reconfiguration.
+
+    \b
+    Roles of eosctl itself, for --role:
+      observer       every command that only reads
+      fencer         fence
+      offset-writer  offsets merge, set, reset, import, restore
+      config-writer  task-counts write, rescue
+      aborter        txn abort
+      acl-writer     acls apply
+    """
+
+
+def _scope_options(function: _F) -> _F:
+    """Which rights, of whom: the options that all three commands share."""
+    options = (
+        click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A source connector."),
+        click.option(
+            "--tasks", multiple=True, type=click.IntRange(1, 10_000), metavar="N",
+            help="How many tasks; once for all connectors, or once for each (default: from the config topic).",
+        ),
+        click.option("--all", "every", is_flag=True, help="Every source connector in the config topic."),
+        click.option("--role", "roles", multiple=True, type=click.Choice(_ROLES), help="Default: Connect's four."),
+        click.option(
+            "--principal", "principals", multiple=True, metavar="ROLE=User:NAME",
+            help="Who has a role; User:NAME alone: every other role (default: the users in the worker's file, -w).",
+        ),
+        click.option(
+            "--to", "mode", type=click.Choice(["preparing", "enabled"]), default="enabled", show_default=True,
+            help="The step of the upgrade that the rights are for.",
+        ),
+        click.option(
+            "--output-topic", "output_topics", multiple=True, metavar="TOPIC",
+            help="A topic that the connectors write to; TOPIC* is a prefix (repeatable).",
+        ),
+        click.option(
+            "--dedicated-topic", metavar="PATTERN", help="For connectors without a topic of their own."
+        ),
+        click.option("--prefixed", is_flag=True, help="One right for all tasks of a connector: GROUP-CONNECTOR-*."),
+        click.option("--old-brokers", is_flag=True, help="Brokers before Kafka 2.8: they want IDEMPOTENT_WRITE too."),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@acls.command("generate")
+@_scope_options
+@click.option(
+    "--format", "script", type=click.Choice(["table", "kafka-acls", "terraform"]), default="table", show_default=True,
+    help="Rows, shell lines, or YAML for for_each = yamldecode(file(...)).acls.",
+)  # fmt: skip
+@pass_app
+def generate_command(app: App, *, script: str, **scope: Any) -> Report:
+    """Which rights are needed, for which principal, and why.
+
+    Looks at no ACL; with --tasks (or --prefixed) it needs no cluster at all. A note tells what fails without the right.
+    Kafka's authorizers include DESCRIBE in READ and WRITE; the table names it all the same. Prefixes are convenient,
+    and also cover the ids of a connector whose name begins with this one's and a dash.
+
+    Example: eosctl acls generate -g connect-cluster --connector orders --tasks 3 --format kafka-acls
+    """
+    from eosctl.ops.acls import generate_acls
+
+    return generate_acls(app, _request(scope), script=None if script == "table" else script)
+
+
+@acls.command("check")
+@_scope_options
+@click.option("--strict", is_flag=True, help="Exit 3 on warnings too.")
+@pass_app
+def check_command(app: App, *, strict: bool, **scope: Any) -> Report:
+    """Hold the needed rights against the cluster's ACLs; exit 3 when one is missing or denied.
+
+    Counts literal, prefixed and wildcard patterns, User:* and DENY, which always wins. What an ACL gives to single
+    hosts only is a warning. Of super users Kafka tells nothing; they need no ACL. Needs DESCRIBE on the Cluster, and
+    DESCRIBE on topics that may have to be created.
+
+    Codes: acl_missing, acl_denied, acl_for_some_hosts, acl_denied_to_hosts, super_users_unknown, no_authorizer.
+
+    Example: eosctl acls check -b kafka:9092 -w worker.properties --command-config admin.properties --all
+    """
+    from eosctl.ops.acls import check_acls
+
+    return check_acls(app, _request(scope), strict=strict)
+
+
+@acls.command("apply")
+@_scope_options
+@write_options
+@pass_app
+def apply_command(app: App, *, yes: bool, dry_run: bool, **scope: Any) -> Report:
+    """Add the ACLs that are missing, and none else.
+
+    Each is literal (or prefixed, with --prefixed), for one principal, on every host. Nothing is removed: a DENY that
+    takes a needed right away is refused with the line that removes it. The ACLs are read back, and the lines that
+    would take them away again are printed. Needs ALTER on the Cluster.
+
+    Example: eosctl acls apply -b kafka:9092 -w worker.properties --command-config admin.properties --connector orders
+    """
+    from eosctl.ops.acls_apply import apply_acls, plan_acls, show_acls
+
+    plan = plan_acls(app, _request(scope))
+    count = len(plan.missing())
+    return settle(
+        show_acls(app, plan), (lambda: apply_acls(app, plan)) if count else None,
+        question=f"Add {count} ACLs?", yes=yes, dry_run=dry_run,
+    )  # fmt: skip
+
+
+def _request(scope: dict[str, Any]) -> AclRequest:
+    from eosctl.ops.acl_wanted import AclRequest
+
+    return AclRequest(**scope)

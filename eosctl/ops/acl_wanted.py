@@ -1,0 +1,197 @@
+"""Which rights are wanted, and for whom: from what the user named, the worker files, and the config topic.
+
+Reads only. ACLs themselves are looked at in ops/acls.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eosctl.core.acl_table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
+from eosctl.core.config_topic import ConnectorState
+from eosctl.core.task_counts import plugin_type
+from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
+from eosctl.ops.app import App
+from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
+from eosctl.ops.task_counts import read_config_topic
+from eosctl.report import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class AclRequest:
+    """What the user named. No `roles` are Connect's four; one of `tasks` goes for all connectors.
+
+    `principals` are `role=User:name`, or `User:name` for every role that has no other.
+    """
+
+    roles: tuple[str, ...] = ()
+    connectors: tuple[str, ...] = ()
+    tasks: tuple[int, ...] = ()
+    every: bool = False
+    mode: str = "enabled"
+    principals: tuple[str, ...] = ()
+    output_topics: tuple[str, ...] = ()
+    dedicated_topic: str | None = None
+    prefixed: bool = False
+    old_brokers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rights, and who shall have them: role -> principal, as far as that is known."""
+
+    rights: Sequence[Right]
+    principals: Mapping[str, str]
+    problems: Sequence[Problem] = ()
+
+    def require_principals(self) -> Mapping[str, str]:
+        """The principals; raises UsageError for a role without one."""
+        for right in self.rights:
+            if right.role not in self.principals:
+                raise UsageError(
+                    f"who is the {right.role}?",
+                    hint=f"Give --principal {right.role}=User:NAME, or the worker's file (-w), which names it.",
+                )
+        return self.principals
+
+
+def gather_wanted(app: App, request: AclRequest, *, look: bool) -> Wanted:
+    """The rights that `request` asks for.
+
+    Connectors are looked up in the config topic to learn their tasks and offsets topics: with `look` always, else only
+    where the request does not say enough. Raises UsageError, NotFoundError, and what reading the topic raises.
+    """
+    group_id = app.target.require_group_id()
+    roles = request.roles or CONNECT_ROLES
+    problems: list[Problem] = []
+    known = _Known(_read_connectors(app, request, problems, look=look))
+    names = known.sources() if request.every else request.connectors
+    counts = _task_counts(request, names, known)
+    connectors = tuple(
+        ConnectorScope(name, count, _offsets_topic(app, request, known, name), request.output_topics)
+        for name, count in zip(names, counts, strict=True)
+    )
+    scope = GroupScope(
+        group_id, app.target.config_topic, app.target.offset_topic, app.target.status_topic, connectors,
+        prefixed=request.prefixed, old_brokers=request.old_brokers,
+    )  # fmt: skip
+    if names and not request.output_topics and {"producer", "observer", "aborter"} & set(roles):
+        problems.append(_outputs_unknown())
+    problems += [_elsewhere(name) for name in names if CLUSTER_PROPERTY in known.config(name)]
+    return Wanted(required_rights(scope, roles, mode=request.mode), _principals(app, request, roles), problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The group's connectors as the config topic has them; None where it was not read."""
+
+    connectors: Mapping[str, ConnectorState] | None = field(default=None)
+
+    def config(self, name: str) -> Mapping[str, object]:
+        """A connector's configuration; empty where it is not known."""
+        state = (self.connectors or {}).get(name)
+        return (state.config or {}) if state else {}
+
+    def sources(self) -> tuple[str, ...]:
+        """The source connectors that are not deleted."""
+        return tuple(
+            sorted(name for name in self.connectors or {} if plugin_type(self.config(name) or None) == "source")
+        )
+
+    def task_count(self, name: str) -> int:
+        """For how many tasks `name` needs ids: those it may have, has, or had. Raises NotFoundError, UsageError."""
+        if self.connectors is None:
+            raise UsageError(
+                f"how many tasks has {name}?", hint="Give --tasks N, or name the cluster (-b) to look it up."
+            )
+        state = self.connectors.get(name)
+        if state is None:
+            raise NotFoundError(
+                f"the config topic has no connector {name}", hint="Give --tasks N for one that is to come."
+            )
+        most = str(self.config(name).get("tasks.max", "1"))
+        return max(int(most) if most.isdecimal() else 1, state.task_count or 0, state.task_count_record or 0)
+
+
+def _read_connectors(
+    app: App, request: AclRequest, problems: list[Problem], *, look: bool
+) -> Mapping[str, ConnectorState] | None:
+    """The config topic, where it is wanted and can be read; a failure matters only where nothing else tells."""
+    needed = request.every or bool(request.connectors and not request.tasks and not request.prefixed)
+    if not needed and not (look and request.connectors):
+        return None
+    if app.target.client is None and not request.every:
+        return None
+    try:
+        with app.topics() as store:
+            return read_config_topic(app, store).state.connectors
+    except EosctlError as exc:
+        if needed:
+            raise
+        message = f"what the connectors' configurations say is not known: {exc.message}"
+        problems.append(Problem("connectors_unknown", message, hint=exc.hint, severity="warning"))
+        return None
+
+
+def _task_counts(request: AclRequest, names: Sequence[str], known: _Known) -> Sequence[int]:
+    """How many tasks each connector may have; nothing is asked of ids that a prefix covers."""
+    if len(request.tasks) not in (0, 1, len(names)):
+        raise UsageError(
+            f"{len(request.tasks)} times --tasks for {len(names)} connectors",
+            hint="Give --tasks once for all, or once for each --connector, in the same order.",
+        )
+    if request.tasks:
+        return request.tasks if len(request.tasks) == len(names) else request.tasks * len(names)
+    return [0 if request.prefixed else known.task_count(name) for name in names]
+
+
+def _offsets_topic(app: App, request: AclRequest, known: _Known, name: str) -> str:
+    """The topic that holds the connector's offsets: its own, else the worker's."""
+    own = known.config(name).get(TOPIC_PROPERTY)
+    if isinstance(own, str) and own:
+        return own
+    return (request.dedicated_topic or app.target.offset_topic).replace("{connector}", name)
+
+
+def _principals(app: App, request: AclRequest, roles: Sequence[str]) -> Mapping[str, str]:
+    """Role -> principal: as named for the role, as named for all, or as the worker's file has it."""
+    named: dict[str, str] = {}
+    for text in request.principals:
+        role, equals, principal = text.partition("=")
+        if not equals or role not in ROLES:  # a distinguished name has equals signs of its own
+            role, principal = "", text
+        if ":" not in principal or principal.endswith(":"):
+            raise UsageError(f"{principal!r} is no principal", hint="Write it as Kafka does: User:orders.")
+        named[role] = principal
+    found = {role: named.get(role) or named.get("") or _in_worker_file(app, role) for role in roles}
+    return {role: principal for role, principal in found.items() if principal}
+
+
+def _in_worker_file(app: App, role: str) -> str | None:
+    """The SASL user of one of a worker's clients; None without a file that tells."""
+    if role not in CONNECT_ROLES or not app.target.worker_configs:
+        return None
+    try:
+        settings = app.target.worker_configs[0].client("" if role == "worker" else f"{role}.").settings
+    except InputFileError:  # stores that only Java can read: the principal is not known, and asked for
+        return None
+    return f"User:{settings.sasl_username}" if settings.sasl_username else None
+
+
+def _outputs_unknown() -> Problem:
+    return Problem(
+        "output_topics_unknown",
+        "the topics that the connectors write to are not known, and rights on them are not part of this",
+        hint="Name them with --output-topic NAME; NAME* is a prefix.",
+        severity="warning",
+    )
+
+
+def _elsewhere(connector: str) -> Problem:
+    return Problem(
+        "other_cluster",
+        f"{connector} writes to another cluster ({CLUSTER_PROPERTY}): the rights of its clients belong there",
+        hint=f"Run the same with -b of that cluster, --connector {connector} and --tasks N.",
+        severity="warning",
+    )

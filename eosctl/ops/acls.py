@@ -1,0 +1,208 @@
+"""acls: which rights are needed, and which of them the cluster's ACLs give. Reads only; acls_apply.py adds some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from eosctl.core.acl_lines import kafka_acls_lines, terraform_yaml
+from eosctl.core.acl_rules import Acl, Judgement, Verdict, acl_of, judge
+from eosctl.core.acl_table import Right
+from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
+from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
+from eosctl.ops.acl_wanted import AclRequest, Wanted, gather_wanted
+from eosctl.ops.app import App
+from eosctl.report import Problem, Report
+
+_HIDDEN_SETTINGS = ("super.users", "allow.everyone.if.no.acl.found")
+_CODES = {
+    Verdict.MISSING: "acl_missing",
+    Verdict.DENIED: "acl_denied",
+    Verdict.ALLOWED_TO_HOSTS: "acl_for_some_hosts",
+    Verdict.DENIED_TO_HOSTS: "acl_denied_to_hosts",
+}
+
+
+_LACKING = {
+    Verdict.MISSING: "no ACL allows {}",
+    Verdict.DENIED: "an ACL denies {}",
+    Verdict.ALLOWED_TO_HOSTS: "some hosts only are allowed {}",
+    Verdict.DENIED_TO_HOSTS: "some hosts are denied {}",
+}
+
+
+def generate_acls(app: App, request: AclRequest, *, script: str | None = None) -> Report:
+    """The rights that are needed, as rows; `script` (`kafka-acls` or `terraform`) adds them as text for that tool.
+
+    A role without a principal is `User:<role>` in scripts.
+    """
+    wanted = gather_wanted(app, request, look=False)
+    acls = [acl_of(right, wanted.principals.get(right.role, f"User:<{right.role}>")) for right in wanted.rights]
+    data = {"script": "\n".join(_SCRIPTS[script](app, acls))} if script else {}
+    return Report(
+        kind="acls-generate",
+        rows=[right_row(right, wanted.principals.get(right.role)) for right in wanted.rights],
+        summary={"rights": len(wanted.rights)},
+        data=data,
+        target={"kafka_cluster_id": None, "group_id": app.target.group_id},
+        problems=wanted.problems,
+    )
+
+
+_SCRIPTS: Mapping[str, Callable[[App, Sequence[Acl]], list[str]]] = {
+    "kafka-acls": lambda app, acls: kafka_acls_lines(acls, settings=app.target.client),
+    "terraform": lambda _app, acls: terraform_yaml(acls),
+}
+
+
+def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report:
+    """Holds the needed rights against the cluster's ACLs; a finding per right that is not given to every host.
+
+    Raises UnauthorizedError where the ACLs may not be described.
+    """
+    wanted = gather_wanted(app, request, look=True)
+    wanted.require_principals()
+    with app.acls() as store:
+        cluster_id = store.cluster_id()
+        try:
+            acls = store.describe()
+        except UnsupportedError as exc:
+            return _check_report(app, cluster_id, [], [_no_authorizer(exc)], wanted.problems, strict=strict)
+    judgements, problems = judge_all(app, wanted, acls)
+    findings = _findings(app, judgements)
+    if any(finding.code == "acl_missing" for finding in findings):
+        findings += _hidden_settings(app)
+    return _check_report(app, cluster_id, judgements, findings, [*wanted.problems, *problems], strict=strict)
+
+
+def judge_all(app: App, wanted: Wanted, acls: Sequence[Acl]) -> tuple[list[Judgement], list[Problem]]:
+    """A judgement per right that is needed now: a topic that exists need not be created.
+
+    A topic of which nothing may be known is taken to exist, and is a problem.
+    """
+    topics = {right.name for right in wanted.rights if right.to_create and right.pattern_type == "LITERAL"}
+    existing, problems = set[str](), list[Problem]()
+    for topic in sorted(topics):
+        try:
+            with app.topics() as store:
+                existing |= set(store.describe([topic]))
+        except UnauthorizedError as exc:
+            existing.add(topic)
+            message = f"whether topic {topic} exists may not be known here; the right to create it is left out"
+            problems.append(Problem("topic_unknown", message, hint=exc.hint, severity="warning"))
+    judgements = [
+        judge(right, wanted.principals[right.role], acls)
+        for right in wanted.rights
+        if not (right.to_create and right.name in existing)
+    ]
+    return judgements, problems
+
+
+def _findings(app: App, judgements: Sequence[Judgement]) -> list[Finding]:
+    """A finding per principal and resource: the operations that fare alike are told, and mended, together."""
+    alike: dict[tuple[object, ...], list[Judgement]] = {}
+    for each in judgements:
+        right = each.right
+        key = (right.role, each.principal, right.resource, right.optional, each.verdict, each.because)
+        if each.verdict is not Verdict.ALLOWED:
+            alike.setdefault(key, []).append(each)
+    return [_finding(app, group) for group in alike.values()]
+
+
+def _finding(app: App, alike: Sequence[Judgement]) -> Finding:
+    first, operations = alike[0], [each.right.operation for each in alike]
+    right, verdict, because = first.right, first.verdict, first.because
+    what = f"{', '.join(operations)} on {right.resource}"
+    denied = verdict in (Verdict.DENIED, Verdict.DENIED_TO_HOSTS)
+    acls = because if denied else [acl_of(each.right, each.principal) for each in alike]
+    certain = verdict in (Verdict.MISSING, Verdict.DENIED)
+    return Finding(
+        code=_CODES[verdict],
+        severity=ERROR if certain and not right.optional else WARNING,
+        subject=f"{right.role} {first.principal}",
+        message=f"{_LACKING[verdict].format(what)}: {right.note}",
+        evidence=judgement_row(first) | {"operations": operations},
+        fix="\n".join(kafka_acls_lines(acls, settings=app.target.client, remove=denied)),
+    )
+
+
+def _no_authorizer(error: UnsupportedError) -> Finding:
+    return Finding(
+        code="no_authorizer",
+        severity=INFO,
+        subject="brokers",
+        message="the brokers have no authorizer: every client may do everything, and there are no ACLs",
+        evidence={"answer": error.message},
+        fix="nothing has to be done; to have ACLs, set authorizer.class.name in every server.properties",
+    )
+
+
+def _hidden_settings(app: App) -> list[Finding]:
+    """What may give a right without an ACL: of both settings Kafka tells that they are set, and hides the values."""
+    said = {name: _is_set(app, name) for name in _HIDDEN_SETTINGS}
+    if not any(state != "no" for state in said.values()):
+        return []
+    return [
+        Finding(
+            code="super_users_unknown",
+            severity=INFO,
+            subject="brokers",
+            message="a super user needs no ACL, and who is one can't be read from the brokers",
+            evidence={"set_on_the_brokers": said},
+            fix="look at super.users and allow.everyone.if.no.acl.found in server.properties",
+        )
+    ]
+
+
+def _is_set(app: App, setting: str) -> str:
+    try:
+        with app.topics() as store:
+            return "yes" if store.broker_settings(setting) else "no"
+    except EosctlError:
+        return "unknown"
+
+
+def _check_report(
+    app: App,
+    cluster_id: str,
+    judgements: Sequence[Judgement],
+    findings: Sequence[Finding],
+    problems: Sequence[Problem],
+    *,
+    strict: bool,
+) -> Report:
+    worst_first = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    failing = (ERROR, WARNING) if strict else (ERROR,)
+    found = any(finding.severity in failing for finding in findings)
+    verdicts = [each.verdict for each in judgements]
+    return Report(
+        kind="acls-check",
+        rows=[finding.as_row() for finding in worst_first],
+        summary={"rights": len(judgements), **{verdict.value: verdicts.count(verdict) for verdict in Verdict}},
+        data={"rights": [judgement_row(each) | {"verdict": each.verdict.value} for each in judgements]},
+        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+        exit_code=ExitCode.FINDINGS if found else ExitCode.OK,
+    )
+
+
+def judgement_row(judgement: Judgement) -> dict[str, object]:
+    """A right of a principal and the ACLs that decided on it, as plain data."""
+    return right_row(judgement.right, judgement.principal) | {"acls": [str(acl) for acl in judgement.because]}
+
+
+def right_row(right: Right, principal: str | None) -> dict[str, object]:
+    """A right as plain data."""
+    return {
+        "role": right.role,
+        "principal": principal,
+        "operation": right.operation,
+        "resource_type": right.resource_type,
+        "resource_name": right.name,
+        "pattern_type": right.pattern_type,
+        "permission": "ALLOW",
+        "when": right.when,
+        "since": right.since,
+        "optional": right.optional,
+        "only_to_create": right.to_create,
+        "note": right.note,
+    }

@@ -1,0 +1,126 @@
+"""acls apply: adds the ACLs that are missing, and reads back that they are there.
+
+It adds ALLOW ACLs and never takes one away: a DENY that stands in the way is named, with the line that removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from eosctl.core.acl_lines import kafka_acls_lines
+from eosctl.core.acl_rules import Acl, Judgement, Verdict, acl_of
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
+from eosctl.events import Event
+from eosctl.ops.acl_wanted import AclRequest, gather_wanted
+from eosctl.ops.acls import judge_all, judgement_row
+from eosctl.ops.app import App
+from eosctl.ops.ports import AclStore
+from eosctl.report import Problem, Report
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class AclPlan:
+    """What was found, and the ACLs that are to be added."""
+
+    request: AclRequest
+    cluster_id: str
+    judgements: Sequence[Judgement]
+    problems: Sequence[Problem]
+
+    def missing(self) -> list[Acl]:
+        """The ACLs to add, in the table's order."""
+        found = (each for each in self.judgements if each.verdict is Verdict.MISSING)
+        return list(dict.fromkeys(acl_of(each.right, each.principal) for each in found))
+
+
+def plan_acls(app: App, request: AclRequest) -> AclPlan:
+    """What `apply_acls` would add; raises RefusedError where a DENY takes a needed right away."""
+    wanted = gather_wanted(app, request, look=True)
+    wanted.require_principals()
+    with app.acls() as store:
+        cluster_id, acls = store.cluster_id(), store.describe()
+    judgements, problems = judge_all(app, wanted, acls)
+    denied = [each for each in judgements if each.verdict is Verdict.DENIED]
+    if denied:
+        raise _denied(app, denied)
+    return AclPlan(request, cluster_id, judgements, [*wanted.problems, *problems])
+
+
+def _denied(app: App, denied: Sequence[Judgement]) -> RefusedError:
+    first = denied[0]
+    because = dict.fromkeys(acl for each in denied for acl in each.because)
+    lines = kafka_acls_lines(because, settings=app.target.client, remove=True)
+    return RefusedError(
+        f"{first.principal} is denied {first.right.operation} on {first.right.resource}: no added ACL changes that",
+        hint="\n".join(["Take the DENY away first:", *lines]),
+    )
+
+
+def show_acls(app: App, plan: AclPlan) -> Report:
+    """The plan as a report."""
+
+    def action(each: Judgement) -> str:
+        return "create" if each.verdict is Verdict.MISSING else "keep"
+
+    return _apply_report(app, plan, "acls-apply-plan", action)
+
+
+def apply_acls(app: App, plan: AclPlan) -> Report:
+    """Adds what is missing, and waits until the cluster says that it is there.
+
+    Raises StalePlanError when other ACLs are missing now than the plan says, UnauthorizedError without ALTER.
+    """
+    missing = plan.missing()
+    with app.acls() as store:
+        if (store.cluster_id(), plan_acls(app, plan.request).missing()) != (plan.cluster_id, missing):
+            raise StalePlanError("the cluster's ACLs have changed since the plan was made", hint="Plan again.")
+        store.create(missing)
+        there = _read_back(app, store, missing)
+
+    def outcome(each: Judgement) -> str:
+        if each.verdict is not Verdict.MISSING:
+            return "kept"
+        return "created" if acl_of(each.right, each.principal) in there else "unconfirmed"
+
+    return _apply_report(app, plan, "acls-apply-result", outcome)
+
+
+def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
+    """Asks until all of `wanted` are there; what can't be asked any more counts as not there, never as an error."""
+    there = set[Acl]()
+    try:
+        while not there.issuperset(wanted):
+            app.deadline.check("reading the ACLs back")
+            there = set(store.describe())
+    except EosctlError as exc:
+        app.on_event(Event(exc.message, warning=True))
+    return there
+
+
+def _apply_report(app: App, plan: AclPlan, kind: str, outcome: Callable[[Judgement], str]) -> Report:
+    rows = [judgement_row(each) | {"action": outcome(each)} for each in plan.judgements]
+    actions = [str(row["action"]) for row in rows]
+    counts = {action: actions.count(action) for action in dict.fromkeys(actions)}
+    problems = list(plan.problems)
+    if unconfirmed := counts.get("unconfirmed", 0):
+        message = f"the cluster does not yet say that {counted(unconfirmed, 'new ACL is', 'new ACLs are')} there"
+        problems.append(Problem("unconfirmed", message, hint="Look again: eosctl acls check."))
+    added = [
+        acl_of(each.right, each.principal)
+        for each, action in zip(plan.judgements, actions, strict=True)
+        if action in ("created", "unconfirmed")
+    ]
+    undo = kafka_acls_lines(dict.fromkeys(added), settings=app.target.client, remove=True)
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary={"counts": counts},
+        data={"undo": "\n".join(undo)} if undo else {},
+        target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+        exit_code=ExitCode.PARTIAL if unconfirmed else ExitCode.OK,
+    )
