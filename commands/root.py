@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 
 # name -> (module below eosctl.commands, one line of help); a test compares the lines with the commands' own
 COMMANDS = {
+    "acls": ("acls", "The rights that exactly-once Connect needs."),
     "completion": ("completion", "Print the completion script of a shell."),
     "connectors": ("connectors", "Whether source connectors can be, and really are, exactly-once."),
     "demo": ("demo", "Walk through the main job on a fresh sandbox."),
-    "explain": ("explain", "What a code or a word means, and what to do next."),
     "doctor": ("doctor", "Every check there is, and what to do first."),
+    "explain": ("explain", "What a code or a word means, and what to do next."),
     "fence": ("fence", "Fence producers by transactional id."),
     "history": ("history", "What eosctl wrote: the audit log."),
     "offsets": ("offsets", "See, compare, merge and migrate source offsets."),
+    "profile": ("profile", "Named sets of options, in a YAML file."),
     "rescue": ("rescue", "Heal a connector that Connect can't fence."),
     "sandbox": ("sandbox", "A real Kafka and real Connect workers on this machine."),
     "schema": ("schema", "JSON Schemas of what `-o json` prints."),

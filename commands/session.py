@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from eosctl.ops.app import App
     from eosctl.ops.audit import AuditLog
     from eosctl.profiles import Target
+    from eosctl.profiles.config_file import ConfigFile
 
 DEFAULT_TIMEOUT_S = 60.0
 OUTPUTS = ("text", "wide", "json", "yaml", "ndjson")
@@ -102,12 +103,28 @@ class Session:
 
         return profile_target(name, self.flags, self.environ, read_file=read_text_file, require_private=require_private)
 
+    def config_file(self) -> ConfigFile:
+        """The file with profiles, as it is; raises InputFileError."""
+        from eosctl.profiles.config_file import open_config
+        from eosctl.profiles.sources import Sources
+
+        return open_config(Sources(self.flags, self.environ, read_text_file, require_private))
+
+    def shown_target(self, profile: str | None) -> Target:
+        """The target to be looked at only: secrets are not fetched; raises the errors of `resolve_target`."""
+        from eosctl.profiles import resolve_target
+
+        flags = {**self.flags, **({"profile": profile} if profile else {})}
+        return resolve_target(
+            flags, self.environ, read_file=read_text_file, require_private=require_private, fetch_secrets=False
+        )
+
     def audit_log(self) -> AuditLog:
         """The log of what was written: where --audit-log and its like say, else in the state directory."""
         from eosctl.deadline import Clock
         from eosctl.ops.audit import AuditLog
 
-        named = self.target().audit_log
+        named = (self._target or self.shown_target(None)).audit_log
         path = Path(named).expanduser() if named else self.state_dir() / "audit.jsonl"
         return AuditLog(path, self.state_dir() / "writes", self._clock or Clock())
 

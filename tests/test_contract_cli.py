@@ -122,12 +122,17 @@ GOOD = [
     ),
     Good("explain", "explain", {"": {"code", "type", "meaning", "next"}}, knows_cluster=False),
     Good("schema", "schema-list", {"": {"kind", "what"}}, knows_cluster=False),
+    Good("profile list", "profile-list", knows_cluster=False),
+    Good("profile show", "profile-show", {"": {"name", "value"}}, knows_cluster=False),
+    Good("profile show --origin", "profile-origins", {"": {"name", "value", "origin"}}, knows_cluster=False),
+    Good("profile check", "profile-check", {"": {"check", "subject", "status", "found", "reason"}}),
     Good("completion bash", "completion", knows_cluster=False),
     Good("sandbox status --name none", "sandbox-status", knows_cluster=False),
     Good("sandbox down --name none", "sandbox-down", knows_cluster=False),
 ]
 # run by tests of their own: here (Spark, abort, validate), and in tests/sandbox and tests/commands
 ELSEWHERE = {
+    *("profile set", "profile use", "profile import"),
     *("offsets migrate", "offsets verify", "txn abort", "task-counts validate"),
     *(
         "connectors check",

@@ -40,7 +40,7 @@ def _resolve(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
 
     def read_file(path: str) -> str:
         if path not in texts:
-            raise InputFileError(f"cannot read {path}: no such file")
+            raise InputFileError(f"cannot read {path}: no such file") from FileNotFoundError()
         return texts[path]
 
     environ = {"XDG_CONFIG_HOME": "/home/me/.config", **(environ or {})}

@@ -9,7 +9,7 @@ from typing import Any
 from eosctl.core.client_properties import SECRET_NAMES
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import InputFileError
-from eosctl.profiles.sources import SECRET_SUFFIXES, Sources, as_list, mapping, strings
+from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Sources, as_list, mapping, strings
 from eosctl.profiles.target import DEFAULT_TOPICS
 
 EXPECTABLE = ("kafka_cluster_id", "group_id")
@@ -60,19 +60,35 @@ def parse_config(text: str, path: str) -> ConfigFile:
     return ConfigFile(path, text, profiles, None if current is None else str(current))
 
 
-def load_profile(sources: Sources) -> None:
-    """Puts the chosen profile into `sources`; without -p and --config there may be no file at all."""
+def open_config(sources: Sources) -> ConfigFile:
+    """The config file as it is, an empty one where there is none; raises InputFileError."""
+    path = config_path(sources)
+    try:
+        return parse_config(sources.read_file(path), path)
+    except InputFileError as exc:
+        if not _is_missing(exc):
+            raise
+        return ConfigFile(path, "", {}, None)
+
+
+def load_profile(sources: Sources) -> Said | None:
+    """Puts the chosen profile into `sources` and returns its name; without -p and --config there may be no file."""
     path, name = config_path(sources), sources.first("profile")
     try:
-        text = sources.read_file(path)
-    except InputFileError:
-        if sources.first("config") is None and name is None:
-            return
+        file = parse_config(sources.read_file(path), path)
+    except InputFileError as exc:
+        if sources.first("config") is None and name is None and _is_missing(exc):
+            return None
         raise
-    file = parse_config(text, path)
-    chosen = name.value if name else file.current
+    chosen = name or (Said(file.current, path) if file.current else None)
     if chosen is not None:
-        sources.profile, sources.profile_origin = file.profile(chosen), f"profile {chosen}"
+        sources.profile, sources.profile_origin = file.profile(chosen.value), f"profile {chosen.value}"
+    return chosen
+
+
+def _is_missing(exc: InputFileError) -> bool:
+    """Whether there is no such file at all, rather than one that can't be read or parsed."""
+    return isinstance(exc.__cause__, FileNotFoundError | NotADirectoryError)
 
 
 def check_profile(profile: Mapping[str, Any], where: str) -> None:

@@ -38,12 +38,12 @@ def resolve_target(
     values that can't be or contradict each other, and what `require_private` raises.
     """
     sources = Sources(flags, environ, read_file, require_private, fetch_secrets)
-    load_profile(sources)
+    profile = load_profile(sources)
     workers_said = sources.first("worker_config", many=True) or Said((), "")
     workers = tuple(_worker(sources, path) for path in workers_said.value)
     said = {name: sources.first(name) or _of_workers(name, workers) for name in ("group_id", *DEFAULT_TOPICS)}
     said |= {name: said[name] or Said(value, "default") for name, value in DEFAULT_TOPICS.items()}
-    said["audit_log"] = sources.first("audit_log")
+    said |= {"audit_log": sources.first("audit_log"), "profile": profile}
     values = {name: each.value for name, each in said.items() if each is not None}
     origins = {name: each.origin for name, each in said.items() if each is not None}
     client, client_origins = _client(sources, workers)
@@ -54,7 +54,7 @@ def resolve_target(
         connect=access,
         worker_configs=workers,
         expect=sources.section("expect"),
-        origins=origins | client_origins | access_origins,
+        origins={"worker_config": workers_said.origin, **origins, **client_origins, **access_origins},
         warnings=client.warnings,
         **values,
     )

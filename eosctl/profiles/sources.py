@@ -76,7 +76,9 @@ class Sources:
         for suffix in ("_file", "_env", "_command"):
             said = self.first(f"{name}{suffix}", within=within)
             if said is not None:
-                return Said(Secret(self.fetch(suffix, said.value, f"{said.origin}: {name}{suffix}")), said.origin)
+                of_profile = said.origin == self.profile_origin
+                key = f"{within}: {name.removeprefix(f'{within}_')}" if of_profile else name
+                return Said(Secret(self.fetch(suffix, said.value, f"{said.origin}: {key}{suffix}")), said.origin)
         return None
 
     def fetch(self, suffix: str, value: str, where: str) -> str:

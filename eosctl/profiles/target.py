@@ -25,6 +25,7 @@ class Target:
     what the profile wants to find before a write: `kafka_cluster_id`, `group_id`.
     """
 
+    profile: str | None = None
     client: ClientSettings | None = None
     connect_urls: tuple[str, ...] = ()
     connect: ConnectAccess = field(default_factory=ConnectAccess)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 
-from eosctl.render.acl_views import ACL_VIEWS
+from eosctl.render.acl_views import ACL_SCRIPT, ACL_VIEWS
 from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
-from eosctl.render.history_views import HISTORY_VIEWS
 from eosctl.render.check_views import CHECK_VIEWS
 from eosctl.render.hard_views import hard_lines
 from eosctl.render.offset_views import OFFSET_VIEWS
 from eosctl.render.rescue_views import RESCUE_VIEWS
+from eosctl.render.trust_views import TRUST_VIEWS
 from eosctl.render.upgrade_views import UPGRADE_VIEWS
 from eosctl.report import Report, Row
 
@@ -49,7 +49,7 @@ _SANDBOX = View(
 
 VIEWS: dict[str, View] = {
     **ACL_VIEWS,
-    **HISTORY_VIEWS,
+    **TRUST_VIEWS,
     **CHECK_VIEWS,
     **OFFSET_VIEWS,
     **RESCUE_VIEWS,
@@ -83,7 +83,7 @@ def view_of(report: Report) -> View:
     if report.kind == "offsets-get" and "rest_differing" in report.summary:
         return VIEWS["offsets-get-rest"]
     if report.kind == "acls-generate" and "script" in report.data:
-        return VIEWS["acls-generate-script"]
+        return ACL_SCRIPT
     if report.kind in VIEWS:
         return VIEWS[report.kind]
     keys = list(report.rows[0]) if report.rows else []
@@ -147,7 +147,9 @@ _RECORD_OFFSETS = (
 )
 _MORE_OF_TASK_COUNTS = (Column("TYPE", "type"), *_RECORD_OFFSETS, Column("DECISION", "decision"))
 VIEWS |= {
-    "task-counts-list": View((_CONNECTOR, *_TASK_COUNTS), wide=_MORE_OF_TASK_COUNTS, empty="The config topic names no connector."),
+    "task-counts-list": View(
+        (_CONNECTOR, *_TASK_COUNTS), wide=_MORE_OF_TASK_COUNTS, empty="The config topic names no connector."
+    ),
     "task-counts-show": View(
         (_CONNECTOR, Column("TYPE", "type"), *_TASK_COUNTS, *_RECORD_OFFSETS), footer=_task_count_details
     ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eosctl.schemas.acl_kinds import ACL_KINDS
 from eosctl.schemas.notation import Kind, Shape
 from eosctl.schemas.offset_kinds import OFFSET_KINDS
 from eosctl.schemas.roll_kinds import ROLL_KINDS
@@ -108,9 +109,15 @@ _NODE = {
     "pid": "int",
     "group_id": "str|null",
     "mode": "str|null",
+    "config": "str",
     "log": "str",
 }
-_SANDBOX: dict[str, Shape] = {"environ": {"*": "str"}, "directory": "str", "topics": "any"}
+_SANDBOX: dict[str, Shape] = {
+    "environ": {"*": "str"},
+    "directory": "str",
+    "topics": "any",
+    "principals": [{"principal": "str", "command_config": "str"}],
+}
 
 KINDS: dict[str, Kind] = {
     "error": Kind("A command that failed before it had rows: see `errors`."),
@@ -260,6 +267,7 @@ KINDS: dict[str, Kind] = {
         {"code": "str", "type": "str", "meaning": "str", "next": "str|null"},
         {"entries": "int"},
     ),
+    **ACL_KINDS,
     **OFFSET_KINDS,
     **ROLL_KINDS,
     **UPGRADE_KINDS,

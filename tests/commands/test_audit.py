@@ -262,6 +262,19 @@ def test_history_is_filtered(tmp_path: Path, invoke: Invoke, args: tuple[str, ..
     assert [row["command"] for row in done.json()["data"]["rows"]] == expected
 
 
+def test_history_needs_no_secret_and_no_cluster(invoke: Invoke, tmp_path: Path) -> None:
+    """It failed where the profile's password could not be fetched."""
+    config = tmp_path / "config.yaml"
+    profile = {"audit_log": str(tmp_path / "log"), "connect": {"username": "me", "password_env": "NOT_SET"}}
+    config.write_text(json.dumps({"profiles": {"p": profile}, "current": "p"}), encoding="utf-8")
+    assert invoke("history", "--config", str(config)).exit_code == 0
+    failed = invoke("workers", "list", "--config", str(config))
+    assert (failed.exit_code, "profile p: connect: password_env: the environment has no NOT_SET" in failed.stderr) == (
+        2,
+        True,
+    )
+
+
 def test_history_of_nothing_and_of_nonsense(invoke: Invoke, tmp_path: Path) -> None:
     assert invoke("history").stdout.startswith("Nothing was written so far.")
     assert invoke("history", "--since", "yesterday").exit_code == 2

@@ -1,0 +1,121 @@
+"""`eosctl profile`: parses, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+import click
+
+from eosctl.report import Report
+
+from .options import EosctlGroup
+from .session import Session, read_text_file
+
+
+@click.group("profile", cls=EosctlGroup)
+def profile() -> None:
+    """Named sets of options, in a YAML file.
+
+    A profile says where a cluster and its Connect group are, and how to show oneself there. -p NAME takes one, else
+    the one of `profile use`; options and EOSCTL_* variables win over it, worker configs (-w) come after it. The file
+    is --config, $EOSCTL_CONFIG, or eosctl/config.yaml below $XDG_CONFIG_HOME (~/.config).
+
+    No secret stands in it: instead of PASSWORD it says PASSWORD_env (the name of a variable), PASSWORD_file (a file
+    with mode 0600) or PASSWORD_command (what prints it). expect.kafka_cluster_id and expect.group_id are held against
+    every plan: a write to any other cluster or group is refused.
+    """
+
+
+@profile.command("list")
+@click.pass_context
+def list_command(ctx: click.Context) -> Report:
+    """The profiles there are.
+
+    Example: eosctl profile list
+    """
+    from eosctl.ops.profiles import list_profiles
+
+    return list_profiles(ctx.ensure_object(Session).config_file())
+
+
+@profile.command("show")
+@click.argument("name", required=False)
+@click.option("--origin", is_flag=True, help="Also who says each value.")
+@click.pass_context
+def show_command(ctx: click.Context, name: str | None, origin: bool) -> Report:
+    """Every value that a command would be told, wherever it comes from.
+
+    Options, environment, profile, worker configs and defaults are taken together as every command does; --origin says
+    which of them won for each value. Secrets are shown as ***, and nothing is run or read to get them.
+
+    Example: eosctl profile show prod --origin
+    """
+    from eosctl.ops.profiles import show_target
+
+    return show_target(ctx.ensure_object(Session).shown_target(name), with_origin=origin)
+
+
+@profile.command("set")
+@click.argument("name")
+@click.argument("changes", metavar="KEY=VALUE...", nargs=-1, required=True)
+@click.pass_context
+def set_command(ctx: click.Context, name: str, changes: tuple[str, ...]) -> Report:
+    """Change a profile, or make one; KEY= removes a key.
+
+    Keys: bootstrap_server, command_config, connect_url, group_id, worker_config, config_topic, offset_topic,
+    status_topic, audit_log; client.PROPERTY (any name of a client.properties file); connect.ca, certificate, key,
+    username, trust_discovered; expect.kafka_cluster_id, expect.group_id. Secrets as client.sasl.password_env=NAME,
+    connect.password_file=FILE, connect.token_command=COMMAND. Comments in the file stay where they are.
+
+    Example: eosctl profile set prod bootstrap_server=kafka:9092 group_id=connect expect.group_id=connect
+    """
+    from eosctl.ops.profiles import set_values
+
+    return set_values(ctx.ensure_object(Session).config_file(), name, changes)
+
+
+@profile.command("use")
+@click.argument("name")
+@click.pass_context
+def use_command(ctx: click.Context, name: str) -> Report:
+    """Take this profile where none is named.
+
+    Example: eosctl profile use prod
+    """
+    from eosctl.ops.profiles import use_profile
+
+    return use_profile(ctx.ensure_object(Session).config_file(), name)
+
+
+@profile.command("import")
+@click.argument("name")
+@click.argument("file")
+@click.pass_context
+def import_command(ctx: click.Context, name: str, file: str) -> Report:
+    """Make a profile from a worker.properties or a client.properties.
+
+    Addresses, group id and topics are copied; security settings are not: the profile names the file, which keeps its
+    passwords to itself.
+
+    Example: eosctl profile import prod /etc/kafka/connect-distributed.properties
+    """
+    from eosctl.ops.profiles import import_settings
+
+    return import_settings(ctx.ensure_object(Session).config_file(), name, file, read_text_file(file))
+
+
+@profile.command("check")
+@click.argument("name", required=False)
+@click.pass_context
+def check_command(ctx: click.Context, name: str | None) -> Report:
+    """Connect to everything that a profile names, and compare ids.
+
+    Exit code 3 when a cluster, group or worker is another than the profile expects. Writes nothing. Needs DESCRIBE on
+    the Connect group; Kafka 2.4 or newer.
+
+    Example: eosctl profile check prod
+    """
+    from eosctl.ops.profile_check import check_target
+
+    session = ctx.ensure_object(Session)
+    if name is not None:
+        session.flags["profile"] = name
+    return check_target(session.app())

@@ -1,0 +1,129 @@
+"""Edits of the config file that keep its comments and its spelling: text in, text out.
+
+Lines are spliced where the YAML parser says that a value stands, and the outcome is parsed again: where it is not
+exactly what was wanted (anchors, unusual layouts), nothing is changed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from eosctl.errors import InputFileError
+
+_PLAIN = re.compile(r"[A-Za-z0-9_/.$~-][A-Za-z0-9_/.:$@=+-]*")
+
+
+def edit_yaml(text: str, path: Sequence[str], value: object, *, source: str) -> str:
+    """`text` with `value` at `path`; None removes it. Raises InputFileError where that can't be done."""
+    import yaml
+
+    wanted = _changed(yaml.safe_load(text) or {}, path, value)
+    try:
+        edited = _splice(text, list(path), value)
+        is_right = (yaml.safe_load(edited) or {}) == wanted
+    except (yaml.YAMLError, _CannotSpliceError):
+        is_right = False
+    if not is_right:
+        raise InputFileError(
+            f"{source}: {'.'.join(path)} can't be changed without rewriting the whole file",
+            hint="Change it in an editor: the layout around it is unusual (anchors, or several values on a line).",
+        )
+    return edited
+
+
+class _CannotSpliceError(Exception):
+    """There is no line to put the value on."""
+
+
+def _changed(document: Any, path: Sequence[str], value: object) -> Any:
+    changed = deepcopy(document)
+    parents = [changed]
+    for key in path[:-1]:
+        if not isinstance(parents[-1].get(key), dict):
+            parents[-1][key] = {}
+        parents.append(parents[-1][key])
+    if value is not None:
+        parents[-1][path[-1]] = value
+        return changed
+    parents[-1].pop(path[-1], None)
+    for parent, key in zip(reversed(parents[:-1]), reversed(path[:-1]), strict=True):
+        if parent[key] == {}:
+            parent[key] = None  # what a key without lines below it reads as
+            break
+    return changed
+
+
+def _splice(text: str, path: list[str], value: object) -> str:
+    import yaml
+
+    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    if node is None or _is_null(node):
+        return _with_end(text) + _block(path, value, 0)
+    key: Any = None
+    for depth, name in enumerate(path):
+        if not isinstance(node, yaml.MappingNode) or node.flow_style:
+            raise _CannotSpliceError
+        found = next(((k, v) for k, v in node.value if k.value == name), None)
+        if found is None:
+            if value is None:
+                return text
+            return _insert(text, _last_line(node) + 1, _block(path[depth:], value, node.start_mark.column))
+        key, node = found
+        if depth < len(path) - 1 and _is_null(node):
+            return _insert(text, key.start_mark.line + 1, _block(path[depth + 1 :], value, key.start_mark.column + 2))
+    if value is not None and _is_on_one_line(node):
+        return text[: node.start_mark.index] + _flow(value) + text[node.end_mark.index :]
+    lines = _with_end(text).splitlines(keepends=True)
+    first, last = key.start_mark.line, max(_last_line(node), key.start_mark.line)
+    added = [] if value is None else [_block(path[-1:], value, key.start_mark.column)]
+    return "".join(lines[:first] + added + lines[last + 1 :])
+
+
+def _is_null(node: Any) -> bool:
+    return bool(node.tag == "tag:yaml.org,2002:null" and node.start_mark.index == node.end_mark.index)
+
+
+def _is_on_one_line(node: Any) -> bool:
+    """Whether the value can be replaced where it stands, rather than with its lines."""
+    return node.style not in ("|", ">") if node.id == "scalar" else bool(node.flow_style)
+
+
+def _last_line(node: Any) -> int:
+    """The last line that a node's own text stands on; the parser's end of a block is behind what follows it."""
+    if node.id == "scalar" or node.flow_style:
+        return int(node.end_mark.line) - (getattr(node, "style", None) in ("|", ">"))
+    last = node.value[-1]
+    return max(_last_line(last[1]), last[0].start_mark.line) if node.id == "mapping" else _last_line(last)
+
+
+def _insert(text: str, line: int, block: str) -> str:
+    lines = _with_end(text).splitlines(keepends=True)
+    return "".join([*lines[:line], block, *lines[line:]])
+
+
+def _with_end(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def _block(path: Sequence[str], value: object, column: int) -> str:
+    """`a:` / `  b: value`, each key a line, below each other."""
+    lines = [f"{' ' * (column + 2 * depth)}{_flow(key)}:" for depth, key in enumerate(path)]
+    return "\n".join(lines) + f" {_flow(value)}\n"
+
+
+def _flow(value: object) -> str:
+    """A value on one line; text without quotes where YAML reads it back as the same text."""
+    import yaml
+
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_flow(item) for item in value) + "]"
+    text = str(value)
+    if _PLAIN.fullmatch(text) and not text.endswith(":") and yaml.safe_load(text) == text:
+        return text
+    return json.dumps(text, ensure_ascii=False)
