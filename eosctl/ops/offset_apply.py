@@ -6,7 +6,7 @@ off leaves all of it or nothing; a journal tells the next run that there was one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
 from eosctl.ops.offset_writes import WritePlan, check_writable, plan_data, plan_summary
 from eosctl.ops.offsets import report_target
 from eosctl.ops.ports import TopicStore
-from eosctl.report import Problem, Report
+from eosctl.report import Problem, Report, Row
 
 Place = tuple[str, bytes, int]
 """A topic, a key and the partition that is written to."""
@@ -159,15 +159,16 @@ def _result_report(
         for write in plan.writes
     ]
     wrong = [row for row in rows if row["outcome"] not in ("written", "unchanged")]
-    problems = [*plan.problems, *_failure_problems(failure, read, wrong=len(wrong), sent=len(sends), backup=backup)]
     nothing_written = len(wrong) == len(sends) and all(row["outcome"] == "failed" for row in wrong)
+    left = [] if nothing_written else wrong
+    failures = [*_failure_problems(failure, read, wrong=len(wrong)), *_left_problems(left, sends, backup)]
     return Report(
         kind=f"{plan.name}-result",
         rows=rows,
         summary={**plan_summary(plan), "written": len(sends) - len(wrong), "not_as_planned": len(wrong)},
         data={**plan_data(plan), "backup": str(backup), "undo": undo_command(backup)},
         target=report_target(app, plan.found),
-        problems=problems,
+        problems=[*plan.problems, *failures],
         exit_code=_exit_code(failure, wrong=bool(wrong), nothing_written=nothing_written),
     )
 
@@ -178,18 +179,20 @@ def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: boo
     return failure.exit_code if failure is not None and nothing_written else ExitCode.PARTIAL
 
 
-def _failure_problems(
-    failure: EosctlError | None, read: _ReadBack, *, wrong: int, sent: int, backup: Path
-) -> Iterator[Problem]:
+def _left_problems(left: Sequence[Row], sends: Sequence[PlannedWrite], backup: Path) -> Iterator[Problem]:
+    """For a write of which something is there, or may be."""
+    if left:
+        message = f"{len(left)} of {len(sends)} offsets are not, or not known to be, as planned"
+        yield Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}")
+
+
+def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: int) -> Iterator[Problem]:
     if failure is not None and not wrong:
         message = f"the write was reported as failed ({failure.message}), and yet all of it is there"
         yield Problem("answer_lost", message, severity="warning")
         return
     if failure is not None:
         yield Problem.of(failure)
-    if wrong:
-        message = f"{wrong} of {sent} offsets are not, or not known to be, as planned"
-        yield Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}")
     if read.aborted:
         message = f"{read.aborted} of them are in an aborted transaction, which workers that are not enabled still read"
         hint = "Run the same command again, before such a worker starts or rebalances: what is committed last counts."

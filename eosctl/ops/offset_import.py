@@ -79,7 +79,9 @@ def plan_offsets_import(app: App, request: ImportRequest) -> WritePlan:
 def _gather(app: App, request: ImportRequest) -> tuple[OffsetStores, str]:
     with app.topics() as topics:
         topic, global_topic = store_topic(app, topics, request.store, request.connectors), app.target.offset_topic
-        descriptions = dict(topics.describe([topic, global_topic]))
+        descriptions = dict(topics.describe([topic]))
+        if topic not in descriptions:
+            descriptions |= topics.describe([global_topic])
         if topic in descriptions:
             store, bounds = read_settled(app, topics, topic)
         else:
