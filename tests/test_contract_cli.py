@@ -58,6 +58,11 @@ TASK_COUNT = {
         *("would_fence", "alive_ids", "findings"),
     }
 }
+RIGHT = {
+    "": {
+        *("role", "operation", "resource_type", "resource_name", "pattern_type", "permission", "when", "note"),
+    }
+}
 RECORD_LINE = {"topic", "partition", "offset", "timestamp_ms", "key", "value"}
 REPLAYED = {
     *("config", "target_state", "task_count", "task_ids", "inconsistent", "pending_fencing", "task_count_record"),
@@ -104,6 +109,8 @@ GOOD = [
     Good("task-counts show {name}", "task-counts-show", TASK_COUNT),
     Good("task-counts replay --topic", "task-counts-replay"),
     Good("task-counts replay {export}", "task-counts-replay", knows_cluster=False),
+    Good("acls generate --connector {name}", "acls-generate", RIGHT, knows_cluster=False),
+    Good("acls check --connector {name} --principal User:w", "acls-check"),
     Good("upgrade plan --to enabled", "upgrade-plan"),
     Good("upgrade status", "upgrade-status", {"": {"worker", "leader", "version", "health", "mode", "evidence"}}),
     Good("fence {id} --dry-run", "fence-plan", FENCE),
@@ -132,6 +139,7 @@ GOOD = [
 ]
 # run by tests of their own: here (Spark, abort, validate), and in tests/sandbox and tests/commands
 ELSEWHERE = {
+    "acls apply",
     *("profile set", "profile use", "profile import"),
     *("offsets migrate", "offsets verify", "txn abort", "task-counts validate"),
     *(

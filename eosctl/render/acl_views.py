@@ -40,11 +40,12 @@ def _script(report: Report) -> Iterable[str]:
     yield from (printable(line) for line in str(report.data["script"]).splitlines())
 
 
+ACL_SCRIPT = View((), footer=_script, prose=False)
+"""For the rights as text for another tool: nothing but that text."""
 ACL_VIEWS = {
     "acls-generate": View(
         (*_RIGHT, Column("WHEN", "when"), Column("NOTE", "note")), empty="Nothing is needed: name a --connector."
     ),
-    "acls-generate-script": View((), footer=_script, prose=False),
     "acls-check": View((), footer=_findings, empty="Every right is there.", prose=False),
     "acls-apply-plan": View((*_RIGHT, Column("ACTION", "action")), footer=_undo, prose=False),
     "acls-apply-result": View((*_RIGHT, Column("ACTION", "action")), footer=_undo, prose=False),
