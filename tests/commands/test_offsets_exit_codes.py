@@ -1,0 +1,112 @@
+"""Every exit code of `eosctl offsets`, reached as a user would reach it: one table, on topics in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from eosctl.core.murmur2 import partition_for
+from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError
+from tests.conftest import Invoke, Outcome
+from tests.fakes.offset_topics import OffsetWorld
+
+GLOBAL, OWN = "connect-offsets", "own"
+A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
+MERGE = ("merge", "--connector", "c", "--into", "dedicated")
+UNREACHABLE, DENIED = UnreachableError("no broker can be reached"), UnauthorizedError("not authorized", hint="an ACL")
+
+
+@pytest.fixture
+def world() -> OffsetWorld:
+    """Connector c, STOPPED, with two offsets that its own topic lacks."""
+    world = OffsetWorld()
+    world.topics.add_topic(GLOBAL, 5, {"cleanup.policy": "compact"})
+    world.topics.add_topic(OWN, 5, {"cleanup.policy": "compact"})
+    world.topics.put(GLOBAL, A, b'{"n":1}')
+    world.topics.put(GLOBAL, B, b'{"n":2}')
+    world.worker.add("c", offsets_storage_topic=OWN)
+    return world
+
+
+def fails(method: str, error: EosctlError) -> Callable[[OffsetWorld], None]:
+    return lambda world: world.topics.fail_next(method, error)
+
+
+def write_fails(error: EosctlError) -> Callable[[OffsetWorld], None]:
+    def prepare(world: OffsetWorld) -> None:
+        world.topics.fail_writes_after, world.topics.failure = 0, error
+
+    return prepare
+
+
+def runs(world: OffsetWorld) -> None:
+    world.worker.add("c", state="RUNNING", tasks=1, offsets_storage_topic=OWN)
+
+
+def is_hidden(world: OffsetWorld) -> None:
+    world.topics.open_transaction(GLOBAL, partition_for(A, 5))
+    world.topics.put(GLOBAL, A, b"{}")
+
+
+def has_junk(world: OffsetWorld) -> None:
+    world.topics.put(GLOBAL, b"junk", b"1")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A command line, what is the matter, and the exit code."""
+
+    code: int
+    words: tuple[str, ...]
+    prepare: Callable[[OffsetWorld], None] = lambda _world: None
+    yes: bool = True
+
+
+CASES = [
+    Case(0, ("list",)),
+    Case(0, MERGE),
+    Case(0, (*MERGE, "--dry-run"), yes=False),
+    Case(1, ("list", "--connector", "nosuch")),
+    Case(1, ("lint", "--store", "nosuch")),
+    Case(1, MERGE, write_fails(EosctlError("the transaction is aborted, nothing was written"))),
+    Case(2, ("merge", "--into", "dedicated")),
+    Case(2, ("import", "/nosuch", "--store", "global")),
+    Case(2, ("verify", "/nosuch")),
+    Case(3, ("diff", "--connector", "c")),
+    Case(3, ("lint",), has_junk),
+    Case(4, ("list",), fails("describe", UNREACHABLE)),
+    Case(4, ("export", "--store", "global"), fails("read", DeadlineError("timed out"))),
+    Case(4, ("diff", "--connector", "c"), fails("read", UNREACHABLE)),
+    Case(5, ("list",), fails("read", DENIED)),
+    Case(5, MERGE, write_fails(DENIED)),
+    Case(6, MERGE, yes=False),
+    Case(6, MERGE, runs),
+    Case(6, (*MERGE, "--timeout", "1s"), is_hidden),
+    Case(7, MERGE, write_fails(UNREACHABLE)),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code} {' '.join(case.words)}")
+def test_exit_code(world: OffsetWorld, invoke: Invoke, case: Case) -> None:
+    writes = case.words[0] in ("merge", "import")
+    case.prepare(world)
+
+    def run(*output: str) -> Outcome:
+        where = ("-b", "memory:9092", "-g", "connect", "-u", world.worker.url)
+        yes = ("--yes",) if writes and case.yes else ()
+        return invoke(*where, "offsets", *case.words, *yes, *output, doors=world.doors())
+
+    done = run("-o", "json") if case.words[0] != "export" else run()
+    assert done.exit_code == case.code, done.stderr
+    if case.words[0] != "export":
+        assert done.json()["exit_code"] == case.code
+    if case.code in (4, 5, 6):
+        assert world.topics.newest(OWN) == {}
+    if case.code not in (0, 3):
+        assert done.stderr.strip()
+
+
+def test_no_code_is_left_out() -> None:
+    assert {case.code for case in CASES} == set(range(8))
