@@ -73,6 +73,8 @@ def test_codes_that_come_from_tables_are_explained() -> None:
     task_counts = importlib.import_module("eosctl.core.task_count_findings")
     assert set(task_counts._ILL_WRITTEN) - {"tombstone"} | {"tombstoned"} <= CODES
     assert set(importlib.import_module("eosctl.ops.offset_export")._LEFT_OUT) <= CODES
+    scenarios = importlib.import_module("eosctl.core.failure_scenarios")
+    assert {each.code for each in scenarios.SCENARIOS} <= CODES
     gates = importlib.import_module("eosctl.core.upgrade_gates")
     assert [rule.id for rule in gates._RULES] == [entry.code for entry in SECTIONS["gate"]]
 

@@ -26,7 +26,7 @@ class Scenario:
     fix: str
 
 
-_SCENARIOS = (
+SCENARIOS = (
     Scenario(
         "fencing_not_authorized",
         ("TransactionalIdAuthorizationException",),
@@ -113,7 +113,7 @@ _SCENARIOS = (
         "Upgrade the brokers to 2.5 or newer",
     ),
     Scenario(
-        "not_authorized",
+        "task_not_authorized",
         ("AuthorizationException",),
         "the connector's principal lacks a right",
         "`eosctl acls check --connector {c}` names what is missing; then " + _RESTART,
@@ -142,10 +142,10 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
         )  # fmt: skip
     elif state == "FAILED":
         trace = connector.traces.get(part, "")
-        known = next((each for each in _SCENARIOS if all(text in trace for text in each.texts)), None)
+        known = next((each for each in SCENARIOS if all(text in trace for text in each.texts)), None)
         said = trace.strip().splitlines()[0] if trace.strip() else "no trace"
         yield Finding(
-            known.code if known else "failed", ERROR, subject,
+            known.code if known else "task_failed", ERROR, subject,
             f"{connector.name} {part} is FAILED: {known.meaning if known else said}",
             (known.fix if known else "Read the trace: GET /connectors/{c}/status").replace("{c}", connector.name),
             {**evidence, "trace": said},

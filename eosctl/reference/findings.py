@@ -207,6 +207,71 @@ FINDINGS = (
         "Find its worker with `eosctl workers probe`, enable exactly-once there, restart the task.",
     ),
     Entry("task_audit_unknown", "Whether the tasks write transactions is not known.", _NOT_SEEN),
+    # doctor
+    Entry(
+        "not_checked", "A check could not run; nothing is known of what it looks at.", "Mend what the message names."
+    ),
+    Entry("acls_not_checked", "Rights are checked per principal.", "`eosctl acls check` with the principals."),
+    Entry("few_replicas", "An internal topic has fewer than three replicas.", "Add replicas."),
+    Entry(
+        "hanging_transaction",
+        "A transaction that no coordinator will end: readers of committed records wait behind it.",
+        "`eosctl txn abort` with the place that the fix names.",
+    ),
+    Entry("unassigned", "A connector or task has no worker.", "Look again after the rebalance."),
+    Entry("task_failed", "A connector or task is FAILED for a reason that eosctl does not know.", "Read its trace."),
+    Entry("task_not_authorized", "A task is FAILED for want of a right.", "`eosctl acls check` names what is missing."),
+    Entry(
+        "fencing_not_authorized",
+        "A task is FAILED: its principal may not use its transactional id, or fence it.",
+        "`eosctl acls check` names what is missing; then restart the task.",
+    ),
+    Entry(
+        "fencing_superseded",
+        "A task is FAILED: its connector was changed while it was being fenced.",
+        "Restart the failed tasks; after a change wait for the new task-count record before the next.",
+    ),
+    Entry(
+        "fencing_forward_timeout",
+        "A follower's task is FAILED: the leader's fencing took longer than 30 s.",
+        "`eosctl rescue`, and the two retry.backoff overrides.",
+    ),
+    Entry("fencing_timed_out", "Tasks are FAILED: fencing took longer than 90 s.", "`eosctl rescue`."),
+    Entry(
+        "fencing_failed", "A task is FAILED: the old tasks could not be fenced.", "Restart it; then `eosctl rescue`."
+    ),
+    Entry(
+        "internal_rest_off",
+        "MirrorMaker's workers can't reach their leader.",
+        "Set dedicated.mode.enable.internal.rest=true on every node.",
+    ),
+    Entry(
+        "timeout_refused",
+        "A task is FAILED: brokers refuse its transaction timeout.",
+        "Lower producer.override.transaction.timeout.ms, or raise the brokers' maximum.",
+    ),
+    Entry("task_fenced", "A task is FAILED: another producer took its transactional id.", "Restart it."),
+    Entry(
+        "task_fenced_or_expired",
+        "A task is FAILED: its transaction took too long, or another producer took its id.",
+        "Restart it; raise the transaction timeout, or use transaction.boundary=poll.",
+    ),
+    Entry(
+        "own_offsets_topic",
+        "A task is FAILED: it writes into the topic of its own offsets.",
+        "Give it another topic for one of the two.",
+    ),
+    Entry(
+        "offsets_not_written",
+        "A task is FAILED: its offsets could not be written.",
+        "Read the cause; with a dedicated topic and null offsets, `eosctl offsets switch --to global`.",
+    ),
+    Entry(
+        "connector_is_a_ghost",
+        "A task is FAILED: its connector came from an aborted config record.",
+        "Create the connector STOPPED, and DELETE it.",
+    ),
+    Entry("brokers_too_old", "A task is FAILED: the brokers are too old for exactly-once.", "Upgrade them."),
     # upgrade verify
     Entry("no_workers", "The group has no workers.", "Start them."),
     Entry("mode_unproven", "The mode of a worker can't be proven.", "Give its properties file with -w."),

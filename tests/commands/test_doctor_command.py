@@ -74,7 +74,7 @@ def offset(at: int, value: bytes) -> Record:
             {"offsets": [offset(1, b'{"n":1}')], "aborted_offsets": [offset(2, b'{"n":2}')]},
             ("gates", "no_aborted_offsets", "error"),
         ),
-        ({"task_state": "FAILED"}, ("failures", "failed", "error")),
+        ({"task_state": "FAILED"}, ("failures", "task_failed", "error")),
         ({"known_ids": ()}, ("connectors", "task_not_exactly_once", "error")),
         ({"records": config_records(*created("orders", 2, record=1))}, ("task_counts", "too_low", "error")),
         ({"offsets": [Record(OFFSETS, 0, 1, 0, b"junk", b"{}")]}, ("offsets", "key_not_json", "error")),

@@ -57,9 +57,9 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
         ("Source tasks may not produce to their own offsets topics when", "own_offsets_topic", "another"),
         ("Failed to flush offsets and/or records for task n2-0", "offsets_not_written", "eosctl offsets switch"),
         ("Failed to start task ghost0-0 since it is not a recognizable type", "connector_is_a_ghost", "DELETE"),
-        ("TopicAuthorizationException: Not authorized to access topics: [t]", "not_authorized", "eosctl acls check"),
-        ("java.lang.RuntimeException: it broke\n\tat X", "failed", "GET /connectors/c/status"),
-        ("", "failed", "GET /connectors/c/status"),
+        ("TopicAuthorizationException: Not authorized to access topics: [t]", "task_not_authorized", "eosctl acls check"),
+        ("java.lang.RuntimeException: it broke\n\tat X", "task_failed", "GET /connectors/c/status"),
+        ("", "task_failed", "GET /connectors/c/status"),
     ],
 )
 def test_a_trace_tells_what_happened(trace: str, code: str, words: str) -> None:
@@ -73,7 +73,7 @@ def test_a_failed_connector_and_a_task_without_a_worker() -> None:
     waiting = ObservedConnector("w", "sink", {}, {"connector": "RUNNING", "task 3": "UNASSIGNED"})
     found = failure_findings([dead("boom", "connector"), waiting])
     assert [(each.code, each.severity, each.subject) for each in found] == [
-        ("failed", "error", "c"),
+        ("task_failed", "error", "c"),
         ("unassigned", "warning", "w/3"),
     ]
 

@@ -1,0 +1,86 @@
+"""connectors check, doctor and the repair of aborted offsets against real workers and a real broker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from eosctl.sandbox.stack import Stack
+from tests.conftest import Invoke
+from tests.envelope import envelope_of
+from tests.sandbox_fixtures import FileSource, wait_until
+
+pytestmark = pytest.mark.live
+
+OFFSETS = "connect-offsets"
+
+
+def test_a_task_that_brokers_refuse_is_found_by_config_by_trace_and_is_well_again(
+    invoke: Invoke, target_flags: list[str], file_source: FileSource
+) -> None:
+    name = file_source.name
+
+    def codes(*words: str) -> set[tuple[str, str]]:
+        document = invoke(*words, *target_flags, "-o", "json").json()
+        assert document["status"] in ("ok", "findings"), document["errors"]
+        return {
+            (row["code"], row["severity"])
+            for row in document["data"]["rows"]
+            if row["subject"] in (name, f"{name}/0") and row["severity"] != "info"
+        }
+
+    file_source.put(**{"producer.override.transaction.timeout.ms": "1000000", "offsets.topic": "mine"})
+    wait_until(lambda: file_source.task_states() == ["FAILED"], what="the task to be refused")
+    by_config = {("timeout_above_broker", "error"), ("idle_property", "error")}
+    assert codes("connectors", "check", "--connector", name) == by_config
+    assert codes("doctor") >= by_config | {("timeout_refused", "error")}
+
+    file_source.more.clear()
+    file_source.put()
+    file_source.wait_running()
+
+    def is_well() -> bool:  # REST calls a task RUNNING before it has its transactional id
+        outcome = invoke("connectors", "check", "--connector", name, *target_flags, "-o", "json")
+        return outcome.exit_code == 0 and envelope_of(outcome, "connectors-check")["data"]["rows"] == []
+
+    wait_until(is_well, what=f"{name} to be exactly-once")
+    doctor = invoke("doctor", *target_flags, "-o", "json")
+    document = envelope_of(doctor, "doctor", doctor.exit_code)  # other tests' topics have findings
+    assert doctor.exit_code in (0, 3)
+    assert {each["check"]: each["status"] for each in document["data"]["checks"]} == dict.fromkeys(
+        [*("workers", "gates", "transactions", "failures", "task_counts", "connectors", "offsets", "topics", "acls")],
+        "checked",
+    )
+
+
+def test_an_aborted_offset_is_seen_and_the_plan_repairs_it(
+    invoke: Invoke, target_flags: list[str], stack: Stack, unique: str, tmp_path: Path
+) -> None:
+    """No connector of that name exists, so nothing has to be stopped."""
+    key = f'["{unique}",{{"f":"a"}}]'
+    transactional_id = f"aborting-{unique}"
+    producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "transactional.id": transactional_id})
+    producer.init_transactions(30)
+    for value, ending in ((b'{"n":1}', producer.commit_transaction), (b'{"n":9}', producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(OFFSETS, key=key.encode(), value=value, partition=0)
+        producer.flush(30)
+        ending(30)
+
+    def records() -> list[Any]:
+        outcome = invoke("upgrade", "plan", "--to", "disabled", "--hard", *target_flags, "-o", "json")
+        document = envelope_of(outcome, "upgrade-plan", outcome.exit_code)
+        assert not [reason for reason in document["data"]["hard"]["unknown"] if "offsets" in reason]
+        return [each for each in document["data"]["hard"]["aborted_offsets"]["records"] if each["key"] == key]
+
+    [record] = wait_until(records, what="the abort marker")
+    assert record == {"topic": OFFSETS, "partition": 0, "key": key, "value": '{"n":1}'}
+    repair = tmp_path / "repair.ndjson"
+    repair.write_text(json.dumps(record), encoding="utf-8")
+    command = ("offsets", "import", str(repair), "--store", "global", "--keep-partitions", "--rewrite", "--yes")
+    assert invoke(*command, *target_flags).exit_code == 0
+    wait_until(lambda: not records(), what="the repair to be seen")
