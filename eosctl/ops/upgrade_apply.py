@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from eosctl.core.connect_group import EMPTY, STABLE
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker, what_is_lost
 from eosctl.core.upgrade_gates import Gate, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
@@ -26,8 +27,8 @@ from eosctl.report import rfc3339
 
 # what the first pass mends itself
 _MENDED_BY_THE_ROLL = frozenset({"no_mixed_modes"})
-# what a step that was cut off leaves behind, and its repetition mends
-_MENDED_BY_THE_OPEN_STEP = frozenset({"members_known", "group_stable", "worker_health", "connectors_healthy"})
+# what a step that was cut off leaves behind, and its repetition mends; other workers are looked at by `_others_ill`
+_MENDED_BY_THE_OPEN_STEP = frozenset({"members_known", "worker_health", "connectors_healthy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,8 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
             raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
         plan = request.plan
     but = _MENDED_BY_THE_ROLL | (_MENDED_BY_THE_OPEN_STEP if open_step else frozenset())
+    if open_step is not None and view.group.state == EMPTY:
+        but |= {"group_stable"}
     return PreparedRoll(
         request=request,
         target=target,
@@ -120,7 +123,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         passes=plan.passes,
         open=open_step,
         begun=begun,
-        blocking=(*_lost(begun, view, driver), *view.failing(but=but)),
+        blocking=(*_others_ill(begun, view, driver), *view.failing(but=but)),
         connectors=begun.connectors if begun else _states(view.observation),
         journal=journal,
         cluster_id=cluster_id,
@@ -128,14 +131,19 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     )
 
 
-def _lost(begun: Roll | None, view: View, driver: Driver) -> list[Gate]:
-    """Workers that the roll knew and the group has no more; pods may come back under other names."""
-    if begun is None or driver.at_once:
+def _others_ill(begun: Roll | None, view: View, driver: Driver) -> list[Gate]:
+    """Workers beside the open step's that the roll knew and that are gone or don't answer.
+
+    Pods may come back under other names, so nobody is missed where a controller restarts them.
+    """
+    if begun is None or driver.at_once or view.group.state not in (STABLE, EMPTY):
         return []
-    lost = sorted(begun.known - view.members.keys() - set(begun.open.workers if begun.open else ()))
-    text = f"{', '.join(lost)}, seen when the upgrade ran last, is no member of the group now"
+    under_way = set(begun.open.workers if begun.open else ())
+    silent = {worker.name for worker in view.observation.workers if worker.mode is Mode.UNREACHABLE}
+    ill = sorted(((begun.known - view.members.keys()) | silent) - under_way)
+    text = f"{', '.join(ill)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
     fix = "Start it; if it is gone for good, plan anew with --start-over."
-    return [Gate("members_known", "fail", text, fix)] if lost else []
+    return [Gate("members_known", "fail", text, fix)] if ill else []
 
 
 def look(app: App, target: Mode, brought: Mapping[str, Brought], files: Sequence[Path]) -> View:

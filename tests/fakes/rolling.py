@@ -1,8 +1,7 @@
 """Workers in memory that are restarted one by one, and a driver that does it.
 
 A worker has a file, and runs with what the file said when it was started; a restarted one is another member of the
-group. The first in `workers` leads; one that stops loses the lead. `kill_at` breaks the n-th call from outside off, like
-kill -9.
+group. The first in `workers` leads; one that stops loses the lead. `kill_at` breaks the n-th call from outside off.
 """
 
 from __future__ import annotations

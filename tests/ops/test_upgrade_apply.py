@@ -59,7 +59,7 @@ def test_back_through_preparing_and_the_losses_are_said(tmp_path: Path) -> None:
 def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
     tmp_path: Path, before: str, target: Mode, ending: str
 ) -> None:
-    """Every call is the last one once. Never, on the way, is a worker enabled beside a disabled one (the fake looks)."""
+    """Every call is the last one once. Never is a worker enabled beside a disabled one: the fake looks."""
     error: type[BaseException] = KilledError if ending == "killed" else KeyboardInterrupt
     kill_at = 0
     while True:
@@ -113,7 +113,10 @@ def test_a_worker_that_comes_back_in_another_mode_stops_the_roll(tmp_path: Path)
     report = roll(there.app(tmp_path), FakeDriver(there, forgets={W2}), Mode.PREPARING)
     assert report.exit_code is ExitCode.PARTIAL
     assert "gate mode_proven: http://w2:8083 is back, and enabled instead of preparing" in report.problems[0].message
-    assert (outcomes(report), there.time.now_s) == ([("preparing", W2, "failed"), ("preparing", W1, "not_reached")], 0.0)
+    assert (outcomes(report), there.time.now_s) == (
+        [("preparing", W2, "failed"), ("preparing", W1, "not_reached")],
+        0.0,
+    )
     again = roll(there.app(tmp_path), FakeDriver(there), resume=True, target=None)
     assert (again.exit_code, set(there.workers.values())) == (ExitCode.OK, {"preparing"})
 

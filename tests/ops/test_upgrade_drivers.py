@@ -1,0 +1,230 @@
+"""The drivers with real programs on PATH: little scripts that write down how they were called, and act."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eosctl.core.upgrade import Mode
+from eosctl.deadline import Clock, Deadline
+from eosctl.errors import DeadlineError, EosctlError, InputFileError, NotFoundError, UsageError
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers import Driver
+from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
+from eosctl.ops.upgrade_drivers.commands import CommandDriver
+from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver
+from eosctl.ops.upgrade_drivers.properties_files import edit_mode
+from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
+from eosctl.ops.upgrade_drivers.systemd import SystemdDriver
+from eosctl.profiles import Target
+
+WORKER = "http://w1.example:8083"
+BEFORE = b"# the worker of \xe9tage 2\ngroup.id=g\nexactly.once.source.support=disabled\n"
+AFTER = BEFORE.replace(b"disabled", b"preparing")
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> App:
+    return App(target=Target(), deadline=Deadline.after(30), state_dir=tmp_path)
+
+
+@pytest.fixture
+def properties(tmp_path: Path) -> Path:
+    path = tmp_path / "worker 1.properties"
+    path.write_bytes(BEFORE)
+    path.chmod(0o640)
+    return path
+
+
+Program = Callable[..., None]
+RECORD = 'for word in "$@"; do printf "%s\\0" "$word" >> "$CALLS"; done; printf "\\n\\0" >> "$CALLS"\n'
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """Puts a shell script on PATH; it records its arguments, then does `then`."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    monkeypatch.setenv("PATH", f"{directory}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+
+    def install(name: str, then: str = "") -> None:
+        script = directory / name
+        script.write_text(f'#!/bin/sh\nprintf "{name}\\0" >> "$CALLS"\n{RECORD}{then}\n')
+        script.chmod(0o755)
+
+    return install
+
+
+def calls(tmp_path: Path) -> list[list[str]]:
+    """What the programs were called with, in order."""
+    words = (tmp_path / "calls").read_text().split("\0")
+    found: list[list[str]] = [[]]
+    for word in words:
+        if word == "\n":
+            found.append([])
+        else:
+            found[-1].append(word)
+    return found[:-1]
+
+
+def backups(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}.*.bak"))
+
+
+def test_a_file_is_changed_in_place_with_a_backup_beside_it(properties: Path) -> None:
+    edited = edit_mode(properties, Mode.PREPARING, Clock())
+    assert properties.read_bytes() == AFTER
+    assert edited.backup is not None
+    assert backups(properties) == [edited.backup]
+    assert edited.backup.read_bytes() == BEFORE
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (properties, edited.backup)] == [0o640, 0o640]
+    assert sorted(path.name for path in properties.parent.iterdir()) == sorted([properties.name, edited.backup.name])
+    assert edit_mode(properties, Mode.PREPARING, Clock()).backup is None, "there was nothing to change"
+
+
+def test_a_link_stays_a_link(properties: Path, tmp_path: Path) -> None:
+    link = tmp_path / "current.properties"
+    link.symlink_to(properties.name)
+    edit_mode(link, Mode.PREPARING, Clock())
+    assert link.is_symlink()
+    assert properties.read_bytes() == AFTER
+
+
+def test_a_file_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match=r"cannot change .*none\.properties: No such file"):
+        edit_mode(tmp_path / "none.properties", Mode.ENABLED, Clock())
+
+
+def test_command_fills_in_words_and_no_shell_reads_them(app: App, tmp_path: Path, program: Program) -> None:
+    program("set-mode")
+    program("restart")
+    driver = CommandDriver(
+        restart="restart '{host} {port}' ; echo $HOME", set_config="set-mode --url={url} --mode={mode} {config}",
+        properties="/etc/{host}/it's.properties",
+    )  # fmt: skip
+    worker = "http://w1$(touch x);:8083"
+    driver.bring(app, [worker], Mode.ENABLED)
+    assert calls(tmp_path) == [
+        ["set-mode", f"--url={worker}", "--mode=enabled", "/etc/w1$(touch x);/it's.properties"],
+        ["restart", "w1$(touch x); 8083", ";", "echo", "$HOME"],
+    ]
+    assert driver.actions([WORKER], Mode.ENABLED)[1] == "run restart 'w1.example 8083' ';' echo '$HOME'"
+
+
+def test_command_edits_the_file_itself(app: App, tmp_path: Path, program: Program, properties: Path) -> None:
+    program("restart", f"grep -q preparing '{properties}'")
+    driver = CommandDriver(restart="restart", properties=str(properties))
+    acted = driver.bring(app, [WORKER], Mode.PREPARING)
+    assert (properties.read_bytes(), acted.backup) == (AFTER, str(backups(properties)[0]))
+    assert list(driver.files([WORKER])) == [properties]
+
+
+def test_systemd_here(app: App, tmp_path: Path, program: Program, properties: Path) -> None:
+    program("systemctl", f"grep -q preparing '{properties}'")
+    driver = SystemdDriver("connect@{port}", str(properties))
+    acted = driver.bring(app, [WORKER], Mode.PREPARING)
+    assert calls(tmp_path) == [["systemctl", "restart", "connect@8083"]]
+    assert (properties.read_bytes(), acted.backup) == (AFTER, str(backups(properties)[0]))
+
+
+def test_systemd_over_ssh(app: App, tmp_path: Path, program: Program, properties: Path) -> None:
+    """The script in place of ssh hands its last argument to a shell, as sshd does."""
+    program("ssh", 'for script; do :; done; exec sh -c "$script"')
+    program("systemctl", f"grep -q preparing '{properties}'")
+    driver = SystemdDriver("connect", str(properties), "ops@{host}")
+    acted = driver.bring(app, [WORKER], Mode.PREPARING)
+    assert properties.read_bytes() == AFTER
+    (backup,) = backups(properties)
+    assert (backup.read_bytes(), acted.backup) == (BEFORE, f"ops@w1.example:{backup}")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (properties, backup)] == [0o640, 0o640]
+    called = calls(tmp_path)
+    assert {tuple(call[:5]) for call in called if call[0] == "ssh"} == {
+        ("ssh", "-o", "BatchMode=yes", "--", "ops@w1.example")
+    }
+    assert called[-1] == ["systemctl", "restart", "connect"]
+    assert driver.bring(app, [WORKER], Mode.PREPARING).backup is None
+    assert list(driver.files([WORKER])) == []
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        (
+            "statefulset/connect",
+            [
+                ["kubectl", "--namespace", "ns", "set", "env", "statefulset/connect", "X=enabled"],
+                ["kubectl", "--namespace", "ns", "rollout", "status", "statefulset/connect"],
+            ],
+        ),
+        (
+            "kafkaconnect/connect",
+            [
+                [
+                    *("kubectl", "--namespace", "ns", "patch", "kafkaconnect/connect", "--type", "merge", "--patch"),
+                    json.dumps({"spec": {"config": {"exactly.once.source.support": "enabled"}}}),
+                ]
+            ],
+        ),
+    ],
+)
+def test_kubernetes(app: App, tmp_path: Path, program: Program, workload: str, expected: list[list[str]]) -> None:
+    program("kubectl")
+    KubernetesDriver(workload, "ns", "X").bring(app, [WORKER], Mode.ENABLED)
+    assert calls(tmp_path) == expected
+
+
+def test_a_program_that_fails_says_its_last_words(app: App, program: Program) -> None:
+    program("kubectl", "echo 'no such statefulset' >&2; exit 3")
+    with pytest.raises(EosctlError, match="kubectl set env deployment/x .* ended with status 3: no such statefulset"):
+        KubernetesDriver("deployment/x").bring(app, [WORKER], Mode.ENABLED)
+
+
+def test_a_program_that_is_not_there(app: App) -> None:
+    with pytest.raises(NotFoundError, match="there is no program no-such-program"):
+        CommandDriver("no-such-program", "true").bring(app, [WORKER], Mode.ENABLED)
+
+
+def test_a_program_that_does_not_end(tmp_path: Path) -> None:
+    app = App(target=Target(), deadline=Deadline.after(0.5), state_dir=tmp_path)
+    with pytest.raises(DeadlineError, match="sleep 60 did not end in time"):
+        CommandDriver("sleep 60", "true").bring(app, [WORKER], Mode.ENABLED)
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: CommandDriver("restart"), "does not know how the mode is set"),
+        (lambda: CommandDriver("restart {pid}", "set"), "--restart-command has {pid}"),
+        (lambda: CommandDriver("restart {config}", "set"), "--restart-command has {config}"),
+        (lambda: CommandDriver("restart 'x", "set"), "can't be split into words"),
+        (lambda: CommandDriver("", "set"), "--restart-command is empty"),
+        (lambda: SystemdDriver("{mode}", "f"), "--unit has {mode}"),
+        (lambda: KubernetesDriver("pod/x"), "--workload pod/x is none of statefulset/NAME"),
+    ],
+)
+def test_what_can_be_known_wrong_is_a_usage_error_before_anything_happens(
+    make: Callable[[], Driver], complaint: str
+) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        make().actions([WORKER], Mode.ENABLED)
+
+
+def test_print_tells_what_to_do(tmp_path: Path) -> None:
+    events: list[Event] = []
+    app = App(target=Target(), deadline=Deadline.after(1), state_dir=tmp_path, on_event=events.append)
+    PrintDriver().bring(app, [WORKER], Mode.ENABLED)
+    assert [event.message for event in events] == [
+        f"NOW: set exactly.once.source.support=enabled in the configuration of {WORKER} and restart it"
+    ]
+
+
+def test_no_sandbox_there(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="there is no sandbox in"):
+        SandboxDriver(tmp_path).actions([WORKER], Mode.ENABLED)
