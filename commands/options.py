@@ -139,6 +139,12 @@ class EosctlGroup(click.Group):
         super().__init__(*args, **kwargs)
         self.params += global_options(hidden=True)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The sub-commands with their first sentence in full, where click would cut it."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(limit=200)) for name, each in found if each is not None])
+
 
 def pass_app(function: _F) -> _F:
     """Gives the command the App of this invocation as its first argument."""

@@ -128,7 +128,7 @@ def root() -> None:
     A source task writes records and source offsets in one transaction, under a transactional id of its own. A
     restarted task takes the id over: the producer epoch rises, and the old task, now a zombie, is fenced out. eosctl
     looks at these ids, offsets and task-count records from outside, and changes them safely: every write shows its
-    plan, asks, keeps a backup and reads back what it did.
+    plan, asks, keeps a backup and reads back what it did. `eosctl explain` says what a word or a code means.
 
     Exit codes: 0 done, 1 failed, 2 usage, 3 findings, 4 unreachable, 5 not authorized, 6 refused, 7 partial,
     130 interrupted.

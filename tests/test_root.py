@@ -44,6 +44,33 @@ def test_the_table_says_what_the_command_says(name: str) -> None:
     assert command.get_short_help_str(limit=200) == ROOT.COMMANDS[name][1]
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ((), ["zombie", "epoch", "fenced", "transactional id", "task-count record"]),
+        (("fence",), ["zombie", "epoch", "transactional id"]),
+        (("offsets",), ["global", "dedicated", "documented", "runtime"]),
+        (("task-counts",), ["fences", "zombies", "tasks-fencing-CONNECTOR"]),
+        (("txn",), ["last stable offset (LSO)", "hanging", "epoch", "coordinator"]),
+        (("upgrade",), ["two-step", "preparing", "enabled"]),
+        (("workers",), ["disabled, preparing or enabled", "not_enabled"]),
+    ],
+)
+def test_group_help_teaches(path: tuple[str, ...], words: list[str]) -> None:
+    text = CliRunner().invoke(ROOT.root, [*path, "--help"], prog_name="eosctl").output
+    flowing = " ".join(text.replace("-\n  ", "-").split())
+    assert [word for word in words if word not in flowing] == []
+
+
+def test_groups_list_their_commands_in_whole_sentences() -> None:
+    """`Fold config-topic records exactly as a worker does (Kafka 3.8...` was what one saw."""
+    for path, leaf in LEAVES:
+        if len(path) > 1:
+            text = CliRunner().invoke(ROOT.root, [*path[:-1], "--help"], prog_name="eosctl").output
+            first = leaf.get_short_help_str(limit=200)
+            assert first in " ".join(text.replace("-\n", "-").split()) or "-" in first, path
+
+
 @pytest.mark.parametrize("argv", [("-o", "json", "nosuch"), ("nosuch", "-o", "json"), ("nosuch", "--output=json")])
 def test_usage_errors_are_a_document_too(invoke: Invoke, argv: tuple[str, ...]) -> None:
     outcome = invoke(*argv)
