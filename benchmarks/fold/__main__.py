@@ -53,7 +53,7 @@ def main() -> None:
             "eosctl task-counts replay", lambda: ours, "KafkaConfigBackingStore", lambda: theirs, runs=arguments.runs
         )
         print("\nthe same beside newest-per-key, which follows no rule (goal 2.5)")
-        compare("eosctl task-counts replay", lambda: ours, "a loop of json.loads", lambda: loop, runs=arguments.runs)
+        compare("eosctl replay", lambda: ours, "a loop of json.loads", lambda: loop, runs=arguments.runs)
 
 
 def _eosctl() -> list[str]:
@@ -89,13 +89,12 @@ def _lines(count: int) -> Iterator[str]:
     records = (record for life in lives for record in life)
     for offset, (key, value) in enumerate(islice(records, count)):
         text = None if value is None else json.dumps(value, separators=(",", ":"))
-        yield (
-            json.dumps({"topic": "connect-configs", "partition": 0, "offset": offset, "key": key, "value": text}) + "\n"
-        )
+        record = {"topic": "connect-configs", "partition": 0, "offset": offset, "key": key, "value": text}
+        yield json.dumps(record) + "\n"
 
 
 def _life(name: str) -> Iterator[tuple[str, object]]:
-    """Created, reconfigured, stopped, resumed; every record as Connect writes it. One in two of them is then deleted."""
+    """Created, reconfigured, stopped, resumed; every record as Connect writes it. One in two is then deleted."""
     properties = {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "tasks.max": str(_TASKS),
