@@ -136,7 +136,7 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
     evidence = {"state": state}
     if state == "UNASSIGNED":
         yield Finding(
-            "unassigned", WARNING, subject, f"{connector.name} {part} has no worker: the group is rebalancing, or lost "
+            "unassigned", WARNING, subject, f"{subject} has no worker: the group is rebalancing, or lost "
             "one and waits for scheduled.rebalance.max.delay.ms (5 min)",
             "`eosctl workers list` shows who is there; look again after the rebalance.", evidence,
         )  # fmt: skip
@@ -146,7 +146,7 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
         said = trace.strip().splitlines()[0] if trace.strip() else "no trace"
         yield Finding(
             known.code if known else "task_failed", ERROR, subject,
-            f"{connector.name} {part} is FAILED: {known.meaning if known else said}",
+            f"{subject} is FAILED: {known.meaning if known else said}",
             (known.fix if known else "Read the trace: GET /connectors/{c}/status").replace("{c}", connector.name),
             {**evidence, "trace": said},
         )  # fmt: skip

@@ -194,6 +194,7 @@ def _report(
             ]
         },
         target={"kafka_cluster_id": _cluster_id(visit), "group_id": app.target.group_id},
+        problems=[Problem.of(_reason(failed))] if _nothing_ran(failed) else [],
         exit_code=_exit_code(every, failed, strict=strict),
     )
 
@@ -206,6 +207,15 @@ def _cluster_id(visit: _Visit) -> str | None:
 
 
 def _exit_code(every: Sequence[Finding], failed: Mapping[str, EosctlError], *, strict: bool) -> ExitCode:
-    if failed and len(failed) == len(CHECKS) - 1:  # all but the one that only points elsewhere
-        return next(iter(failed.values())).exit_code
+    if _nothing_ran(failed):
+        return _reason(failed).exit_code
     return ExitCode.FINDINGS if is_bad(every, strict=strict) else ExitCode.OK
+
+
+def _nothing_ran(failed: Mapping[str, EosctlError]) -> bool:
+    """Whether every check failed but the one that only points elsewhere."""
+    return len(failed) == len(CHECKS) - 1
+
+
+def _reason(failed: Mapping[str, EosctlError]) -> EosctlError:
+    return next(iter(failed.values()))

@@ -13,7 +13,9 @@ def _finding_lines(report: Report) -> Iterable[str]:
     width = max((len(str(row["severity"])) for row in report.rows), default=0)
     for row in report.rows:
         check = f"{row['check']}/" if "check" in row else ""
-        yield f"{row['severity']!s:<{width}}  {check}{row['code']}  {printable(str(row['message']))}"
+        message, subject = str(row["message"]), str(row["subject"])
+        about = message if subject in message else f"{subject}: {message}"
+        yield f"{row['severity']!s:<{width}}  {check}{row['code']}  {printable(about)}"
         yield f"{'':<{width}}  fix: {printable(str(row['fix']))}"
     if not report.rows:
         yield "Nothing is wrong."

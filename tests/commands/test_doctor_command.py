@@ -132,6 +132,7 @@ def test_where_nothing_can_be_checked_the_reason_is_the_exit_code(
     outcome = doctor(invoke, there)
     assert outcome.exit_code == exit_code
     assert outcome.stdout.count("not_checked") >= 8
+    assert outcome.stderr.startswith(f"error: {error.message}")
 
 
 def test_without_a_cluster_it_says_what_is_missing(invoke: Invoke) -> None:
