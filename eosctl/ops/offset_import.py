@@ -9,14 +9,14 @@ from typing import BinaryIO
 
 from eosctl.core.offset_imports import ImportPlan, OffsetsFile, parse_offsets_file, plan_import
 from eosctl.core.offset_records import IgnoredKey
-from eosctl.core.offset_views import PlannedWrite, Store
+from eosctl.core.offset_views import Store
 from eosctl.core.records import TopicDescription
-from eosctl.errors import InputFileError, NotFoundError, RefusedError
+from eosctl.errors import InputFileError, NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import DedicatedTopics
 from eosctl.ops.offset_export import store_topic
 from eosctl.ops.offset_stores import OffsetStores, read_settled
-from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, NewTopic, WritePlan
+from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, NewTopic, WritePlan, refuse_blocked
 from eosctl.report import Problem
 
 STDIN = "-"
@@ -61,7 +61,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> WritePlan:
     found, topic = _gather(app, request)
     store = found.stores[topic]
     planned = plan_import(request.file, store, keep_partitions=request.keep_partitions, rewrite=request.rewrite)
-    _refuse_hidden(store, planned.writes)
+    refuse_blocked(app, store, {write.partition for write in planned.writes} & store.blocked)
     creates: tuple[NewTopic, ...] = ()
     if topic not in found.descriptions and any(write.sends() for write in planned.writes):
         like = found.descriptions[found.global_topic]
@@ -104,15 +104,6 @@ def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDes
             hint="Name the worker's offset.storage.topic with --offset-topic, or create the topic (compacted) first.",
         )
     return descriptions[global_topic]
-
-
-def _refuse_hidden(store: Store, writes: Iterable[PlannedWrite]) -> None:
-    hidden = sorted({write.partition for write in writes if write.partition in store.blocked})
-    if hidden:
-        raise RefusedError(
-            f"topic {store.topic}, partition {', '.join(map(str, hidden))}: an open transaction may hide newer offsets",
-            hint=f"`eosctl offsets lint --store {store.topic}` tells whose it is. Wait for its end, or end it.",
-        )
 
 
 def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:

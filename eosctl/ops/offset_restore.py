@@ -13,7 +13,7 @@ from eosctl.errors import InputFileError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
-from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan
+from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_blocked
 from eosctl.report import Problem
 
 
@@ -30,11 +30,14 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
     """Compares each key of the backup with what is there now.
 
     A key that had no record gets a tombstone, which Connect reads as no offset; keys that Connect ignores are put back
-    like all others. Raises InputFileError, NotFoundError
-    for a topic that is gone, RefusedError for the backup of another cluster.
+    like all others. Raises InputFileError, NotFoundError for a topic that is gone, RefusedError for the backup of
+    another cluster, and where an open transaction may hide what someone wrote since.
     """
     entries = read_backup(request.path)
     found = gather_backup_topics(app, entries, path=request.path)
+    for topic, store in found.stores.items():
+        partitions = {entry.before.partition for entry in entries if entry.before.topic == topic}
+        refuse_blocked(app, store, partitions & store.blocked)
     writes = [_planned(entry, found.stores[entry.before.topic], request) for entry in entries]
     return WritePlan(
         name="offsets-restore",

@@ -154,7 +154,7 @@ def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, set
     found = _gather(app, (origin, target))
     stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
     if settled:
-        refuse_hidden(connector, list(stores.values()))
+        refuse_hidden(app, connector, stores=list(stores.values()))
     fallback = None if origin == GLOBAL else stores[GLOBAL]
     writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)

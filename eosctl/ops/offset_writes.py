@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Prefer, Store, plan_merge
 from eosctl.errors import NotFoundError, RefusedError, UsageError
@@ -115,7 +116,7 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
             require_store(found, connector, name)
         refuse_same(found, connector, source_name, request.into)
         source, target = (found.of(connector)[name] for name in (source_name, request.into))
-        refuse_hidden(connector, (source, target))
+        refuse_hidden(app, connector, stores=(source, target))
         writes += plan_merge(source, target, connector, into=request.into, prefer=prefer)
     refuse_elsewhere(found, connectors)
     return write_plan("offsets-merge", writes, found, allowances=request.allowances)
@@ -156,17 +157,25 @@ def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *
     )
 
 
-def refuse_hidden(connector: str, stores: Sequence[Store]) -> None:
+def refuse_hidden(app: App, connector: str, *, stores: Sequence[Store]) -> None:
     """Raises RefusedError where an open transaction may hide newer offsets of `connector` in one of `stores`."""
     for store in stores:
-        hidden = sorted({store.home(key.raw) for key in store.connectors.get(connector, ()) if store.may_hide(key.raw)})
-        if hidden:
-            raise RefusedError(
-                f"topic {store.topic}, partition {', '.join(map(str, hidden))}: an open transaction may hide newer "
-                f"offsets of {connector}",
-                hint=f"`eosctl offsets lint --store {store.topic}` tells whose it is. Wait for its end, or end it, and "
-                "plan again. One of eosctl-offsets-…-writer is what a killed eosctl left: it ends within two minutes.",
-            )
+        keys = [key.raw for key in store.connectors.get(connector, ())]
+        places = {store.home(key) for key in keys} | {store.records[key].partition for key in keys}
+        refuse_blocked(app, store, places & store.blocked, what=f"newer offsets of {connector}")
+
+
+def refuse_blocked(app: App, store: Store, partitions: Iterable[int], *, what: str = "newer offsets") -> None:
+    """Raises RefusedError for `partitions` of `store`, if there are any: an open transaction hides what lies there."""
+    hidden = ", ".join(map(str, sorted(set(partitions))))
+    if not hidden:
+        return
+    ours = offsets_transactional_id(app.target.group_id)
+    raise RefusedError(
+        f"topic {store.topic}, partition {hidden}: an open transaction may hide {what}",
+        hint=f"`eosctl offsets lint --store {store.topic}` tells whose it is. Wait for its end, or end it, and plan "
+        f"again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {ours}` ends it at once.",
+    )
 
 
 def refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:

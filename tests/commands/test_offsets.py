@@ -144,6 +144,17 @@ def test_restore_refuses_what_someone_else_wrote_since(run: Run, world: OffsetWo
     assert world.topics.newest(GLOBAL)[CATS] == offset(2112)
 
 
+def test_restore_refuses_where_an_open_transaction_may_hide_what_someone_wrote(run: Run, world: OffsetWorld) -> None:
+    """It used to take what it could see for all there is."""
+    backup = run("merge", "--connector", "reddit", "--into", "global", "--yes", "-o", "json").json()["data"]["backup"]
+    world.topics.open_transaction(GLOBAL, partition_for(CATS, 5))
+    world.topics.put(GLOBAL, CATS, offset(9999))
+    writes = world.topics.writes
+    refused = run("restore", backup, "--yes", "--timeout", "1s")
+    assert (refused.exit_code, world.topics.writes) == (6, writes)
+    assert "`eosctl fence eosctl-offsets-connect-writer` ends it at once" in refused.stderr
+
+
 def test_merge_before_the_switch_creates_the_topic(run: Run, world: OffsetWorld) -> None:
     world.worker.add("plain", state="STOPPED")
     words = ["merge", "--connector", "plain", "--into", "dedicated", "--dedicated-topic", "offsets-{connector}"]
