@@ -19,10 +19,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 )
 
 from eosctl.core.acl_rules import Acl
+from eosctl.core.acl_table import CLUSTER
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.errors import UnsupportedError
+from eosctl.errors import UnauthorizedError, UnsupportedError
 from eosctl.kafka.access import Access
+from eosctl.kafka.admin import TopicAdmin
 from eosctl.kafka.admin_connection import AdminConnection
 from eosctl.kafka.librdkafka import error_of
 
@@ -39,7 +41,7 @@ class KafkaAclStore:
     """Asks the cluster that `settings` name for its ACLs, and adds some; connects at the first question."""
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
-        self._settings = settings
+        self._settings, self._deadline = settings, deadline
         self._connection = AdminConnection(settings, deadline=deadline)
 
     def __enter__(self) -> KafkaAclStore:
@@ -62,33 +64,60 @@ class KafkaAclStore:
             AclOperation.ANY, AclPermissionType.ANY,
         )  # fmt: skip
         future = self._connection.client().describe_acls(everything, request_timeout=self._timeout_s())
-        found = self._asked(future, "describing ACLs", "DESCRIBE")
+        found = self._connection.result(future, "describing ACLs", self._access("DESCRIBE"))
+        if not found:
+            self._explain_nothing()
         acls = [_acl(binding) for binding in found if binding.restype in _TYPE_NAMES]
         return sorted(acls, key=lambda acl: (acl.resource_type, acl.name, acl.principal, acl.operation, acl.host))
 
     def create(self, acls: Iterable[Acl]) -> None:
         """Adds `acls`; those that are there already stay as they are. Raises what `describe` raises, for ALTER."""
-        bindings = [_binding(acl) for acl in acls]
+        bindings, doing = [_binding(acl) for acl in acls], "creating ACLs"
         if not bindings:
             return
         futures = self._connection.client().create_acls(bindings, request_timeout=self._timeout_s())
         for future in futures.values():
-            self._asked(future, "creating ACLs", "ALTER")
+            self._connection.wait(future, doing)
+            try:
+                future.result()
+            except KafkaException as exc:
+                if error_of(exc).code() == KafkaError.SECURITY_DISABLED:
+                    raise _no_authorizer(doing) from exc
+                raise self._connection.translated(exc, doing, self._access("ALTER")) from exc
+
+    def _explain_nothing(self) -> None:
+        """Raises when no ACL was found because none may be seen, or because there can be none.
+
+        librdkafka 2.16 drops DescribeAcls' own error: a refusal looks like a cluster without ACLs.
+        """
+        client, doing = self._connection.client(), "describing ACLs"
+        asked = client.describe_cluster(include_authorized_operations=True, request_timeout=self._timeout_s())
+        if AclOperation.DESCRIBE not in (self._connection.result(asked, doing).authorized_operations or ()):
+            access = self._access("DESCRIBE")
+            raise UnauthorizedError(f"not authorized: {doing} failed ({access} is needed)", hint=access.hint())
+        if not self._has_authorizer():
+            raise _no_authorizer(doing)
+
+    def _has_authorizer(self) -> bool:
+        """Whether any broker names one; who may not read the brokers' settings has met it."""
+        try:
+            classes = TopicAdmin(self._settings, deadline=self._deadline).broker_settings("authorizer.class.name")
+        except UnauthorizedError:
+            return True
+        return any(classes.values())
+
+    def _access(self, operation: str) -> Access:
+        return Access(operation, "Cluster", CLUSTER, self._settings)
 
     def _timeout_s(self) -> float:
         return self._connection.request_timeout_s()
 
-    def _asked(self, future: Any, doing: str, operation: str) -> Any:
-        self._connection.wait(future, doing)
-        try:
-            return future.result()
-        except KafkaException as exc:
-            if error_of(exc).code() == KafkaError.SECURITY_DISABLED:
-                raise UnsupportedError(
-                    f"{doing} failed: the brokers have no authorizer, so that every client may do everything",
-                    hint="ACLs need authorizer.class.name in every server.properties.",
-                ) from exc
-            raise self._connection.translated(exc, doing, Access(operation, "Cluster", "", self._settings)) from exc
+
+def _no_authorizer(doing: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{doing} failed: the brokers have no authorizer, so that every client may do everything",
+        hint="ACLs need authorizer.class.name in every server.properties.",
+    )
 
 
 def _acl(binding: Any) -> Acl:

@@ -80,21 +80,28 @@ def judge_all(app: App, wanted: Wanted, acls: Sequence[Acl]) -> tuple[list[Judge
     A topic of which nothing may be known is taken to exist, and is a problem.
     """
     topics = {right.name for right in wanted.rights if right.to_create and right.pattern_type == "LITERAL"}
-    existing, problems = set[str](), list[Problem]()
+    existing, unknown = set[str](), list[str]()
     for topic in sorted(topics):
         try:
             with app.topics() as store:
                 existing |= set(store.describe([topic]))
-        except UnauthorizedError as exc:
-            existing.add(topic)
-            message = f"whether topic {topic} exists may not be known here; the right to create it is left out"
-            problems.append(Problem("topic_unknown", message, hint=exc.hint, severity="warning"))
+        except UnauthorizedError:
+            unknown.append(topic)
     judgements = [
         judge(right, wanted.principals[right.role], acls)
         for right in wanted.rights
-        if not (right.to_create and right.name in existing)
+        if not (right.to_create and right.name in {*existing, *unknown})
     ]
-    return judgements, problems
+    return judgements, [_existence_unknown(unknown)] if unknown else []
+
+
+def _existence_unknown(topics: Sequence[str]) -> Problem:
+    return Problem(
+        "topics_unknown",
+        f"whether {', '.join(topics)} exist may not be known here; the right to create them is left out",
+        hint="DESCRIBE on a topic tells.",
+        severity="warning",
+    )
 
 
 def _findings(app: App, judgements: Sequence[Judgement]) -> list[Finding]:
