@@ -19,7 +19,7 @@ from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.migrate import Allowances, MigrationRequest
 from eosctl.ops.migrate_run import Engine, Prepared, migration_from_file, prepared_migration, verify_plan
-from eosctl.ops.migrate_stores import is_file, source_names, target_name_of
+from eosctl.ops.migrate_stores import source_names, target_name_of
 from eosctl.ops.ports import ConnectWorker, TopicStore
 from eosctl.profiles import Target
 
@@ -207,7 +207,8 @@ def test_plan_then_apply(scene: Scene) -> None:
     assert result.exit_code is ExitCode.OK
     assert scene.topics.created == ["offsets-a"]
     assert scene.stages.calls == [
-        "snapshot source connect-offsets", "snapshot target offsets-a", "backup", "write decisions in 2", "compare target",
+        "snapshot source connect-offsets", "snapshot target offsets-a", "backup", "write decisions in 2",
+        "compare target",
     ]  # fmt: skip
     backup = Path(str(result.data["backup"]))
     assert read_backup(str(backup)) == [BackupEntry(Record("offsets-a", 1, -1, -1, KEY, None), b"{}", True, "cluster")]

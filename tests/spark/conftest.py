@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from eosctl.ops.migrate_run import Engine
+from eosctl.spark.job import MigrationJob
 from eosctl.spark.session import SessionSettings, spark_session
+from tests.spark.cluster import Cluster
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +25,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = SessionSettings(work_dir, work_dir / "spark.log", master="local[1]", conf=conf)
     with spark_session(settings) as session:
         yield session
+
+
+@pytest.fixture
+def cluster(stack: Any) -> Cluster:
+    return Cluster(stack.bootstrap_servers, f"m{uuid.uuid4().hex[:8]}")
+
+
+@pytest.fixture
+def engine(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
+    """The real stages on the session of this folder's tests: a process has one Spark at a time."""
+
+    @contextmanager
+    def opened(_records: int) -> Iterator[Any]:
+        yield MigrationJob(spark, {"bootstrap.servers": cluster.servers})
+
+    return Engine(tmp_path / "migrations", open_stages=opened)

@@ -1,125 +1,35 @@
-"""100,000 records through plan, apply and verify on a real broker, against a computation in plain Python."""
+"""20,000 records through plan, apply and verify on a real broker, against a computation in plain Python."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from pyspark.sql import SparkSession
+from confluent_kafka import Producer
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.migration import Selection
 from eosctl.core.migration_rules import Policy
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.record_file import read_records
-from eosctl.deadline import Deadline
 from eosctl.errors import ExitCode
-from eosctl.ops.app import App
-from eosctl.ops.migrate import Allowances, MigrationRequest
+from eosctl.ops.migrate import MigrationRequest
 from eosctl.ops.migrate_run import Engine, prepared_migration, verify_plan
-from eosctl.profiles import Target
-from eosctl.spark.job import MigrationJob
 from eosctl.spark.kafka_io import OffsetRange, read_ranges
+from tests.spark.cluster import DOWN, PARTITIONS, Cluster, Line, app
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
 
-RECORDS = 100_000
+RECORDS = 20_000
 CONNECTORS = 10
-PARTITIONS = 25
-DOWN = Allowances(force_running=True)
-Line = tuple[bytes, bytes | None]
-
-
-@dataclass
-class Cluster:
-    """A broker and a name of our own on it."""
-
-    servers: str
-    name: str
-
-    def create(self, *topics: str) -> None:
-        config = {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
-        admin = AdminClient({"bootstrap.servers": self.servers})  # must outlive its futures
-        made = admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics])
-        for future in made.values():
-            future.result(30)
-
-    def write(self, topic: str, lines: Iterable[Line], **settings: Any) -> None:
-        """As Connect's own producer would, timestamps rising with every call."""
-        producer = Producer(
-            {"bootstrap.servers": self.servers, "partitioner": "murmur2", "enable.idempotence": True, **settings}
-        )
-        for number, (key, value) in enumerate(lines):
-            producer.produce(topic, value, key)
-            if number % 1000 == 0:
-                producer.poll(0)
-        assert producer.flush(60) == 0
-
-    def committed(self, topic: str) -> dict[bytes, tuple[int, bytes | None]]:
-        """key -> (partition, value) of the newest committed record, read by plain librdkafka to the end."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": "test",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "error",
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-            }
-        )
-        found: dict[bytes, tuple[int, bytes | None]] = {}
-        try:
-            consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-            ended: set[int | None] = set()
-            while len(ended) < PARTITIONS:
-                for message in consumer.consume(10_000, 0.2):
-                    if message.error() is not None:
-                        ended.add(message.partition())
-                        continue
-                    key, partition = message.key(), message.partition()
-                    assert isinstance(key, bytes)
-                    assert partition is not None
-                    if key in found:
-                        assert found[key][0] == partition, "one key on two partitions"
-                    found[key] = (partition, message.value())
-        finally:
-            consumer.close()
-        return found
-
-
-@pytest.fixture
-def cluster(stack: Any) -> Cluster:
-    return Cluster(stack.bootstrap_servers, f"m{uuid.uuid4().hex[:8]}")
-
-
-@pytest.fixture
-def engine(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
-    """The real stages on the session of this folder's tests: a process has one Spark at a time."""
-
-    @contextmanager
-    def opened(_records: int) -> Iterator[Any]:
-        yield MigrationJob(spark, {"bootstrap.servers": cluster.servers})
-
-    return Engine(tmp_path / "migrations", open_stages=opened)
-
-
-def app(cluster: Cluster, folder: Path) -> App:
-    settings = ClientSettings(tuple(cluster.servers.split(",")))
-    return App(Target(client=settings, offset_topic=cluster.name), Deadline.after(120), folder)
 
 
 def source_lines() -> Iterator[Line]:
     """Superseded keys, tombstones, odd spellings, bytes that are no key, and a connector that nobody selects."""
     spellings = (b'["c%d",{"file":"f%d"}]', b'["c%d", {"file": "f%d"}]', b'["c%d",{"f\xc3\xbc":%d}]')
     for number in range(RECORDS - 3):
-        key = spellings[number % 3] % (number % CONNECTORS, number % 29_989)
+        key = spellings[number % 3] % (number % CONNECTORS, number % 5_987)
         yield key, None if number % 11 == 0 else b'{"position":%d}' % number
     yield b"not a key", b"{}"
     yield b'["other",{"file":"x"}]', b"{}"
@@ -140,7 +50,7 @@ def request(**changes: Any) -> MigrationRequest:
     return MigrationRequest(**wanted)
 
 
-def test_a_hundred_thousand_records(cluster: Cluster, engine: Engine, tmp_path: Path) -> None:
+def test_twenty_thousand_records(cluster: Cluster, engine: Engine, tmp_path: Path) -> None:
     cluster.create(cluster.name, f"{cluster.name}-c0")
     expected_old = {b'["c0",{"file":"stays"}]': b'{"position":1}', b'["c0",{"file":"f0"}]': b'{"position":-1}'}
     cluster.write(f"{cluster.name}-c0", expected_old.items())

@@ -1,0 +1,88 @@
+"""A real broker as the tests of migrations use it: written and read by plain librdkafka, not by eosctl."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.ops.app import App
+from eosctl.ops.migrate import Allowances
+from eosctl.profiles import Target
+
+PARTITIONS = 25
+DOWN = Allowances(force_running=True)
+Line = tuple[bytes, bytes | None]
+
+
+@dataclass
+class Cluster:
+    """A broker and a name of our own on it."""
+
+    servers: str
+    name: str
+
+    def create(self, *topics: str) -> None:
+        config = {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
+        admin = AdminClient({"bootstrap.servers": self.servers})  # must outlive its futures
+        made = admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics])
+        for future in made.values():
+            future.result(30)
+
+    def write(self, topic: str, lines: Iterable[Line], **settings: Any) -> None:
+        """As Connect's own producer would, timestamps rising with every call."""
+        producer = Producer(
+            {"bootstrap.servers": self.servers, "partitioner": "murmur2", "enable.idempotence": True, **settings}
+        )
+        for number, (key, value) in enumerate(lines):
+            producer.produce(topic, value, key)
+            if number % 1000 == 0:
+                producer.poll(0)
+        assert producer.flush(60) == 0
+
+    def committed(self, topic: str) -> dict[bytes, tuple[int, bytes | None]]:
+        """key -> (partition, value) of the newest committed record; a key on two partitions fails the test."""
+        found = {key: (partition, value) for (partition, key), value in self.per_partition(topic).items()}
+        assert len(found) == len(self.per_partition(topic)), "one key on two partitions"
+        return found
+
+    def per_partition(self, topic: str) -> dict[tuple[int, bytes], bytes | None]:
+        """(partition, key) -> value of the newest committed record there, read to the end."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "test",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+            }
+        )
+        found: dict[tuple[int, bytes], bytes | None] = {}
+        try:
+            consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+            ended: set[int | None] = set()
+            while len(ended) < PARTITIONS:
+                for message in consumer.consume(10_000, 0.2):
+                    if message.error() is not None:
+                        ended.add(message.partition())
+                        continue
+                    key, partition = message.key(), message.partition()
+                    assert isinstance(key, bytes)
+                    assert partition is not None
+                    found[partition, key] = message.value()
+        finally:
+            consumer.close()
+        return found
+
+
+def app(cluster: Cluster, folder: Path) -> App:
+    """An App on that broker whose global offsets topic has the cluster's own name."""
+    settings = ClientSettings(tuple(cluster.servers.split(",")))
+    return App(Target(client=settings, offset_topic=cluster.name), Deadline.after(120), folder)
