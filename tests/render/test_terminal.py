@@ -65,9 +65,15 @@ def _on_a_terminal(argv: list[str], *, columns: int, environ: dict[str, str] | N
     return printed.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("columns", [80, 100, 120, 200, 250])
-@pytest.mark.parametrize("output", ["text", "wide"])
-@pytest.mark.parametrize("environ", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["color", "no_color", "dumb"])
+@pytest.mark.parametrize(
+    ("columns", "output", "environ"),
+    [
+        *((columns, "text", {}) for columns in (80, 120, 200, 250)),
+        *((columns, "wide", {}) for columns in (80, 120, 200)),
+        *((columns, "text", {"NO_COLOR": "1"}) for columns in (80, 200)),
+        *((columns, "text", {"TERM": "dumb"}) for columns in (80, 200)),
+    ],
+)
 def test_text_fits_and_nothing_is_lost(columns: int, output: str, environ: dict[str, str]) -> None:
     """Without colours the table of a pipe was printed on a terminal too, however wide."""
     printed = _on_a_terminal(["-c", PROGRAM, output], columns=columns, environ=environ)
