@@ -122,7 +122,7 @@ def test_a_worker_that_comes_back_in_another_mode_stops_the_roll(tmp_path: Path)
 
 
 def test_a_disabled_worker_is_found_out_when_it_leads(tmp_path: Path) -> None:
-    """From outside, preparing and disabled differ by one thing: who leads and is preparing claims a transactional id."""
+    """From outside, preparing and disabled differ by one thing: who leads claims a transactional id, or not."""
     there = world(w1="disabled", w2="disabled")
     report = roll(there.app(tmp_path), FakeDriver(there, forgets={W2}))
     assert report.exit_code is ExitCode.PARTIAL

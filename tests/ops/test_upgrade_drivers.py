@@ -118,7 +118,7 @@ def test_command_fills_in_words_and_no_shell_reads_them(app: App, tmp_path: Path
     assert driver.actions([WORKER], Mode.ENABLED)[1] == "run restart 'w1.example 8083' ';' echo '$HOME'"
 
 
-def test_command_edits_the_file_itself(app: App, tmp_path: Path, program: Program, properties: Path) -> None:
+def test_command_edits_the_file_itself(app: App, program: Program, properties: Path) -> None:
     program("restart", f"grep -q preparing '{properties}'")
     driver = CommandDriver(restart="restart", properties=str(properties))
     acted = driver.bring(app, [WORKER], Mode.PREPARING)
@@ -182,7 +182,7 @@ def test_kubernetes(app: App, tmp_path: Path, program: Program, workload: str, e
 
 def test_a_program_that_fails_says_its_last_words(app: App, program: Program) -> None:
     program("kubectl", "echo 'no such statefulset' >&2; exit 3")
-    with pytest.raises(EosctlError, match="kubectl set env deployment/x .* ended with status 3: no such statefulset"):
+    with pytest.raises(EosctlError, match=r"kubectl set env deployment/x .* ended with status 3: no such statefulset"):
         KubernetesDriver("deployment/x").bring(app, [WORKER], Mode.ENABLED)
 
 

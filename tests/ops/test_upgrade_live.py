@@ -1,8 +1,18 @@
-"""The plan for two real workers that are disabled, followed step by step until both are enabled."""
+"""One walk on three real workers while a source is fed all the time: disabled -> preparing -> enabled, and back.
+
+On the way eosctl and the leader are killed, both with -9. The way back goes through the systemd driver, whose
+`systemctl` is a script that restarts a worker of the sandbox.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,94 +20,179 @@ from typing import Any
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.upgrade import Mode
-from eosctl.core.worker_config import parse_worker_config
 from eosctl.deadline import Deadline
-from eosctl.errors import ExitCode
+from eosctl.errors import NotFoundError
 from eosctl.ops.app import App
-from eosctl.ops.upgrade import plan_upgrade
 from eosctl.profiles import Target
-from eosctl.report import Report
+from eosctl.sandbox.process import signal_group
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
+from tests.conftest import Outcome
+from tests.envelope import envelope_of
 from tests.sandbox_fixtures import rest, wait_until
 
 pytestmark = pytest.mark.live
 
-GROUP = "rolling"
+GROUP, TOPIC, NAME = "rolling", "lines", "walk"
+SETTLE = ["--settle-timeout", "180s"]
 
 
 @pytest.fixture
 def rolling(tmp_path: Path) -> Iterator[Stack]:
-    """A broker and two workers, both disabled."""
-    group = GroupSpec(GROUP, (Eos.DISABLED, Eos.DISABLED))
-    stack = Stack.up(StackSpec(groups=(group,)), tmp_path / "stack", name="rolling", environ=os.environ)
+    """A broker and three workers, all disabled, where `eosctl sandbox` would have put them."""
+    group = GroupSpec(GROUP, (Eos.DISABLED,) * 3)
+    directory = tmp_path / "state" / "eosctl" / "sandbox" / NAME
+    stack = Stack.up(StackSpec(groups=(group,)), directory, name=NAME, environ=os.environ)
     try:
         yield stack
     finally:
-        stack.down()
+        found = Stack.find(directory)
+        (found or stack).down()
 
 
-def plan(stack: Stack, *, files: bool) -> Report:
-    """A plan to `enabled`, made while the group is stable."""
-    configs = [Path(node.config) for node in stack.state.of_kind("worker")] if files else []
-    target = Target(
-        client=ClientSettings(bootstrap_servers=(stack.bootstrap_servers,)),
-        group_id=GROUP,
-        config_topic=f"{GROUP}-configs",
-        offset_topic=f"{GROUP}-offsets",
-        worker_configs=tuple(parse_worker_config(path.read_text(), source=str(path)) for path in configs),
+def command(stack: Stack, tmp_path: Path, *words: str) -> tuple[list[str], dict[str, str]]:
+    where = ["-b", stack.bootstrap_servers, "-g", GROUP, "--config-topic", f"{GROUP}-configs"]
+    line = [sys.executable, "-m", "eosctl", "upgrade", *words, *where, "--offset-topic", f"{GROUP}-offsets"]
+    return [*line, "--timeout", "120s", "-o", "json"], {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+
+def eosctl(stack: Stack, tmp_path: Path, *words: str, **environ: str) -> Outcome:
+    line, surroundings = command(stack, tmp_path, *words)
+    done = subprocess.run(line, env={**surroundings, **environ}, capture_output=True, text=True, timeout=400)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+class Feeder(threading.Thread):
+    """Appends 0, 1, 2, … to a file, a line each, until the block that it is the context of ends."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path, self.written, self._enough = path, -1, threading.Event()
+
+    def run(self) -> None:
+        while not self._enough.wait(0.05):
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(f"{self.written + 1}\n")
+            self.written += 1
+
+    def __enter__(self) -> Feeder:
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._enough.set()
+        self.join()
+
+
+def delivered(stack: Stack, tmp_path: Path) -> Counter[int]:
+    """How often each line is in the topic, as a consumer with read_committed sees it."""
+    client = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
+    app = App(target=Target(client=client), deadline=Deadline.after(60), state_dir=tmp_path)
+    with app.topics() as store:
+        return Counter(int(record.value or b"") for record in store.read(TOPIC).records)
+
+
+def caught_up(stack: Stack, tmp_path: Path, line: int) -> Counter[int]:
+    """What is delivered when `line` is."""
+
+    def there() -> Any:
+        try:
+            found = delivered(stack, tmp_path)
+        except NotFoundError:  # the topic is made with its first record
+            return None
+        return found if line in found else None
+
+    return wait_until(there, what=f"line {line} in the topic")  # type: ignore[no-any-return]
+
+
+def leaders(stack: Stack, tmp_path: Path) -> list[str]:
+    """The workers that lead: one, once the group is stable."""
+    outcome = eosctl(stack, tmp_path, "status")
+    assert outcome.exit_code in (0, 4, 7), outcome
+    return [row["worker"] for row in json.loads(outcome.stdout)["data"]["rows"] if row["leader"]]
+
+
+def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, plan: Path) -> str:
+    """Begins the roll and kills both when the second worker is being restarted; returns the leader's node."""
+    (leader,) = leaders(stack, tmp_path)
+    line, environ = command(
+        stack, tmp_path, "apply", str(plan), "--driver", "sandbox", "--sandbox", NAME, "--yes", *SETTLE
     )
-
-    def stable_plan() -> Any:
-        app = App(target=target, deadline=Deadline.after(60), state_dir=Path("unused"))
-        report = plan_upgrade(app, Mode.ENABLED)
-        known = sum(bool(row["leader"]) for row in report.rows) == 1 and len(report.rows) == 2
-        return known and gate(report, "connectors_healthy") == "pass" and report
-
-    report = wait_until(stable_plan, what="a stable group of two workers with a healthy connector")
-    assert isinstance(report, Report)
-    return report
-
-
-def gate(report: Report, gate_id: str) -> str:
-    gates = report.data["gates"]
-    assert isinstance(gates, list)
-    return str({each["id"]: each["status"] for each in gates}[gate_id])
-
-
-def passes(report: Report) -> list[tuple[str, list[str]]]:
-    listed = report.data["passes"]
-    assert isinstance(listed, list)
-    return [(each["mode"], [step["worker"] for step in each["steps"]]) for each in listed]
+    log = tmp_path / "apply.log"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(line, env=environ, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
+    try:
+        wait_until(
+            lambda: log.read_text().count("restarting as preparing") == 2, what=f"a second restart: {log.read_text()}"
+        )
+    finally:
+        process.kill()
+        process.wait()
+    found = Stack.find(stack.directory)
+    assert found is not None
+    node = next(each for each in found.state.of_kind("worker") if each.address == leader)
+    signal_group(node.process, signal.SIGKILL)
+    wait_until(lambda: not node.process.alive(), what="the leader to be gone")
+    return node.name
 
 
-def follow(stack: Stack, mode: str, workers: list[str]) -> None:
-    """Restarts the workers in the order of the plan, each in the mode of the pass."""
-    for url in workers:
-        (node,) = [each for each in stack.state.of_kind("worker") if each.address == url]
-        stack.restart_node(node.name, mode=Eos(mode))
+def systemctl(stack: Stack, tmp_path: Path) -> Path:
+    """A directory with a `systemctl` that restarts the worker whose port is the unit's instance."""
+    script = tmp_path / "bin" / "systemctl"
+    script.parent.mkdir()
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom pathlib import Path\nfrom eosctl.sandbox.stack import Stack\n"
+        f"stack = Stack.find(Path({str(stack.directory)!r}))\n"
+        "assert sys.argv[1] == 'restart'\nport = sys.argv[2].removeprefix('connect@')\n"
+        "stack.restart_node(next(n.name for n in stack.state.nodes if n.address.endswith(':' + port)))\n"
+    )
+    script.chmod(0o755)
+    # every worker of this machine has its file where the template finds it by its port
+    for node in stack.state.of_kind("worker"):
+        (tmp_path / f"connect-{node.address.rpartition(':')[2]}.properties").symlink_to(node.config)
+    return script.parent
 
 
-def test_two_disabled_workers_become_enabled_by_following_the_plan(rolling: Stack, tmp_path: Path) -> None:
-    path = tmp_path / "lines.txt"
-    path.write_text("one\n", encoding="utf-8")
-    config = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": str(path), "topic": "t"}
-    rest(f"{rolling.urls(GROUP)[0]}/connectors/c/config", "PUT", config)
+def test_there_and_back_while_a_source_is_fed(rolling: Stack, tmp_path: Path) -> None:
+    lines, plan = tmp_path / "lines.txt", tmp_path / "plan.json"
+    lines.touch()
+    text = "org.apache.kafka.connect.storage.StringConverter"
+    config = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": str(lines), "topic": TOPIC}
+    rest(f"{rolling.urls(GROUP)[0]}/connectors/c/config", "PUT", {**config, "value.converter": text})
+    with Feeder(lines) as feeder:
+        caught_up(rolling, tmp_path, 0)
+        planned = eosctl(rolling, tmp_path, "plan", "--to", "enabled", "--plan-out", str(plan))
+        assert planned.exit_code == 0, planned
 
-    first = plan(rolling, files=False)
-    leader = next(str(row["worker"]) for row in first.rows if row["leader"])
-    other = next(str(row["worker"]) for row in first.rows if not row["leader"])
-    assert [row["mode"] for row in first.rows] == ["not_enabled", "not_enabled"]
-    assert passes(first) == [("preparing", [other, leader]), ("enabled", [other, leader])]
-    assert (first.exit_code, gate(first, "connector_support")) == (ExitCode.OK, "pass")
+        node = kill_eosctl_and_the_leader(rolling, tmp_path, plan)
+        resume = ["apply", "--driver", "sandbox", "--sandbox", NAME, "--yes", "--resume", *SETTLE]
+        refused = eosctl(rolling, tmp_path, *resume)
+        assert refused.exit_code == 6, refused
+        codes = {error["code"] for error in json.loads(refused.stdout)["errors"]}
+        assert codes & {"members_known", "group_stable"}, refused
+        found = Stack.find(rolling.directory)
+        assert found is not None
+        found.start_node(node)
+        wait_until(lambda: len(leaders(rolling, tmp_path)) == 1, what="a leader")
+        resumed = envelope_of(eosctl(rolling, tmp_path, *resume), "upgrade-apply-result")
+        assert {row["outcome"] for row in resumed["data"]["rows"]} == {"done", "done_before"}
+        envelope_of(eosctl(rolling, tmp_path, "verify", "--to", "enabled"), "upgrade-verify")
 
-    follow(rolling, *passes(first)[0])
-    second = plan(rolling, files=True)
-    assert [row["mode"] for row in second.rows] == ["preparing", "preparing"]
-    assert [mode for mode, _workers in passes(second)] == ["enabled"]
+        first = feeder.written + 1
+        wait_until(lambda: feeder.written > first + 20, what="more lines")
+        last = feeder.written
+        window = caught_up(rolling, tmp_path, last)
+        assert [window[number] for number in range(first, last + 1)] == [1] * (last + 1 - first)
 
-    follow(rolling, *passes(second)[0])
-    done = plan(rolling, files=False)
-    assert [row["mode"] for row in done.rows] == ["enabled", "enabled"]
-    assert (passes(done), done.exit_code, gate(done, "modes_proven")) == ([], ExitCode.OK, "pass")
+        back = eosctl(
+            rolling, tmp_path, "apply", "--to", "disabled", "--driver", "systemd", "--unit", "connect@{port}",
+            "--properties-file", str(tmp_path / "connect-{port}.properties"), "--yes", *SETTLE,
+            PATH=f"{systemctl(rolling, tmp_path)}{os.pathsep}{os.environ['PATH']}",
+        )  # fmt: skip
+        document = envelope_of(back, "upgrade-apply-result")
+        assert [row["mode"] for row in document["data"]["rows"]] == ["preparing"] * 3 + ["disabled"] * 3
+        assert all(Path(row["backup"]).is_file() for row in document["data"]["rows"])
+    found_at_last = caught_up(rolling, tmp_path, feeder.written)
+    assert [number for number in range(feeder.written + 1) if not found_at_last[number]] == []
+    verified = envelope_of(eosctl(rolling, tmp_path, "verify", "--to", "enabled"), "upgrade-verify", 3)
+    assert {row["code"] for row in verified["data"]["rows"]} == {"wrong_mode"}
