@@ -51,7 +51,8 @@ def settle(plan: Report, apply: Callable[[], Report] | None, *, question: str, y
     log = session.audit_log()
     log.require_writable()
     session.quiet_progress()
-    render_report(plan, output="text", stream=sys.stderr, color=session.color(sys.stderr))
+    output = "wide" if session.output == "wide" else "text"
+    render_report(plan, output=output, stream=sys.stderr, color=session.color(sys.stderr))
     render_problems(plan, stream=sys.stderr)
     if not yes:
         _ask(question, session)
