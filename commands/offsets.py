@@ -234,10 +234,11 @@ def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, 
     help="Record file, or KIP-875 body of one connector.",
 )
 @click.option("--all-records", is_flag=True, help="The whole committed log, not the newest of each key.")
+@click.option("--with-secrets", is_flag=True, help="Of the config topic: also passwords and the session key.")
 @click.argument("file", default="-")
 @pass_app
 def export_command(
-    app: App, store: str, connectors: tuple[str, ...], *, form: str, all_records: bool, file: str
+    app: App, store: str, connectors: tuple[str, ...], *, form: str, all_records: bool, with_secrets: bool, file: str
 ) -> Report | None:
     """Save a store: as NDJSON, lossless, or as a body for PATCH /connectors/NAME/offsets.
 
@@ -253,7 +254,7 @@ def export_command(
     """
     from eosctl.ops.offset_export import ExportRequest, export_lines, export_offsets
 
-    request = ExportRequest(store, connectors, form, all_records=all_records)
+    request = ExportRequest(store, connectors, form, all_records=all_records, with_secrets=with_secrets)
     if file == "-":
         refuse_documents(click.get_current_context().ensure_object(Session).output)
         for line in export_lines(app, request):

@@ -5,12 +5,18 @@ The topic holds secrets in clear text; what leaves this module has passed `hide_
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
 from eosctl.core.config_topic import ConfigState, ConnectorState
+from eosctl.core.records import Record
 
-_SECRET_NAME = re.compile(r"password|passwd|secret|token|credential|jaas|(api|access|private|ssl)[._-]?.*key", re.I)
+_SECRET_NAME = re.compile(
+    r"password|passwd|passphrase|\bpwd\b|\bpass\b|secret|token|credential|jaas|webhook|connection[._-]?string"
+    r"|(api|access|account|encryption|master|private|shared|signing|ssl)[._-]?.*key",
+    re.I,
+)
 _SECRET_IN_URL = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
 
 
@@ -30,6 +36,36 @@ def _shown(name: str, value: object) -> object:
 def _text(text: str) -> str:
     """Text that can be encoded: JSON may spell half a surrogate pair."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def is_config_key(key: bytes | None) -> bool:
+    """Whether a record under this key is a connector's or a task's config, or the session key."""
+    return key is not None and key.startswith((b"connector-", b"task-", b"session-key"))
+
+
+def without_secrets(record: Record) -> Record:
+    """A record fit to be shown or stored: of the config topic's values that may hold secrets, the names and `***`.
+
+    Those are connectors' and tasks' configs and the session key; keys of other topics don't look like theirs.
+    """
+    if record.value is None or not is_config_key(record.key):
+        return record
+    key = record.key
+    try:
+        value = json.loads(record.value)
+    except (ValueError, RecursionError):
+        value = None
+    shown = _hidden_value(value, is_key=key == b"session-key") if isinstance(value, dict) else "***"
+    return record._replace(value=json.dumps(shown, separators=(",", ":")).encode())
+
+
+def _hidden_value(value: dict[str, object], *, is_key: bool) -> object:
+    if is_key:
+        return {name: "***" if name == "key" else _shown(name, each) for name, each in value.items()}
+    return {
+        name: hide_secrets(each) if name == "properties" and isinstance(each, dict) else "***"
+        for name, each in value.items()
+    }
 
 
 def state_document(state: ConfigState) -> dict[str, object]:

@@ -17,10 +17,10 @@ _JAAS_TOKEN = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s=;"]+)|([=;]))')
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The settings of one file, `source`, with the line each of them ends on."""
+    """The settings of one file, `source`, with the line each of them ends on; there are passwords among them."""
 
     source: str
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(repr=False)
     lines: Mapping[str, int] = field(default_factory=dict)
 
     def error(self, key: str, problem: str, *, hint: str | None = None) -> InputFileError:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from eosctl.core.config_view import is_config_key
 from eosctl.core.offset_views import PlannedWrite
 from eosctl.core.record_file import UNKNOWN, decode_bytes, encode_bytes, read_documents, record_line
 from eosctl.core.records import Record
-from eosctl.errors import EosctlError, InputFileError
+from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.ops.app import App
 
 
@@ -73,6 +74,7 @@ def read_backup(path: str) -> list[BackupEntry]:
     try:
         with Path(path).open("rb") as file:
             for document, record in read_documents(file, name=path):
+                refuse_config(record.key, name=path)
                 entries.append(
                     BackupEntry(
                         before=record,
@@ -88,6 +90,18 @@ def read_backup(path: str) -> list[BackupEntry]:
     if not entries:
         raise InputFileError(f"{path} holds no records", hint="Is it a backup that eosctl wrote?")
     return entries
+
+
+def refuse_config(key: bytes | None, *, name: str) -> None:
+    """Raises RefusedError for a record of Connect's own configuration: it would be shown and backed up, passwords too.
+
+    `name` is the file that it is from.
+    """
+    if is_config_key(key):
+        raise RefusedError(
+            f"{name} holds configurations of connectors, tasks or the workers' session key, which are no offsets",
+            hint="Change a connector with PUT /connectors/NAME/config; tasks and the session key are the leader's.",
+        )
 
 
 def write_lines(path: str | Path, lines: Iterable[str], *, make_directory: bool = False) -> None:

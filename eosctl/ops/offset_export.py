@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eosctl.core.config_view import without_secrets
 from eosctl.core.offset_imports import RestBody, rest_body
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, fold_store
@@ -33,13 +34,15 @@ class ExportRequest:
     """Which store, whose records (none named: all), and how.
 
     `all_records` takes the whole committed log instead of the newest record of each key and partition; `rest` is a
-    body of the offsets of one connector, without deletions.
+    body of the offsets of one connector, without deletions. `with_secrets` leaves configs of the config topic as they
+    are, passwords and session key included.
     """
 
     store: str
     connectors: tuple[str, ...] = ()
     format: str = NDJSON
     all_records: bool = False
+    with_secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,9 @@ def _export(app: App, request: ExportRequest) -> _Exported:
     _require_sense(request)
     app, store = locate(app, request.store)
     read, cluster_id = _read(app, request, store)
-    kept = tuple(_kept(read, request.connectors))
-    problems = _blocked_problems(read)
+    whole = tuple(_kept(read, request.connectors))
+    kept = whole if request.with_secrets else tuple(map(without_secrets, whole))
+    problems = _blocked_problems(read) + _hidden_problems(read.topic, whole, kept)
     if request.format == NDJSON:
         return _Exported(read, cluster_id, app.target.group_id, kept, tuple(map(record_line, kept)), tuple(problems))
     body = rest_body(fold_store(read), request.connectors[0])
@@ -142,6 +146,14 @@ def _blocked_problems(read: TopicRead) -> list[Problem]:
         return []
     message = f"topic {read.topic}, partition {partitions}: what lies behind an open transaction is not in the file"
     return [Problem("open_transaction", message, hint="`eosctl txn hanging` tells whose it is.", severity="warning")]
+
+
+def _hidden_problems(topic: str, whole: Sequence[Record], kept: Sequence[Record]) -> list[Problem]:
+    count = sum(one is not other for one, other in zip(whole, kept, strict=True))
+    if not count:
+        return []
+    message = f"topic {topic} holds configs: in {count} of them, what may be a secret is *** in the file"
+    return [Problem("secrets_hidden", message, hint="--with-secrets keeps the file exact.", severity="warning")]
 
 
 def _left_out_problems(body: RestBody) -> list[Problem]:

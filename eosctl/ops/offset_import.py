@@ -11,8 +11,10 @@ from eosctl.core.offset_imports import ImportPlan, OffsetsFile, parse_offsets_fi
 from eosctl.core.offset_records import IgnoredKey
 from eosctl.core.offset_views import Store
 from eosctl.core.records import TopicDescription
+from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, NotFoundError
 from eosctl.ops.app import App
+from eosctl.ops.backups import refuse_config
 from eosctl.ops.dedicated_topics import DedicatedTopics
 from eosctl.ops.offset_export import store_topic
 from eosctl.ops.offset_stores import OffsetStores, read_settled
@@ -46,6 +48,8 @@ def read_offsets_file(path: str, *, stdin: BinaryIO, connectors: Sequence[str] =
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
     file = parse_offsets_file(content, name=name, connectors=connectors)
+    for each in file.incoming:
+        refuse_config(each.record.key, name=name)
     if not file.incoming and not file.keyless:
         whose = f" of {', '.join(connectors)}" if connectors else ""
         raise InputFileError(f"{name} holds no offsets{whose}", hint="`eosctl offsets export` writes such files.")
@@ -108,7 +112,7 @@ def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDes
 
 def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:
     if request.file.keyless:
-        message = f"{len(request.file.keyless)} records of {request.file.name} have no key"
+        message = f"{counted(len(request.file.keyless), 'record')} of {request.file.name} without a key"
         yield Problem("no_key", f"{message}: a compacted topic takes none; they are not imported", severity="warning")
     faults = [write.key.fault for write in planned.writes if write.sends() and isinstance(write.key, IgnoredKey)]
     if faults:
@@ -118,7 +122,8 @@ def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:
         message = f"{each.incoming.place} is not written: {each.by.place} is newer and falls on the same key"
         yield Problem("superseded", message, severity="warning")
     if len(planned.superseded) > _MOST_SHOWN:
-        message = f"{len(planned.superseded)} records are not written in all, as newer ones fall on the same keys"
+        superseded = counted(len(planned.superseded), "record is", "records are")
+        message = f"{superseded} not written in all, as newer ones fall on the same keys"
         yield Problem("superseded", message, severity="warning")
     older = sum(write.reason == "over_newer" for write in planned.writes)
     if older:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from eosctl.core.config_view import without_secrets
 from eosctl.core.findings import SEVERITIES, Finding, is_bad
 from eosctl.core.offset_findings import (
     OpenTransaction,
@@ -122,7 +123,8 @@ def _read(topics: TopicStore, topic: str, patience: Deadline) -> tuple[Store, li
         stuck = {p: now[p] for p, then in stuck.items() if now[p].lso == then.lso < now[p].end}
     if len(stuck) < hidden:  # what moved on can be seen now
         read = topics.read(topic, newest_per_key=True)
-    return fold_store(read), list(stuck.values())
+    shown = replace(read, records=tuple(map(without_secrets, read.records)))  # should it be the config topic
+    return fold_store(shown), list(stuck.values())
 
 
 def _open_transactions(app: App, looked: _Looked) -> list[OpenTransaction]:

@@ -242,6 +242,11 @@ WARNINGS = (
     Entry(
         "running", "Connectors are not stopped; the plan can be looked at, and would be refused.", "Stop them first."
     ),
+    Entry(
+        "secrets_hidden",
+        "The topic holds configs of connectors; what may be a secret in them is *** in the file.",
+        "Where the file must be exact: --with-secrets, and keep it safe.",
+    ),
     Entry("several_spellings", "A source partition has keys in several spellings; all that have a value are written."),
     Entry(
         "split",

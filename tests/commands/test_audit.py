@@ -50,7 +50,7 @@ def lines(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
-def test_one_write_is_one_line(run: Any, stage: Scene, log: Path) -> None:
+def test_one_write_is_one_line(run: Any, log: Path) -> None:
     done = run(*FENCE, "--live", "--yes", "-o", "json", environ={"SUDO_USER": "ann"})
     assert done.exit_code == 0, done.stderr
     [entry] = lines(log)
