@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.conftest import Invoke
+from tests.fakes.transactions import scene
 
 CANNOT_CONNECT = ("txn", "list", "-b", "127.0.0.1:1", "--timeout", "2s")
 
@@ -58,6 +59,29 @@ def test_a_failure_is_a_document_too(invoke: Invoke, args: tuple[str, ...]) -> N
     assert (in_ndjson.stdout, in_text.stdout) == ("", "")
     assert in_json.exit_code == in_yaml.exit_code == in_ndjson.exit_code == in_text.exit_code
     assert in_json.stderr == in_yaml.stderr == in_ndjson.stderr == in_text.stderr != ""
+
+
+def test_a_command_with_rows_tells_the_same_in_every_format(invoke: Invoke) -> None:
+    with scene() as stage:
+        args = ("fence", "--connector", "orders", "nosuch", "--dry-run", *stage.flags)
+        told = {
+            output: invoke(*args, "-o", output, **stage.surroundings)
+            for output in ("json", "yaml", "ndjson", "text", "wide")
+        }
+    document = told["json"].json()
+    assert yaml.safe_load(told["yaml"].stdout) == document
+    assert [json.loads(line) for line in told["ndjson"].stdout.splitlines()] == document["data"]["rows"]
+    text, wide = told["text"].stdout.splitlines(), told["wide"].stdout.splitlines()
+    assert wide[0].split() == [*text[0].split(), "RUNNING-ON"]
+    assert all(row["transactional_id"] in told["text"].stdout for row in document["data"]["rows"])
+    assert {outcome.exit_code for outcome in told.values()} == {0}
+
+
+def test_a_plan_that_is_asked_about_is_wide_too(invoke: Invoke) -> None:
+    with scene() as stage:
+        refused = invoke("fence", "g-orders-0", *stage.flags, "-o", "wide", **stage.surroundings)
+    assert (refused.exit_code, refused.stdout) == (6, "")
+    assert "RUNNING-ON" in refused.stderr
 
 
 def test_the_environment_asks_for_a_format_too(invoke: Invoke) -> None:
