@@ -220,10 +220,15 @@ def collision_findings(subject: str, ids: Iterable[str], observation: Observatio
     """A finding per other user of one of these ids."""
     for transactional_id in ids:
         for rival, sure in rivals(transactional_id, observation.group_id or "", observation.rival_groups or {}):
-            perhaps = "unless that is a sink, the two fence each other" if sure else "if that runs, the two do"
+            if not sure:
+                words = "whether that runs is not known now; if so, the two fence each other"
+            elif rival.connector is None:
+                words = "the two fence each other"
+            else:
+                words = "unless that is a sink, the two fence each other"
             yield Finding(
                 "id_collision" if sure else "id_collision_possible", ERROR if sure else WARNING, subject,
-                f"{transactional_id} is also the id of {rival}: {perhaps}",
+                f"{transactional_id} is also the id of {rival}: {words}",
                 "Rename the connector, or the group.", {"transactional_id": transactional_id}, certain=sure,
             )  # fmt: skip
 
@@ -242,10 +247,12 @@ def task_audit(connector: ObservedConnector, observation: Observation) -> Iterab
         transactional_id = task_transactional_id(observation.group_id, connector.name, task)
         if state == "RUNNING" and transactional_id in observation.unknown_ids:
             severity, words, fix = _audit_words(connector, observation)
+            worker = connector.workers.get(f"task {task}")
+            runs = f"is RUNNING on {worker or 'a worker'}"
             yield Finding(
                 "task_not_exactly_once", severity, f"{connector.name}/{task}",
-                f"task {task} of {connector.name} is RUNNING, and no coordinator knows {transactional_id}: {words}",
-                fix, {"transactional_id": transactional_id, "state": state},
+                f"{connector.name}/{task} {runs}, and no coordinator knows {transactional_id}: {words}",
+                fix, {"transactional_id": transactional_id, "state": state, "worker": worker},
             )  # fmt: skip
 
 
@@ -257,7 +264,7 @@ def _audit_words(connector: ObservedConnector, observation: Observation) -> tupl
         return (
             ERROR,
             "it is not exactly-once (or has written nothing for the 7 days that ids are kept)",
-            "Find the worker that runs it with `eosctl workers probe`, enable it there, and restart the task.",
+            "See `eosctl workers probe`, enable exactly-once on that worker, and restart the task.",
         )
     return INFO, "it is not exactly-once, as no worker is proven enabled", "`eosctl upgrade plan --to enabled`."
 

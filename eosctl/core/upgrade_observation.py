@@ -20,7 +20,8 @@ class ObservedConnector:
     """A connector as Connect shows it; `support_errors` are those of a validation with exactly-once required.
 
     `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` what those that failed
-    say; `support_errors` None: not asked. `boundary_errors` are the objections to its `transaction.boundary`.
+    say, `workers` the host:port where each is. `support_errors` None: not asked. `boundary_errors` are the objections
+    to its `transaction.boundary`.
     """
 
     name: str
@@ -30,6 +31,7 @@ class ObservedConnector:
     support_errors: tuple[str, ...] | None = None
     boundary_errors: tuple[str, ...] = ()
     traces: Mapping[str, str] = field(default_factory=dict)
+    workers: Mapping[str, str] = field(default_factory=dict)
 
     def tasks(self) -> dict[int, str]:
         """Task number -> state."""

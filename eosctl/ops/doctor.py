@@ -49,7 +49,7 @@ class _Visit:
 
 
 def _workers(visit: _Visit) -> _Found:
-    return _of_problems(probe_workers(visit.app).problems)
+    return _of_problems("workers", probe_workers(visit.app).problems)
 
 
 def _gates(visit: _Visit) -> _Found:
@@ -64,12 +64,12 @@ def _failures(visit: _Visit) -> _Found:
 
 def _transactions(visit: _Visit) -> _Found:
     report = find_hanging_transactions(visit.app, None)
-    return [*(hanging_finding(row) for row in report.rows), *_of_problems(report.problems)]
+    return [*(hanging_finding(row) for row in report.rows), *_of_problems("transactions", report.problems)]
 
 
 def _task_counts(visit: _Visit) -> _Found:
     report = validate_task_counts(visit.app, strict=False)
-    return [*(each for row in report.rows for each in _of_case(row)), *_of_problems(report.problems)]
+    return [*(each for row in report.rows for each in _of_case(row)), *_of_problems("task_counts", report.problems)]
 
 
 def _of_case(row: Row) -> _Found:
@@ -91,7 +91,7 @@ def _no_connectors(seen: Observation) -> tuple[()]:
 
 def _offsets(visit: _Visit) -> _Found:
     report = lint_offsets(visit.app)
-    return [*(_of_row(row) for row in report.rows), *_of_problems(report.problems)]
+    return [*(_of_row(row) for row in report.rows), *_of_problems("offsets", report.problems)]
 
 
 def _of_row(row: Row) -> Finding:
@@ -162,10 +162,10 @@ def _not_checked(check: str, error: EosctlError) -> Finding:
     )  # fmt: skip
 
 
-def _of_problems(problems: Iterable[Problem]) -> _Found:
+def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
     """What a check could not see is no silence either."""
     for each in problems:
-        yield Finding(each.code, WARNING, "check", each.message, each.hint or "See the message.", certain=False)
+        yield Finding(each.code, WARNING, check, each.message, each.hint or "See the message.", certain=False)
 
 
 def _report(

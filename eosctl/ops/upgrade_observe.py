@@ -209,6 +209,7 @@ def _connector(worker: ConnectWorker, name: str, answer: Mapping[str, object]) -
         type=kind,
         config=config,
         states={part: str(said.get("state")) for part, said in parts.items()},
+        workers={part: str(said["worker_id"]) for part, said in parts.items() if said.get("worker_id")},
         traces={part: str(said["trace"]) for part, said in parts.items() if said.get("trace")},
         support_errors=None if answered is None else answered.get(SUPPORT_PROPERTY),
         boundary_errors=(answered or {}).get(BOUNDARY_PROPERTY, ()),

@@ -14,7 +14,7 @@ def _finding_lines(report: Report) -> Iterable[str]:
     for row in report.rows:
         check = f"{row['check']}/" if "check" in row else ""
         message, subject = str(row["message"]), str(row["subject"])
-        about = message if subject in message else f"{subject}: {message}"
+        about = message if subject in message or subject == row.get("check") else f"{subject}: {message}"
         yield f"{row['severity']!s:<{width}}  {check}{row['code']}  {printable(about)}"
         yield f"{'':<{width}}  fix: {printable(str(row['fix']))}"
     if not report.rows:

@@ -34,7 +34,7 @@ def _repairs(hard: Mapping[str, object]) -> Iterable[str]:
     assert isinstance(offsets, Mapping)  # noqa: S101 - core.hard_downgrade makes it
     assert isinstance(configs, Sequence)  # noqa: S101
     if offsets["records"]:
-        yield f"  write {len(offsets['records'])} committed offsets again, as their newest records are aborted"
+        yield f"  aborted offsets: {len(offsets['records'])} (write the committed ones again)"
         yield from _commands(offsets["commands"])
     for each in configs:
         yield f"  repair the config records of {printable(each['connector'])}"

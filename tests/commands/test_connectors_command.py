@@ -98,6 +98,12 @@ def test_two_coordinators_share_the_round(invoke: Invoke) -> None:
     assert [found["evidence"]["ids_per_coordinator"] for found in row["data"]["rows"]] == [46]
 
 
+def test_the_worker_that_runs_a_task_without_transactions_is_named(invoke: Invoke) -> None:
+    [row] = check(invoke, cluster(known_ids=()), "-o", "json").json()["data"]["rows"]
+    assert row["message"].startswith("orders/0 is RUNNING on w, and no coordinator knows g-orders-0: ")
+    assert row["evidence"] == {"transactional_id": "g-orders-0", "state": "RUNNING", "worker": "w"}
+
+
 def test_the_cure_of_slow_fencing_is_named_with_the_connector(invoke: Invoke) -> None:
     outcome = check(invoke, cluster(records=config_records(*created("orders", 1, record=91))))
     assert outcome.exit_code == 3

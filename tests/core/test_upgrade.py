@@ -11,6 +11,7 @@ import pytest
 
 from eosctl.core.aborted_offsets import AbortedOffset
 from eosctl.core.config_topic import ConfigState, ConnectorState
+from eosctl.core.connector_findings import collisions
 from eosctl.core.records import Record, TopicDescription
 from eosctl.core.upgrade import POSSIBLE, TARGETS, Mode, UpgradeWorker, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import GATE_IDS, evaluate_gates
@@ -189,6 +190,17 @@ TWO_WORKERS = (worker(), worker(leader=False))
 FLUSHED = WorkerFile("w.properties", {"offset.flush.interval.ms": "10000"})
 CURE = {"admin.override.retry.backoff.ms": "10", "admin.override.retry.backoff.max.ms": "10"}
 INTERVAL = {"transaction.boundary": "INTERVAL", "transaction.boundary.interval.ms": "30000"}
+
+
+def test_who_else_has_an_id_is_said_as_far_as_it_is_known() -> None:
+    """A leader was called a sink, perhaps."""
+    seen = replace(good(), group_id="connect-cluster", rival_groups={"c-0": ()})
+    [leader] = collisions(SOURCE, seen)
+    assert leader.message.endswith("is also the id of the leader of group c-0: the two fence each other")
+    [task] = collisions(SOURCE, replace(seen, group_id="g-x", rival_groups={"g": (("x-c", 0),)}))
+    assert "unless that is a sink" in task.message
+    [perhaps] = collisions(SOURCE, replace(seen, group_id="g-x", rival_groups={"g": None}))
+    assert (perhaps.code, perhaps.certain) == ("id_collision_possible", False)
 
 
 @pytest.mark.parametrize(
