@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -62,6 +62,7 @@ class TopicWriter:
         self._written: list[Written | None] = []
         self._failures: list[tuple[str, KafkaError]] = []
         self._delivered = 0
+        self._total: int | None = None
 
     def write(self, records: Iterable[OutRecord]) -> Sequence[Written]:
         """Writes `records` and returns where each landed, in their order.
@@ -69,7 +70,7 @@ class TopicWriter:
         Raises EosctlError when one was not delivered: of a transaction nothing is then visible to read_committed,
         without one the message says how many were.
         """
-
+        self._total = len(records) if isinstance(records, Sized) else None
         properties = writer_properties(self._settings, transactional_id=self._id) | {"error_cb": self._errors}
         try:
             producer = Producer(properties, logger=quiet_logger())
@@ -151,7 +152,7 @@ class TopicWriter:
         self._written[index] = Written(topic, message.partition() or 0, message.offset() or 0)
         self._delivered += 1
         if self._delivered % _PROGRESS_EVERY == 0:
-            self._on_event(Event(f"writing {topic}", done=self._delivered, unit="records"))
+            self._on_event(Event(f"writing {topic}", done=self._delivered, total=self._total, unit="records"))
 
     def _check(self, producer: Producer) -> None:
         """Raises when a record was not delivered, when no time is left, or when waiting longer is useless."""

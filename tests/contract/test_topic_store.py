@@ -141,6 +141,17 @@ def test_a_write_behind_an_open_transaction_says_that_it_is_hidden(bootstrap: st
     assert [e.message for e in events if e.warning and f"{real_topic}-0" in e.message]
 
 
+@pytest.mark.live
+def test_a_long_write_tells_how_far_it_is(bootstrap: str, real_topic: str) -> None:
+    """It told how many records were written and not of how many: no time left could be shown."""
+    events: list[Event] = []
+    settings = ClientSettings(tuple(bootstrap.split(",")))
+    with KafkaTopicStore(settings, deadline=Deadline.after(60), on_event=events.append) as real:
+        real.write([OutRecord(real_topic, b"k", b"v", 0)] * 20_000)
+    told = [(event.done, event.total, event.unit) for event in events if event.done is not None]
+    assert told == [(10_000, 20_000, "records"), (20_000, 20_000, "records")]
+
+
 def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.read("contract-nowhere")
