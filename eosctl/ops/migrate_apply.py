@@ -15,6 +15,7 @@ from pathlib import Path
 from eosctl.core.migration import MigrationPlan
 from eosctl.core.migration_results import Comparison, SentCounts
 from eosctl.core.record_file import encode_bytes, record_line
+from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.events import Event
 from eosctl.ops.backups import write_lines
@@ -77,7 +78,7 @@ def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances
     folder = existing_snapshot(plan)
     if plan.tally.counts.get("conflict"):
         raise RefusedError(
-            f"{plan.tally.counts['conflict']} keys are in conflict; nothing was written",
+            f"{counted(plan.tally.counts['conflict'], 'key is', 'keys are')} in conflict; nothing was written",
             hint="Decide with --conflict keep-target, take-source or newest, and plan again.",
         )
     journal = migration_journal(folder, migration.app.clock)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from dataclasses import replace
 
 from eosctl.core.config_topic import fold_config_topic
-from eosctl.errors import RefusedError
+from eosctl.core.wording import counted
+from eosctl.errors import NotFoundError, RefusedError
 from eosctl.ops.app import App
+from eosctl.ops.workers import ConnectorStatus, connector_statuses, discover_urls
 
 _FORCE = "--force-running writes all the same."
 
@@ -19,25 +21,47 @@ def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, f
     if workers_down:
         _refuse_members(app)
         return
-    if not app.target.connect_urls:
-        raise RefusedError(
-            "whether the connectors' tasks run is not known, as no Connect worker was named; nothing was written",
-            hint=f"Give --connect-url, or --workers-down if the whole group is stopped. {_FORCE}",
-        )
-    running = running_connectors(app, connectors)
+    there = _statuses(app)
+    running = _running(there, connectors)
     if running:
         raise RefusedError(
             f"not stopped: {', '.join(running)}; nothing was written",
             hint=f"Stop them (PUT /connectors/NAME/stop), then run again. {_FORCE}",
         )
-    _refuse_strangers(app, connectors)
+    _refuse_strangers(app, [name for name in connectors if name not in there])
 
 
-def _refuse_strangers(app: App, connectors: Sequence[str]) -> None:
-    """A connector that the worker does not know has no tasks, unless the worker is one of another group."""
-    url, topic = app.target.connect_urls[0], app.target.config_topic
-    there = app.worker(url).connectors()
-    absent = [name for name in connectors if name not in there]
+def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
+    """Those of `connectors` that exist and are not STOPPED, or still have tasks, as `name (STATE, n tasks)`."""
+    return _running(connector_statuses(app), connectors)
+
+
+def _statuses(app: App) -> Mapping[str, ConnectorStatus]:
+    """What the workers say, those that were named or else the group's; raises RefusedError where there are none."""
+    may_ask_group = app.target.client is not None and app.target.group_id is not None
+    try:
+        urls = discover_urls(app) if app.target.connect_urls or may_ask_group else []
+    except NotFoundError:
+        urls = []
+    if not urls:
+        raise RefusedError(
+            "whether the connectors' tasks run is not known, as there is no Connect worker to ask; nothing was written",
+            hint=f"Give --connect-url, or --workers-down if the whole group is stopped. {_FORCE}",
+        )
+    return connector_statuses(replace(app, target=replace(app.target, connect_urls=tuple(urls))))
+
+
+def _running(there: Mapping[str, ConnectorStatus], connectors: Sequence[str]) -> list[str]:
+    return [
+        f"{name} ({status.state}, {counted(len(status.tasks), 'task')})"
+        for name in connectors
+        if (status := there.get(name)) is not None and (status.state != "STOPPED" or status.tasks)
+    ]
+
+
+def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
+    """A connector that the workers do not know has no tasks, unless they are workers of another group."""
+    topic = app.target.config_topic
     if not absent:
         return
     with app.topics() as topics:
@@ -47,22 +71,10 @@ def _refuse_strangers(app: App, connectors: Sequence[str]) -> None:
     strangers = [name for name in absent if name in state.connectors and state.connectors[name].config is not None]
     if strangers:
         raise RefusedError(
-            f"topic {topic} has the config of {', '.join(strangers)}, which the worker at {url} does not know: whether "
-            "tasks run can't be told; nothing was written",
+            f"topic {topic} has the config of {', '.join(strangers)}, which the worker does not know: whether tasks "
+            "run can't be told; nothing was written",
             hint=f"Name a worker and the config topic of the same group. {_FORCE}",
         )
-
-
-def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
-    """Those of `connectors` that exist and are not STOPPED, or still have tasks, as `name (STATE, n tasks)`."""
-    there = app.worker(app.target.connect_urls[0]).connectors()
-    found = []
-    for name in connectors:
-        status = cast("Mapping[str, Any]", there.get(name, {}).get("status") or {})
-        state, tasks = (status.get("connector") or {}).get("state", "unknown"), status.get("tasks") or ()
-        if name in there and (state != "STOPPED" or tasks):
-            found.append(f"{name} ({state}, {len(tasks)} tasks)")
-    return found
 
 
 def _refuse_members(app: App) -> None:
@@ -71,6 +83,7 @@ def _refuse_members(app: App) -> None:
         members = admin.describe_group(group_id).members
     if members:
         raise RefusedError(
-            f"--workers-down was given, but group {group_id} has {len(members)} members; nothing was written",
+            f"--workers-down was given, but group {group_id} has {counted(len(members), 'member')}; "
+            "nothing was written",
             hint="Stop the workers, or stop the connectors and leave --workers-down out.",
         )

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Prefer, Store, plan_merge
-from eosctl.errors import NotFoundError, RefusedError, UsageError
+from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.migrate_guard import refuse_running
 from eosctl.ops.offset_journal import cut_off_problems
 from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offsets import refuse_same, report_target, require_store
-from eosctl.ops.workers import discover_urls
 from eosctl.report import Problem, Report, Row
 
 MOST_IN_ONE_TRANSACTION = 200_000
@@ -222,19 +221,7 @@ def check_writable(app: App, plan: WritePlan) -> None:
         )
     if plan.sends():
         given = plan.allowances
-        asked = app if given.names() else _with_workers(app)
-        refuse_running(asked, plan.connectors(), workers_down=given.workers_down, force_running=given.force_running)
-
-
-def _with_workers(app: App) -> App:
-    """`app` with the URLs that the group's members advertise, where none was given and the group has members."""
-    if app.target.connect_urls or app.target.group_id is None:
-        return app
-    try:
-        urls = tuple(discover_urls(app))
-    except NotFoundError:
-        return app
-    return replace(app, target=replace(app.target, connect_urls=urls))
+        refuse_running(app, plan.connectors(), workers_down=given.workers_down, force_running=given.force_running)
 
 
 def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:

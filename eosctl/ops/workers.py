@@ -101,6 +101,14 @@ class TaskStatus:
     trace: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectorStatus:
+    """One connector as REST tells it: `state` is RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, …, or unknown."""
+
+    state: str
+    tasks: tuple[TaskStatus, ...]
+
+
 def observe_workers(app: App) -> GroupObservation:
     """The group's members joined with what each worker says over REST; a worker that can't be reached is a row too.
 
@@ -178,7 +186,12 @@ def answering_url(app: App) -> str | None:
 
 
 def running_tasks(app: App) -> Mapping[str, tuple[TaskStatus, ...]]:
-    """Every connector's tasks, from the first worker that answers; empty when the group has no member.
+    """Every connector's tasks; raises as `connector_statuses`."""
+    return {name: status.tasks for name, status in connector_statuses(app).items()}
+
+
+def connector_statuses(app: App) -> Mapping[str, ConnectorStatus]:
+    """Every connector, from the first worker that answers; empty when the group has no member.
 
     A worker that died a moment ago may still be named as running a task, never the other way round for long: callers
     that must not hit a live task take every state but FAILED for live. Raises UnreachableError when no worker
@@ -196,7 +209,7 @@ def running_tasks(app: App) -> Mapping[str, tuple[TaskStatus, ...]]:
         except EosctlError as exc:
             failures.append(exc.message)
         else:
-            return {name: _tasks_of(entry) for name, entry in sorted(connectors.items())}
+            return {name: _status_of(entry) for name, entry in sorted(connectors.items())}
     if failures:
         raise UnreachableError(
             f"no worker says which tasks run: {'; '.join(failures)}",
@@ -309,14 +322,16 @@ def _check_cluster(app: App, worker: ConnectWorker) -> None:
         )
 
 
-def _tasks_of(entry: Mapping[str, object]) -> tuple[TaskStatus, ...]:
+def _status_of(entry: Mapping[str, object]) -> ConnectorStatus:
     status = entry.get("status")
-    tasks = status.get("tasks") if isinstance(status, Mapping) else None
+    known = status if isinstance(status, Mapping) else {}
+    connector, tasks = known.get("connector"), known.get("tasks")
     found = [
         TaskStatus(int(task["id"]), str(task.get("state")), str(task.get("worker_id")), str(task.get("trace") or ""))
         for task in (tasks if isinstance(tasks, list) else [])
     ]
-    return tuple(sorted(found, key=lambda task: task.task))
+    state = str(connector.get("state", "unknown")) if isinstance(connector, Mapping) else "unknown"
+    return ConnectorStatus(state, tuple(sorted(found, key=lambda task: task.task)))
 
 
 def _given_urls(app: App) -> dict[str, str]:

@@ -170,8 +170,8 @@ def test_merge_before_the_switch_creates_the_topic(run: Run, world: OffsetWorld)
     ("words", "complaint"),
     [
         (["--connector", "reddit"], "no terminal to ask on"),
-        (["--connector", "running", "--yes"], "not stopped: running (RUNNING, 1 tasks)"),
-        (["--connector", "paused", "--yes"], "not stopped: paused (PAUSED, 1 tasks)"),
+        (["--connector", "running", "--yes"], "not stopped: running (RUNNING, 1 task)"),
+        (["--connector", "paused", "--yes"], "not stopped: paused (PAUSED, 1 task)"),
     ],
 )
 def test_merge_is_refused(run: Run, world: OffsetWorld, words: list[str], complaint: str) -> None:
@@ -219,7 +219,7 @@ def test_a_worker_of_another_group_does_not_vouch_for_a_connector(run: Run, worl
     words = ["merge", "--connector", "reddit", "--into", "dedicated", "--dedicated-topic", "{connector}-offsets"]
     done = run(*words, "--yes")
     assert (done.exit_code, world.topics.writes) == (6, 0)
-    assert "which the worker at http://worker:8083 does not know" in done.stderr
+    assert "which the worker does not know" in done.stderr
     world.topics.put("connect-configs", b"connector-reddit", None)
     assert run(*words, "--yes").exit_code == 0, "a deleted connector has no tasks"
 

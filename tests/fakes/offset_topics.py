@@ -80,6 +80,9 @@ class MemoryWorker:
         status = {"name": connector, "connector": {"state": state, "worker_id": "w"}, "tasks": running}
         self.known[connector] = {"info": {"name": connector, "config": dotted}, "status": {**status, "type": "source"}}
 
+    def root(self) -> Mapping[str, str]:
+        return {"kafka_cluster_id": "memory-cluster"}
+
     def connectors(self) -> Mapping[str, Mapping[str, object]]:
         if self.failure is not None:
             raise self.failure

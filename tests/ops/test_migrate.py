@@ -269,8 +269,8 @@ def test_open_transaction(scene: Scene, allowed: bool) -> None:
     ("connectors", "allowances", "message"),
     [
         (None, Allowances(), "not known"),
-        ({"a": connector("RUNNING", 1)}, Allowances(), r"a \(RUNNING, 1 tasks\)"),
-        ({"a": connector("STOPPED", 1)}, Allowances(), r"a \(STOPPED, 1 tasks\)"),
+        ({"a": connector("RUNNING", 1)}, Allowances(), r"a \(RUNNING, 1 task\)"),
+        ({"a": connector("STOPPED", 1)}, Allowances(), r"a \(STOPPED, 1 task\)"),
         ({"a": connector("PAUSED")}, Allowances(), r"a \(PAUSED, 0 tasks\)"),
         ({"a": connector("STOPPED")}, Allowances(), None),
         ({"b": connector("RUNNING", 1)}, Allowances(), None),
