@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OVERRIDES = frozenset(
     {
         *("accept_drift", "allow_leader", "allow_open_transactions", "create_unknown", "force", "force_running"),
-        *("live", "no_fence", "workers_down"),
+        *("live", "no_fence", "overwrite_newer", "start_over", "workers_down"),
     }
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import stat
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from eosctl.deadline import Clock
@@ -333,3 +335,38 @@ def test_a_profile_can_expect_two_things_only(invoke: Invoke, expecting: Any) ->
     done = invoke("fence", "x", *expecting(cluster="g"))
     assert done.exit_code == 2
     assert "expect: unknown key cluster" in done.stderr
+
+
+# every writing command ----------------------------------------------------------------------------------------------
+
+# options of writing commands that set no check aside: they say what to do, or how
+HARMLESS = {
+    *("all_connectors", "dry_run", "every", "everything", "keep_partitions", "old_brokers", "prefixed", "resume"),
+    *("rewrite", "yes"),
+}
+
+
+def writing_commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        if any("--yes" in option.opts for option in command.params):
+            yield " ".join(path), command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from writing_commands(found, (*path, name))
+
+
+def test_every_option_that_sets_a_check_aside_is_recorded_as_one() -> None:
+    overrides = importlib.import_module("eosctl.commands.confirm").OVERRIDES
+    names = {
+        (command, str(param.name))
+        for command, found in writing_commands(importlib.import_module("eosctl.commands.root").root)
+        for param in found.params
+        if isinstance(param, click.Option) and param.expose_value
+        if param.is_flag or str(param.name).startswith(("accept", "allow", "force", "ignore", "skip"))
+    }
+    assert len({command for command, _name in names}) >= 10
+    assert sorted((command, name) for command, name in names if name not in overrides | HARMLESS) == []
+    assert overrides <= {name for _command, name in names}, "an override that no command has any more"
