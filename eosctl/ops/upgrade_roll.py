@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from eosctl.core.upgrade import Mode
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, StalePlanError
-from eosctl.events import Event
+from eosctl.events import Event, OnEvent
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import (
     PreparedRoll,
@@ -58,7 +59,7 @@ def apply_roll(app: App, roll: PreparedRoll) -> Report:
     from eosctl.ops.upgrade_report import result_report
 
     with roll.journal.hold(f"the upgrade of group {app.target.group_id}"):
-        app = replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
+        app = replace(app, on_event=sentences(app.on_event), deadline=Deadline.after(app.deadline.timeout_s, app.clock))
         _require_unchanged(app, roll)
         _write_begin(roll)
         run = _Run(app, roll, dict(roll.brought))
@@ -73,6 +74,11 @@ def apply_roll(app: App, roll: PreparedRoll) -> Report:
         if failure is None:
             roll.journal.write("end")
         return result_report(app, roll, run.outcomes, failure)
+
+
+def sentences(on_event: OnEvent) -> OnEvent:
+    """A listener that leaves progress out: the bars of each look would pile up on a terminal."""
+    return lambda event: on_event(event) if event.done is None else None
 
 
 def _require_unchanged(app: App, roll: PreparedRoll) -> None:
@@ -137,7 +143,7 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
             f"no worker may become {mode.value} now: {'; '.join(refusals)}",
             hint="Mend it; --resume then goes on, and gives a worker that lacks it the pass before first.",
         )
-    run.app.on_event(Event(f"pass {mode.value}: {len(pending)} workers"))
+    run.app.on_event(Event(f"pass {mode.value}: {counted(len(pending), 'worker')}"))
 
 
 def _next(app: App, pending: set[str]) -> str:

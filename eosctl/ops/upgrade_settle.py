@@ -195,7 +195,7 @@ def _judge_modes(
         proof = _proof(app, member, expected)
         if proof is None:
             return {}, (), f"the mode of {member.url} can't be told yet: {'; '.join(member.evidence)}"
-        evidence.append(proof)
+        evidence.append(f"{member.url}: {proof}" if expected.at_once else proof)
     return {str(m.url): m.member_id for m in subjects}, tuple(evidence), ""
 
 
@@ -209,12 +209,12 @@ def _proof(app: App, member: WorkerObservation, expected: Expected) -> str | Non
             hint="See which configuration it was started with.",
         )
     if seen is wanted:
-        return f"{member.url}: {'; '.join(member.evidence)}"
+        return "; ".join(member.evidence)
     said = _files_say(app, member, wanted)
     if said:
-        return f"{member.url}: {said}, which nothing confirms"
+        return f"{said}, which nothing confirms"
     if member.mode is WorkerMode.NOT_ENABLED:
-        return f"{member.url} is not enabled; that it is {wanted.value} is taken from its restart ({expected.words})"
+        return f"it is not enabled; that it is {wanted.value} is taken from its restart ({expected.words})"
     return None
 
 

@@ -102,19 +102,22 @@ def caught_up(stack: Stack, tmp_path: Path, line: int) -> Counter[int]:
             return None
         return found if line in found else None
 
-    return wait_until(there, what=f"line {line} in the topic")  # type: ignore[no-any-return]
+    return wait_until(there, what=f"line {line} in the topic", timeout_s=180)  # type: ignore[no-any-return]
 
 
-def leaders(stack: Stack, tmp_path: Path) -> list[str]:
-    """The workers that lead: one, once the group is stable."""
-    outcome = eosctl(stack, tmp_path, "status")
-    assert outcome.exit_code in (0, 4, 7), outcome
-    return [row["worker"] for row in json.loads(outcome.stdout)["data"]["rows"] if row["leader"]]
+def wait_for_leader(stack: Stack, tmp_path: Path) -> str:
+    """The URL of the worker that leads, once the group is stable."""
+
+    def leader() -> str | None:
+        rows = json.loads(eosctl(stack, tmp_path, "status").stdout)["data"]["rows"]
+        return next((str(row["worker"]) for row in rows if row["leader"]), None)
+
+    return str(wait_until(leader, what="a leader", timeout_s=180))
 
 
 def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, plan: Path) -> str:
     """Begins the roll and kills both when the second worker is being restarted; returns the leader's node."""
-    (leader,) = leaders(stack, tmp_path)
+    leader = wait_for_leader(stack, tmp_path)
     line, environ = command(
         stack, tmp_path, "apply", str(plan), "--driver", "sandbox", "--sandbox", NAME, "--yes", *SETTLE
     )
@@ -123,7 +126,7 @@ def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, plan: Path) -> str:
         process = subprocess.Popen(line, env=environ, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
     try:
         wait_until(
-            lambda: log.read_text().count("restarting as preparing") == 2, what=f"a second restart: {log.read_text()}"
+            lambda: log.read_text().count("restarting as preparing") == 2, what="a second restart", timeout_s=180
         )
     finally:
         process.kill()
@@ -161,8 +164,8 @@ def test_there_and_back_while_a_source_is_fed(rolling: Stack, tmp_path: Path) ->
     rest(f"{rolling.urls(GROUP)[0]}/connectors/c/config", "PUT", {**config, "value.converter": text})
     with Feeder(lines) as feeder:
         caught_up(rolling, tmp_path, 0)
-        planned = eosctl(rolling, tmp_path, "plan", "--to", "enabled", "--plan-out", str(plan))
-        assert planned.exit_code == 0, planned
+        words = ["plan", "--to", "enabled", "--plan-out", str(plan)]
+        wait_until(lambda: eosctl(rolling, tmp_path, *words).exit_code == 0, what="a plan", timeout_s=180)
 
         node = kill_eosctl_and_the_leader(rolling, tmp_path, plan)
         resume = ["apply", "--driver", "sandbox", "--sandbox", NAME, "--yes", "--resume", *SETTLE]
@@ -173,7 +176,7 @@ def test_there_and_back_while_a_source_is_fed(rolling: Stack, tmp_path: Path) ->
         found = Stack.find(rolling.directory)
         assert found is not None
         found.start_node(node)
-        wait_until(lambda: len(leaders(rolling, tmp_path)) == 1, what="a leader")
+        wait_for_leader(rolling, tmp_path)
         resumed = envelope_of(eosctl(rolling, tmp_path, *resume), "upgrade-apply-result")
         assert {row["outcome"] for row in resumed["data"]["rows"]} == {"done", "done_before"}
         envelope_of(eosctl(rolling, tmp_path, "verify", "--to", "enabled"), "upgrade-verify")
