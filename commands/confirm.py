@@ -17,6 +17,7 @@ from .session import Session
 
 if TYPE_CHECKING:
     from eosctl.ops.audit import Action
+    from eosctl.profiles import Target
 
 # options by which a user sets a check aside; a test compares this with the options of every writing command
 OVERRIDES = frozenset(
@@ -27,10 +28,19 @@ OVERRIDES = frozenset(
 )
 
 
-def settle(plan: Report, apply: Callable[[], Report] | None, *, question: str, yes: bool, dry_run: bool) -> Report:
+def settle(
+    plan: Report,
+    apply: Callable[[], Report] | None,
+    *,
+    question: str,
+    yes: bool,
+    dry_run: bool,
+    target: Target | None = None,
+) -> Report:
     """Applies `plan` after showing it and asking; returns the result's report, or the plan's where nothing is applied.
 
     `apply` None means that there is nothing to do. The plan is shown on stderr, so that stdout holds one document.
+    `target` is where the write goes, if that is not where the command line points to (`TOPIC@PROFILE`, a file).
     Every applied plan leaves one line in the audit log, whatever became of it. Raises UnconfirmedError when the answer
     is no, or when there is no terminal to ask on and no `--yes`; RefusedError when the plan is about another cluster
     or group than the profile expects, or when it can't be recorded.
@@ -40,8 +50,9 @@ def settle(plan: Report, apply: Callable[[], Report] | None, *, question: str, y
     session = click.get_current_context().ensure_object(Session)
     if apply is None:
         return plan
+    target = target or session.target()
     try:
-        require_expected(session.target().expect, plan.target)
+        require_expected(target.expect, plan.target)
     except RefusedError as exc:
         if not dry_run:
             raise
@@ -56,7 +67,7 @@ def settle(plan: Report, apply: Callable[[], Report] | None, *, question: str, y
     render_problems(plan, stream=sys.stderr)
     if not yes:
         _ask(question, session)
-    return log.record(_action(session), plan, apply)
+    return log.record(_action(session, target), plan, apply)
 
 
 def _ask(question: str, session: Session) -> None:
@@ -73,7 +84,7 @@ def _ask(question: str, session: Session) -> None:
         raise UnconfirmedError("answered with no; nothing was written")
 
 
-def _action(session: Session) -> Action:
+def _action(session: Session, target: Target) -> Action:
     """What the user asked for; of the options those that were given."""
     from eosctl.ops.audit import Action
 
@@ -87,6 +98,6 @@ def _action(session: Session) -> Action:
         command=context.command_path.partition(" ")[2],
         arguments=given,
         overrides=[name for name in given.keys() & OVERRIDES if given[name]],
-        target=session.target(),
+        target=target,
         sudo_user=session.environ.get("SUDO_USER"),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from eosctl.core.wording import counted
 from eosctl.ops.app import App
 from eosctl.report import Report
 
@@ -55,7 +56,8 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
     plan = plan_offsets_import(app, request)
     shown = show_plan(app, plan, dry_run=dry_run)
     apply = (lambda: apply_plan(app, plan, lambda: plan_offsets_import(app, request))) if plan.sends() else None
-    return settle(shown, apply, question=f"Write {len(plan.sends())} offsets?", yes=yes, dry_run=dry_run)
+    question = f"Write {counted(len(plan.sends()), 'offset')}?"
+    return settle(shown, apply, question=question, yes=yes, dry_run=dry_run, target=app.target)
 
 
 @click.command("lint", cls=EosctlCommand)

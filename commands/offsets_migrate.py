@@ -19,7 +19,7 @@ from .session import read_text_file
 if TYPE_CHECKING:
     from eosctl.ops.app import App
     from eosctl.ops.migrate import Allowances, MigrationRequest
-    from eosctl.ops.migrate_run import Engine
+    from eosctl.ops.migrate_run import Engine, Prepared
 
 _ENGINE_OPTIONS = [
     click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark master."),
@@ -94,12 +94,17 @@ def migrate(
         ready = migration_from_file(
             app, _plan(plan_file), engine, allowances=allowances, plan_file=plan_file, resume=resume
         )
-        return settle(ready.report, ready.apply, question="Apply this plan?", yes=yes, dry_run=dry_run)
+        return _settle(ready, yes=yes, dry_run=dry_run)
     if resume:
         raise UsageError("what is to be resumed?", hint="Name its plan: --plan FILE; the cut-off run told which.")
     request = _request(given)
     with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out) as ready:
-        return settle(ready.report, ready.apply, question="Apply this plan?", yes=yes, dry_run=dry_run)
+        return _settle(ready, yes=yes, dry_run=dry_run)
+
+
+def _settle(ready: Prepared, *, yes: bool, dry_run: bool) -> Report:
+    question = "Apply this plan?"
+    return settle(ready.report, ready.apply, question=question, yes=yes, dry_run=dry_run, target=ready.target)
 
 
 @click.command("verify", cls=EosctlCommand)

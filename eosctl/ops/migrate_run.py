@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eosctl.core.migration import MigrationPlan, plan_file_text
@@ -25,6 +25,7 @@ from eosctl.ops.migrate_journal import migration_journal
 from eosctl.ops.migrate_report import plan_report, result_report, verify_report
 from eosctl.ops.migrate_stores import source_names
 from eosctl.ops.migrate_topics import app_of, expected_records, gather_sources
+from eosctl.profiles import Target
 from eosctl.report import Problem, Report
 
 
@@ -46,10 +47,11 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A plan's report, and how to apply it; None where nothing is to be done, or may be."""
+    """A plan's report, and how to apply it; None where nothing is to be done, or may be. `target` is written to."""
 
     report: Report
     apply: Callable[[], Report] | None
+    target: Target = field(default_factory=Target)
 
 
 @contextmanager
@@ -127,7 +129,19 @@ def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[]
         )
         return Prepared(plan_report(plan, plan_file=plan_file, problems=(problem,), exit_code=ExitCode.REFUSED), None)
     report = plan_report(plan, plan_file=plan_file, problems=_running(app, plan))
-    return Prepared(report, apply if plan.tally.to_write() else None)
+    return Prepared(report, apply if plan.tally.to_write() else None, _written_to(app, plan))
+
+
+def _written_to(app: App, plan: MigrationPlan) -> Target:
+    """The target that holds what is expected of the cluster that is written to: of a file nothing, of another
+    profile's cluster its id alone, for the plan's group is the command's own.
+    """
+    if plan.target_file() is not None:
+        return replace(app.target, expect={})
+    there = app_of(app, plan.targets[0]).target if plan.targets else app.target
+    if there is app.target:
+        return there
+    return replace(there, expect={name: each for name, each in there.expect.items() if name == "kafka_cluster_id"})
 
 
 def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
