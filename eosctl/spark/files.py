@@ -127,7 +127,7 @@ def _readable(path: str) -> Iterator[None]:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as exc:
         raise InputFileError(
-            f"{path} is no Parquet of Kafka records: {exc}", hint="Needed: binary key, value."
+            f"{path} is no Parquet file of Kafka records: {exc}", hint="Needed: binary key, value."
         ) from exc
 
 

@@ -1,0 +1,188 @@
+"""A migration of one key over stand-ins: topics that only have bounds, and stages that only count."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from eosctl.core.migration import MigrationPlan, PlannedTopic, Selection, Tally
+from eosctl.core.records import Bounds, Record, TopicDescription
+from eosctl.deadline import Clock, Deadline
+from eosctl.ops.app import App
+from eosctl.ops.migrate import Allowances, MigrationRequest
+from eosctl.ops.migrate_run import Engine, Prepared, migration_from_file, prepared_migration
+from eosctl.ops.ports import ConnectWorker, TopicStore
+from eosctl.profiles import Target
+
+KEY = b'["a",{"f":"x"}]'
+DOWN = Allowances(force_running=True)
+
+
+@dataclass
+class Topics:
+    """The part of a TopicStore that a migration asks for."""
+
+    there: dict[str, tuple[str, tuple[Bounds, ...]]]
+    created: list[str] = field(default_factory=list)
+    cluster: str = "cluster"
+
+    def __enter__(self) -> Topics:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        pass
+
+    def cluster_id(self) -> str:
+        return self.cluster
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
+        known = {name: self.there[name] for name in topics if name in self.there}
+        return {name: TopicDescription(name, one[0], len(one[1]), 3) for name, one in known.items()}
+
+    def bounds(self, topic: str) -> tuple[Bounds, ...]:
+        return self.there[topic][1]
+
+    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        assert (replication_factor, config) == (3, {"cleanup.policy": "compact"})
+        self.created.append(topic)
+        self.there[topic] = (f"id-{topic}", tuple(Bounds(p, 0, 0, 0) for p in range(partitions)))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """SentCounts and Comparison in one, without importing Spark."""
+
+    sent: int = 0
+    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    last_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    transactions: int = 1
+    compared: int = 1
+    differing: int = 0
+    mismatches: tuple[Any, ...] = ()
+
+    def records(self) -> int:
+        return self.sent
+
+
+@dataclass
+class Stages:
+    """A migration of one key of connector `a`; `finds` are the connectors of what was read last."""
+
+    counts: dict[str, int] = field(default_factory=lambda: {"write": 1, "delete": 0, "keep": 0, "conflict": 0})
+    finds: list[str] = field(default_factory=lambda: ["a"])
+    sends: int = 1
+    differing: int = 0
+    calls: list[str] = field(default_factory=list)
+
+    def snapshot(self, topics: Sequence[PlannedTopic], folder: Path) -> int:
+        self.calls.append(f"snapshot {folder.name} {','.join(topic.name for topic in topics)}")
+        return 1
+
+    def connectors_in(self, folder: Path) -> list[str]:
+        return self.finds
+
+    def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
+        (folder / "decisions").mkdir()
+        (folder / "decisions" / "_SUCCESS").touch()
+        return Tally(1, 0, 0, 0, 0, 1, self.counts["conflict"], 0, self.counts)
+
+    def sample(self, folder: Path, *, limit: int = 100) -> list[Any]:
+        return []
+
+    def overwritten(self, folder: Path) -> Iterator[tuple[Record, bytes | None]]:
+        self.calls.append("backup")
+        yield Record("offsets-a", 1, -1, -1, KEY, None), b"{}"
+
+    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
+        return self.finds
+
+    def write_tasks(self, plan: MigrationPlan) -> int:
+        return 2
+
+    def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int:
+        self.calls.append("unwritten")
+        return 0 if self.sends else 1
+
+    def write(self, folder: Path, plan: MigrationPlan, *, tasks: int, part: str = "decisions") -> Any:
+        self.calls.append(f"write {part} in {tasks}")
+        return Counts(sent=self.sends)
+
+    def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Any:
+        self.calls.append(f"compare {side}")
+        return Counts(differing=self.differing)
+
+
+@dataclass
+class Worker:
+    """`GET /connectors?expand=…` of a worker."""
+
+    connectors_there: dict[str, dict[str, object]]
+    url: str = "http://w"
+
+    def connectors(self) -> Mapping[str, Mapping[str, object]]:
+        return self.connectors_there
+
+
+def connector(state: str, tasks: int = 0, config: Mapping[str, str] | None = None) -> dict[str, object]:
+    return {
+        "status": {"connector": {"state": state}, "tasks": [{"id": n} for n in range(tasks)]},
+        "info": {"config": config or {}},
+    }
+
+
+@dataclass
+class Scene:
+    """An App over stand-ins."""
+
+    folder: Path
+    topics: Topics = field(
+        default_factory=lambda: Topics({"connect-offsets": ("id-global", (Bounds(0, 0, 5, 5), Bounds(1, 0, 2, 2)))})
+    )
+    stages: Stages = field(default_factory=Stages)
+    connectors: dict[str, dict[str, object]] | None = None
+    slept_s: float = 0.0
+
+    def sleep(self, wanted_s: float) -> None:
+        self.slept_s += wanted_s
+
+    def app(self) -> App:
+        urls = () if self.connectors is None else ("http://w",)
+        clock = Clock(monotonic_s=lambda: self.slept_s, sleep_s=self.sleep)
+        return App(
+            Target(connect_urls=urls, group_id="g"),
+            Deadline.after(30, clock),
+            self.folder,
+            clock=clock,
+            open_topics=lambda _app: cast(TopicStore, self.topics),
+            open_worker=lambda _app, _url: cast(ConnectWorker, Worker(self.connectors or {})),
+        )
+
+    def engine(self) -> Engine:
+        @contextmanager
+        def opened(_records: int) -> Iterator[Any]:
+            yield self.stages
+
+        return Engine(self.folder / "migrations", open_stages=opened)
+
+    def prepared(self, allowances: Allowances = DOWN, **request: Any) -> Prepared:
+        wanted = {"selection": Selection(all_connectors=True), "dedicated_topic": "offsets-{connector}", **request}
+        with prepared_migration(
+            self.app(), MigrationRequest(**wanted), self.engine(), allowances=allowances, plan_out=None
+        ) as prepared:
+            return prepared
+
+    def plan(self) -> MigrationPlan:
+        from eosctl.core.migration import read_plan
+
+        path = Path(str(self.prepared().report.data["plan_file"]))
+        return read_plan(path.read_text(), path=str(path))
+
+    def apply(self, plan: MigrationPlan, allowances: Allowances = DOWN) -> Any:
+        apply = migration_from_file(
+            self.app(), plan, self.engine(), allowances=allowances, plan_file=Path("plan.json")
+        ).apply
+        assert apply is not None
+        return apply()

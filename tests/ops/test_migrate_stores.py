@@ -1,0 +1,124 @@
+"""Which stores a migration takes, and what files among them mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.core.migration import Selection
+from eosctl.errors import InputFileError, RefusedError, StalePlanError, UsageError
+from eosctl.ops.migrate import Allowances
+from eosctl.ops.migrate_stores import source_names, target_name_of
+from eosctl.profiles import Target
+from tests.fakes.migration import Scene, connector
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+OWN = {"offsets.storage.topic": "own"}
+
+
+@pytest.mark.parametrize(
+    ("store", "pattern", "connectors", "topic"),
+    [
+        ("global", None, None, "connect-offsets"),
+        ("some-topic", None, None, "some-topic"),
+        ("dedicated", "offsets-{connector}", None, "offsets-a"),
+        ("dedicated", "offsets-{connector}", {"a": connector("STOPPED", config=OWN)}, "own"),
+        ("dedicated", "offsets-{connector}", {"b": connector("STOPPED", config=OWN)}, "offsets-a"),
+        ("dedicated", None, {"a": connector("STOPPED", config=OWN)}, "own"),
+        ("dedicated", None, {"a": connector("STOPPED")}, UsageError),
+        ("dedicated", None, None, UsageError),
+        ("dedicated", "offsets", None, UsageError),
+    ],
+)
+def test_target_topics(scene: Scene, store: str, pattern: str | None, connectors: Any, topic: Any) -> None:
+    scene.connectors = connectors
+    if isinstance(topic, str):
+        assert target_name_of(scene.app(), store, pattern)("a") == topic
+        return
+    with pytest.raises(topic):
+        target_name_of(scene.app(), store, pattern)("a")
+
+
+def test_source_topics_keep_their_order(scene: Scene) -> None:
+    scene.connectors = {
+        "a": connector("STOPPED", config=OWN),
+        "b": connector("STOPPED"),
+        "c": connector("STOPPED", config=OWN),
+    }
+    stores = ("dedicated", "global", "more", "global")
+    assert source_names(scene.app(), stores, Selection(connectors=("a",))) == ["own", "connect-offsets", "more"]
+
+
+@pytest.mark.parametrize(
+    ("store", "name"),
+    [
+        ("topic", "topic"),
+        ("global", "connect-offsets"),
+        ("topic@old", "topic@old"),
+        ("global@old", "old-offsets@old"),
+        ("file:/d/dump.ndjson", "file:/d/dump.ndjson"),
+        ("/d/dump.jsonl", "file:/d/dump.jsonl"),
+        ("/d/e@f/dump.parquet", "file:/d/e@f/dump.parquet"),
+        ("/d/dump.txt", UsageError),
+        ("dedicated@old", UsageError),
+        ("topic@", UsageError),
+    ],
+)
+def test_how_stores_are_named(scene: Scene, store: str, name: Any) -> None:
+    app = replace(scene.app(), target_of=lambda _profile: Target(offset_topic="old-offsets"))
+    if isinstance(name, str):
+        assert source_names(app, [store], Selection(all_connectors=True)) == [name]
+        assert target_name_of(app, store, None)("a") == name
+        return
+    for resolve in (lambda: source_names(app, [store], Selection()), lambda: target_name_of(app, store, None)):
+        with pytest.raises(name):
+            resolve()
+
+
+def test_a_pattern_names_a_topic_per_connector(scene: Scene) -> None:
+    app = replace(scene.app(), target_of=lambda _profile: Target())
+    assert target_name_of(app, "offsets-{connector}@old", None)("a") == "offsets-a@old"
+    with pytest.raises(UsageError, match="one file"):
+        target_name_of(app, "/d/{connector}.ndjson", None)
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    path = tmp_path / "dump.ndjson"
+    path.write_text('{"topic":"t","partition":0,"key":"[\\"a\\",{}]","value":"1"}\n')
+    return path
+
+
+def test_a_file_that_changed_since_the_plan(scene: Scene, dump: Path) -> None:
+    prepared = scene.prepared(sources=(str(dump),))
+    assert prepared.apply is not None
+    dump.write_text(dump.read_text() * 2)
+    with pytest.raises(StalePlanError, match=r"dump.ndjson changed since"):
+        prepared.apply()
+
+
+def test_a_missing_file(scene: Scene) -> None:
+    with pytest.raises(InputFileError, match="no such file"):
+        scene.prepared(sources=("/nowhere/dump.ndjson",))
+
+
+def test_a_target_file_that_is_there_is_not_overwritten(scene: Scene, dump: Path) -> None:
+    with pytest.raises(RefusedError, match="exists"):
+        scene.prepared(target=str(dump))
+
+
+def test_into_a_file_nothing_is_backed_up_and_nobody_need_stop(scene: Scene, tmp_path: Path) -> None:
+    scene.connectors = {"a": connector("RUNNING", 1)}
+    prepared = scene.prepared(Allowances(), target=str(tmp_path / "out.ndjson"))
+    assert prepared.apply is not None
+    result = prepared.apply()
+    assert (result.data["backup"], result.data["created"]) == (None, [])
+    assert "backup" not in scene.stages.calls
