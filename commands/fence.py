@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from eosctl.core.wording import counted
 from eosctl.errors import InputFileError
 from eosctl.ops.app import App
 from eosctl.report import Report
@@ -70,7 +71,7 @@ def fence(
     def apply() -> Report:
         return apply_fence(app, plan)
 
-    question = f"Fence {count:,} transactional id{'s' if count > 1 else ''}?"
+    question = f"Fence {counted(count, 'transactional id')}?"
     return settle(plan.report(app), apply if count else None, question=question, yes=yes, dry_run=dry_run)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
@@ -191,7 +192,7 @@ def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **giv
     plan = plan_offsets_merge(app, request)
     shown = show_plan(app, plan, dry_run=dry_run)
     apply = (lambda: apply_plan(app, plan, lambda: plan_offsets_merge(app, request))) if plan.sends() else None
-    return settle(shown, apply, question=f"Write {len(plan.sends())} offsets?", yes=yes, dry_run=dry_run)
+    return settle(shown, apply, question=f"Write {counted(len(plan.sends()), 'offset')}?", yes=yes, dry_run=dry_run)
 
 
 @offsets.command("restore")
@@ -217,7 +218,7 @@ def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, 
     plan = plan_restore(app, request)
     shown = show_plan(app, plan, dry_run=dry_run)
     apply = (lambda: apply_plan(app, plan, lambda: plan_restore(app, request))) if plan.sends() else None
-    return settle(shown, apply, question=f"Restore {len(plan.sends())} offsets?", yes=yes, dry_run=dry_run)
+    return settle(shown, apply, question=f"Restore {counted(len(plan.sends()), 'offset')}?", yes=yes, dry_run=dry_run)
 
 
 @offsets.command("export")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
@@ -52,7 +53,9 @@ def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) ->
     plan = plan_offsets_set(app, request)
     shown = show_edit(app, plan, dry_run=dry_run)
     apply = (lambda: apply_set(app, plan, request)) if plan.writes.sends() else None
-    return settle(shown, apply, question=f"Write {len(plan.writes.sends())} offsets?", yes=yes, dry_run=dry_run)
+    return settle(
+        shown, apply, question=f"Write {counted(len(plan.writes.sends()), 'offset')}?", yes=yes, dry_run=dry_run
+    )
 
 
 @click.command("reset", cls=EosctlCommand)
@@ -80,4 +83,6 @@ def reset(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -
     plan = plan_offsets_reset(app, request)
     shown = show_edit(app, plan, dry_run=dry_run)
     apply = (lambda: apply_reset(app, plan, request)) if plan.writes.sends() else None
-    return settle(shown, apply, question=f"Delete {len(plan.writes.sends())} offsets?", yes=yes, dry_run=dry_run)
+    return settle(
+        shown, apply, question=f"Delete {counted(len(plan.writes.sends()), 'offset')}?", yes=yes, dry_run=dry_run
+    )

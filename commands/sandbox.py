@@ -51,7 +51,10 @@ def up(
     from eosctl.ops.sandbox import up_sandbox
 
     if len(modes) > workers:
-        raise UsageError(f"{len(modes)} modes were given for {workers} worker(s)", hint="Raise --workers.")
+        raise UsageError(
+            f"there are more modes ({len(modes)}) than workers ({workers})",
+            hint="Raise --workers.",
+        )
     each = [*modes, *[modes[-1] if modes else "enabled"] * (workers - len(modes))]
     session = ctx.ensure_object(Session)
     return up_sandbox(

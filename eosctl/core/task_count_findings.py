@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
 from eosctl.core.ids import leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
+from eosctl.core.wording import counted
 
 MAX_PLAUSIBLE_TASKS = 10_000
 _SETTLED = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
@@ -118,8 +119,8 @@ def _incomplete(case: Case) -> Iterable[Finding]:
         yield Finding(
             "incomplete_task_set",
             "error",
-            f"the newest commit names {connector.task_count} tasks, but not all of their configs are in the topic: "
-            "no task runs until the connector makes new ones",
+            f"the newest commit names {counted(connector.task_count or 0, 'task')}, but not all configs are in the "
+            "topic: no task runs until the connector makes new ones",
             "Change the connector's config, or restart the leader, so that it writes all task configs again.",
         )
 

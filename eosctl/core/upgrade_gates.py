@@ -13,6 +13,7 @@ from eosctl.core.findings import ERROR, Finding
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation, parse_version
+from eosctl.core.wording import counted
 
 SAFE_REPLICATION = 3
 
@@ -75,7 +76,7 @@ def _members_known(observation: Observation) -> _Verdict:
     failures += _per_worker(observation, (Mode.UNREACHABLE,), "is a member, but its REST interface can't be reached")
     if not observation.workers:
         failures.append("the group has no members, and no worker was named")
-    return _Verdict(f"{len(observation.workers)} members, all of them answer", failures)
+    return _Verdict(f"{counted(len(observation.workers), 'member')}, every one answers", failures)
 
 
 def _group_stable(observation: Observation) -> _Verdict:
@@ -169,7 +170,8 @@ def _topic_settings(topic: TopicDescription) -> tuple[list[str], list[str]]:
 
 
 def _topic_proof(topic: TopicDescription) -> str:
-    proof = f"{topic.name}: {topic.partitions} partition(s), compact, replication factor {topic.replication_factor}"
+    partitions = counted(topic.partitions, "partition")
+    proof = f"{topic.name}: {partitions}, compact, replication factor {topic.replication_factor}"
     return proof if topic.replication_factor >= SAFE_REPLICATION else f"{proof} (a lost broker loses it)"
 
 
@@ -208,7 +210,9 @@ def _connectors_healthy(observation: Observation) -> _Verdict:
         for part, state in connector.states.items()
         if state not in ("RUNNING", "PAUSED", "STOPPED")
     ]
-    return _Verdict(f"{len(observation.connectors)} connectors and their tasks are as they should be", failures)
+    return _Verdict(
+        f"{counted(len(observation.connectors), 'connector')} and all tasks are as they should be", failures
+    )
 
 
 def _no_aborted_offsets(observation: Observation) -> _Verdict:
@@ -216,7 +220,9 @@ def _no_aborted_offsets(observation: Observation) -> _Verdict:
         return _Verdict("", unknowns=[observation.why_unseen("aborted offsets")])
     names = sorted({each.connector for each in observation.aborted_offsets})
     count = len(observation.aborted_offsets)
-    failures = [f"{count} keys of {observation.offset_topic} have an aborted newest record: {', '.join(names)}"]
+    failures = [
+        f"{counted(count, 'key')} of {observation.offset_topic} with an aborted newest record: {', '.join(names)}"
+    ]
     return _Verdict("no offset looks different to workers that read aborted records", failures if count else [])
 
 
@@ -227,7 +233,7 @@ def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], _V
         if observation.connectors is None:
             return _Verdict("", unknowns=[observation.why_unseen("connectors")])
         found = [finding for each in observation.sources() for finding in rule(each, observation)]
-        return _verdict_of(found, f"{len(observation.sources())} source connectors: {proof}")
+        return _verdict_of(found, f"{counted(len(observation.sources()), 'source connector')}: {proof}")
 
     return judge
 

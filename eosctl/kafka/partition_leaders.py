@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from eosctl.core.acl_lines import grant_hint
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.transactions import ActiveProducer, KafkaFault
+from eosctl.core.wording import counted
 from eosctl.errors import BrokerError, UnauthorizedError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import fault
@@ -63,7 +64,9 @@ def _leader(topic: TopicMetadata | None, name: str, index: int, brokers: Mapping
         return fault(topic.error_code, f"topic {name}")
     found = next((item for item in topic.partitions if item.partition_index == index), None)
     if found is None:
-        return fault(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has {len(topic.partitions)} partitions, not {index}")
+        return fault(
+            UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has {counted(len(topic.partitions), 'partition')}, not {index}"
+        )
     return brokers.get(found.leader_id) or fault(LEADER_NOT_AVAILABLE, f"{name}-{index} has no leader")
 
 

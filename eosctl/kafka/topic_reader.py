@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import Bounds, Record
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError
 from eosctl.events import Event, OnEvent
@@ -186,7 +187,7 @@ class TopicReader:
             partition = min(self._open)
             self._deadline.check(
                 f"reading topic {self._topic}: partition {partition} is at offset {self._position[partition]}, "
-                f"to be read to {self._stop[partition]} ({len(self._open)} partitions are unfinished)"
+                f"to be read to {self._stop[partition]} ({counted(len(self._open), 'unfinished partition')})"
             )
 
     def _report(self) -> None:

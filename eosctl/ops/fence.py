@@ -23,6 +23,7 @@ from eosctl.core.fencing import (
     unanswered,
 )
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, StalePlanError, UnsupportedError
 from eosctl.events import Event
@@ -185,7 +186,7 @@ def _ask_again(app: App, items: dict[str, FenceItem]) -> None:
     lost = [item.transactional_id for item in items.values() if item.outcome is Outcome.UNCONFIRMED]
     if not lost:
         return
-    app.on_event(Event(f"asking the coordinators about {len(lost)} unconfirmed ids"))
+    app.on_event(Event(f"asking the coordinators about {counted(len(lost), 'unconfirmed id')}"))
     patient = replace(app, deadline=Deadline.after(_READ_BACK_S, app.clock))
     try:
         with patient.transactions() as admin:
@@ -201,7 +202,7 @@ def _interruption(items: Iterable[FenceItem]) -> Problem:
     outcomes = [item.outcome for item in items]
     return Problem(
         code="interrupted",
-        message=f"interrupted: {outcomes.count(Outcome.FENCED)} ids are fenced, "
+        message=f"interrupted: {counted(outcomes.count(Outcome.FENCED), 'id is', 'ids are')} fenced, "
         f"{outcomes.count(Outcome.UNCONFIRMED)} have no answer",
         hint="Run the same command again: its plan marks ids that are fenced already.",
     )

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eosctl.connect.signing import signature_headers
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
+from eosctl.core.wording import counted
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.fence_gather import FenceRequest
@@ -49,7 +50,7 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
     state, tasks = _state_of(entry)
     if state != "STOPPED" or tasks:
         raise RefusedError(
-            f"connector {request.connector} is {state} with {tasks} tasks; --via connect needs it STOPPED",
+            f"connector {request.connector} is {state} with {counted(tasks, 'task')}; --via connect needs it STOPPED",
             hint=f"PUT /connectors/{request.connector}/stop (Kafka 3.5+), then run again.",
         )
 

@@ -11,6 +11,7 @@ from eosctl.core.java_json import encode_offset
 from eosctl.core.offset_edits import plan_reset, plan_set, spellings
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, Flag, PlannedWrite, Store, connector_keys, offset_views
+from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.edit_route import AUTO, REST, Route, choose_route, refuse_sink, send_by_rest
@@ -136,9 +137,8 @@ def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[Pla
     known = {view.key.raw for view in views}
     made = sorted({write.key.raw for write in writes if write.key.raw not in known})
     if made:
-        message = (
-            f"{len(made)} keys are new, first {made[0].decode()}: a connector that spells them otherwise never looks"
-        )
+        new = counted(len(made), "key is", "keys are")
+        message = f"{new} new, first {made[0].decode()}: a connector that spells them otherwise never looks"
         hint = "Let the connector write an offset first; then its own key is used."
         problems.append(Problem("new_key", message, hint=hint, severity="warning"))
     return problems

@@ -12,6 +12,7 @@ from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, fold_store
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record, TopicRead
+from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -23,9 +24,9 @@ from eosctl.report import Problem, Report
 
 NDJSON, REST = "ndjson", "rest"
 _LEFT_OUT = {
-    "null_partition": "have a null source partition, which REST refuses",
-    "not_an_offset": "have a value that is not an offset",
-    "other_spelling": "are older spellings of a source partition that is in the file",
+    "null_partition": "with a null source partition, which REST refuses",
+    "not_an_offset": "with a value that is not an offset",
+    "other_spelling": "spelled otherwise and older than what is in the file",
 }
 
 
@@ -160,7 +161,7 @@ def _left_out_problems(body: RestBody) -> list[Problem]:
     return [
         Problem(
             reason,
-            f"{count} offsets {_LEFT_OUT[reason]}: not in the file",
+            f"{counted(count, 'offset')} {_LEFT_OUT[reason]}: not in the file",
             hint="--format ndjson holds everything.",
             severity="warning",
         )

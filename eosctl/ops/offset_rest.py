@@ -15,6 +15,7 @@ from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.offset_views import OffsetView
 from eosctl.core.records import Record
+from eosctl.core.wording import counted
 from eosctl.ops.app import App
 from eosctl.ops.workers import discover_urls
 from eosctl.report import Json, Problem, Report
@@ -99,6 +100,8 @@ def _only_rest(connector: str, entry: Mapping[str, object]) -> dict[str, Json]:
 def _problems(differing: int, url: str) -> list[Problem]:
     if not differing:
         return []
-    message = f"the worker at {url} answers something else than the topics hold for {differing} source partitions"
+    message = (
+        f"the worker at {url} answers something else than the topics hold for {counted(differing, 'source partition')}"
+    )
     hint = "null: it looks under another spelling of the key, so PATCH and DELETE would change the wrong one."
     return [Problem("rest_differs", message, hint=hint, severity="warning")]

@@ -9,6 +9,7 @@ from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import decode_key, is_nothing
 from eosctl.core.offset_views import PlannedWrite, Store
 from eosctl.core.records import Record
+from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
@@ -104,7 +105,7 @@ def _problems(entries: Sequence[BackupEntry], writes: Sequence[PlannedWrite]) ->
     if absent:
         yield Problem(
             "absent_before",
-            f"{absent} keys had no record before; they get a tombstone, which Connect reads as no offset",
+            f"{counted(absent, 'key')} had no record before; such a key gets a tombstone, read as no offset",
             severity="warning",
         )
     unchecked = sum(not entry.knows_written for entry in entries)

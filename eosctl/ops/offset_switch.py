@@ -13,6 +13,7 @@ from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.offset_takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.core.offset_views import GLOBAL, Store
 from eosctl.core.upgrade_observation import parse_version
+from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnreachableError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
@@ -180,7 +181,8 @@ def _only_in_target(merge: WritePlan) -> list[Problem]:
     if not count:
         return []
     topic = merge.writes[0].topic
-    message = f"{count} offsets are in topic {topic} only; the tasks will get them there, and do not get them today"
+    there = counted(count, "offset is", "offsets are")
+    message = f"{there} in topic {topic} only; the tasks will get them there, and do not get them today"
     return [Problem(ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.", severity="warning")]
 
 

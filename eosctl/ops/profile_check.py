@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.app import App
 from eosctl.report import Problem, Report, Row
@@ -68,7 +69,7 @@ def _group(app: App) -> tuple[str, str | None]:
         return str(group_id), f"expected {expected}"
     with app.transactions() as admin:
         group = admin.describe_group(app.target.require_group_id())
-    return f"{group.state}, {len(group.members)} members", None
+    return f"{group.state}, {counted(len(group.members), 'member')}", None
 
 
 def _worker(app: App, url: str) -> tuple[str, str | None]:

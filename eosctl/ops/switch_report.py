@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.offset_views import GLOBAL
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, StalePlanError
 from eosctl.ops.app import App
@@ -178,7 +179,7 @@ def _wording(plan: SwitchPlan) -> Mapping[str, tuple[str | None, str | None, str
     """Per step: what is there before, after, and what is done, in words."""
     now = plan.now
     verb = "pause" if plan.state == PAUSED else "resume"
-    writes = f"{len(plan.merge.sends())} offsets to write" if plan.merge else None
+    writes = f"{counted(len(plan.merge.sends()), 'offset')} to write" if plan.merge else None
     return {
         STOP: (now.state, STOPPED, "stop the connector and wait until it has no task"),
         MERGE: (writes, None, f"give {describe_store(plan.target)} what {describe_store(plan.origin)} has"),

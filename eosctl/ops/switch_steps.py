@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from eosctl.core.java_json import encode_key
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import GLOBAL, Store, live
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError
 from eosctl.events import Event
@@ -83,7 +84,7 @@ def _merge(app: App, plan: SwitchPlan) -> StepDone:
     if report.exit_code:
         first = report.problems[0].message if report.problems else "the offsets are not as planned"
         raise EosctlError(f"the merge failed: {first}", hint=f"Its backup: {report.data['backup']}")
-    return StepDone(f"{len(merge.sends())} offsets written and read back", merged=report)
+    return StepDone(f"{counted(len(merge.sends()), 'offset')} written and read back", merged=report)
 
 
 def _configure(app: App, plan: SwitchPlan) -> StepDone:
@@ -112,15 +113,14 @@ def _check(app: App, plan: SwitchPlan) -> StepDone:
     lost = [entry for entry in nulls if _identity(plan.connector, entry.get("partition")) not in spellings]
     if lost:
         raise RefusedError(
-            f"Connect finds no offset for {len(lost)} source partitions of {plan.connector} in "
+            f"Connect finds no offset for {counted(len(lost), 'source partition')} of {plan.connector} in "
             f"{describe_store(plan.target)}, first {lost[0].get('partition')}: they would be read from their "
             "beginning, so the connector was not resumed",
             hint=f"`eosctl offsets list --connector {plan.connector}` shows what is where. When the target has them, "
             f"run the same command again; `--to {plan.origin}` goes back.",
         )
-    message = (
-        f"{len(nulls)} source partitions have keys in an order that Connect's REST interface can't find; the tasks do"
-    )
+    keys = counted(len(nulls), "source partition has a key", "source partitions have keys")
+    message = f"{keys} in an order that Connect's REST interface can't find; the tasks do"
     return StepDone(message, problems=(Problem("rest_finds_other_keys", message, severity="warning"),))
 
 
@@ -154,7 +154,7 @@ def _watch(app: App, plan: SwitchPlan) -> StepDone:
         return now.state == plan.state and len(now.tasks) == max(1, now.task_count) and set(now.tasks) == {plan.state}
 
     now = _await(app, plan, arrived, doing=f"waiting for {plan.connector} to be {plan.state} with all its tasks")
-    return StepDone(f"{plan.state}, {len(now.tasks)} tasks")
+    return StepDone(f"{plan.state}, {counted(len(now.tasks), 'task')}")
 
 
 def _restart(app: App, plan: SwitchPlan) -> StepDone:

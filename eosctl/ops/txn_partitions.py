@@ -8,6 +8,7 @@ from dataclasses import replace
 from eosctl.core.hanging import MAX_TRANSACTION_TIMEOUT_MS, find_hanging, open_candidates, unjudged
 from eosctl.core.ids import owner_of
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListing
+from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, NotFoundError
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -43,7 +44,7 @@ def partitions_of(admin: TransactionAdmin, topic: str, partition: int | None) ->
     if count is None:
         raise NotFoundError(f"there is no topic {topic}", hint="Without DESCRIBE on it, it can't be seen either.")
     if partition is not None and partition >= count:
-        raise NotFoundError(f"topic {topic} has {count} partitions, so there is no partition {partition}")
+        raise NotFoundError(f"topic {topic} has {counted(count, 'partition')}, so there is no partition {partition}")
     return [(topic, index) for index in range(count)] if partition is None else [(topic, partition)]
 
 

@@ -130,7 +130,7 @@ def test_the_undo_command_takes_a_merge_back(run: Run, world: OffsetWorld) -> No
     assert undo[:3] == ["eosctl", "offsets", "restore"]
     undone = run("restore", *undo[3:], "--yes")
     assert undone.exit_code == 0
-    assert "1 keys had no record before; they get a tombstone" in undone.stderr
+    assert "1 key had no record before; such a key gets a tombstone" in undone.stderr
     newest = world.topics.newest(GLOBAL)
     assert (newest[CATS], newest[CHEESE], newest[APACHE]) == (offset(2112), None, offset(4761))
 

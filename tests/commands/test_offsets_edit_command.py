@@ -150,7 +150,7 @@ def test_a_200_of_rest_proves_nothing(run: Run, world: SwitchWorld, monkeypatch:
 def test_a_new_key_is_spelled_as_connect_does_and_said_to_be_new(run: Run, world: SwitchWorld) -> None:
     words = ["--partition", '{"topic":"t","partition":3,"cluster":"Ä"}', "--offset", '{"offset":1}', "--via", "topic"]
     done = run("set", "--connector", "c", *words, "--yes")
-    assert (done.exit_code, "1 keys are new" in done.stderr) == (0, True)
+    assert (done.exit_code, "1 key is new" in done.stderr) == (0, True)
     key = '["c",{"cluster":"Ä","partition":3,"topic":"t"}]'.encode()
     assert written(world) == [(OWN, key, b'{"offset":1}'), (GLOBAL, key, b'{"offset":1}')]
     assert world.topics.topics[OWN].partitions[partition_for(key, 5)].records[-1].key == key

@@ -200,7 +200,7 @@ def test_what_stdout_can_not_tell_is_said_on_stderr(run: Run, world: OffsetWorld
     assert "partition 0: what lies behind an open transaction is not in the file" in done.stderr
     world.topics.close_transaction(GLOBAL, 0)
     done = run("export", "--store", "global", "--connector", "c", "--format", "rest")
-    assert "1 offsets have a null source partition" in done.stderr
+    assert "1 offset with a null source partition" in done.stderr
 
 
 def test_get_asks_the_worker_too(run: Run, world: OffsetWorld, golden: Callable[[str, str], None]) -> None:

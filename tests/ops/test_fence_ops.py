@@ -342,7 +342,7 @@ def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
     report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5), KeyboardInterrupt()))
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed", "nosuch": "skipped_unknown"}
     assert report.exit_code == ExitCode.INTERRUPTED
-    assert "1 ids are fenced, 1 have no answer" in report.problems[0].message
+    assert "1 id is fenced, 1 have no answer" in report.problems[0].message
 
 
 def test_what_breaks_half_way_does_not_hide_what_was_done(stage: Stage) -> None:

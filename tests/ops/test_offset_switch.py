@@ -143,7 +143,7 @@ def test_a_null_is_not_resumed(app: App, world: SwitchWorld, monkeypatch: pytest
     report = switch(app, OWN)
     assert report.exit_code is ExitCode.PARTIAL
     assert outcomes(report)["check"] == "failed"
-    assert "no offset for 1 source partitions of c" in report.problems[0].message
+    assert "no offset for 1 source partition of c" in report.problems[0].message
     assert (world.connector.state, "resume" in world.calls) == ("STOPPED", False)
     monkeypatch.undo()
     back = switch(app, "global")
