@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eosctl.core.ids import leader_transactional_id, own_transactional_id, task_transactional_ids
+from eosctl.core.ids import (
+    leader_transactional_id,
+    offsets_transactional_id,
+    own_transactional_id,
+    task_transactional_ids,
+)
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_TOPIC
 
 CONNECT_ROLES = ("worker", "producer", "consumer", "admin")
@@ -92,6 +97,7 @@ _GROUP, _CLUSTER, _OLD_CLUSTER = ("Group", "group"), ("Cluster", "cluster"), ("C
 _CONFIGS, _OFFSETS, _STATUS = ("Topic", "config"), ("Topic", "offset"), ("Topic", "status")
 _CONNECTOR_OFFSETS, _OUTPUT, _LOG = ("Topic", "connector-offset"), ("Topic", "output"), ("Topic", "transactions")
 _LEADER, _TASKS, _OWN = ("TransactionalId", "leader"), ("TransactionalId", "tasks"), ("TransactionalId", "own")
+_OWN_OFFSETS = ("TransactionalId", "own-offsets")
 _INTERNAL = (("config", _CONFIGS), ("offsets", _OFFSETS), ("status", _STATUS))
 _TOPIC_USE = "without it the worker can't use its {} topic"
 _POLICY = "without it the worker can't check that the topic is compacted, and goes on"
@@ -141,6 +147,7 @@ _WRITERS = (
     _Entry("offset-writer", _UPDATE, _CONNECTOR_OFFSETS, "offsets merge, set, reset, import, restore"),
     _Entry("offset-writer", ("CREATE",), _CONNECTOR_OFFSETS, "offsets merge creates the target", to_create=True),
     _Entry("config-writer", ("DESCRIBE",), _GROUP, "which tasks run"),
+    _Entry("offset-writer", _WRITE, _OWN_OFFSETS, "the id to write under: without it nothing is written"),
     _Entry("config-writer", _UPDATE, _CONFIGS, "task-counts write, rescue"),
     _Entry("config-writer", _WRITE, _OWN, "task-counts write, rescue: the id to write under"),
     _Entry("config-writer", _WRITE, _LEADER, "task-counts write with no worker up", optional=True),
@@ -217,6 +224,7 @@ def _names(what: str, scope: GroupScope) -> Sequence[str]:
         "own": own_transactional_id(scope.group_id),
         "transactions": TRANSACTION_TOPIC,
         "cluster": CLUSTER,
+        "own-offsets": offsets_transactional_id(scope.group_id),
     }
     if what == "old-cluster":
         return [CLUSTER] if scope.old_brokers else []
