@@ -11,10 +11,17 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, settings
 
 from tests.schema_check import faults_of
 
 pytest_plugins = ["tests.sandbox_fixtures", "tests.secure_user"]
+
+# The same examples on every run, however slow the machine: what fails here fails everywhere.
+settings.register_profile(
+    "eosctl", deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("eosctl")
 
 GOLDEN = Path(__file__).parent / "golden"
 
