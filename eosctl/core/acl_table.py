@@ -100,6 +100,8 @@ _LEADER, _TASKS, _OWN = ("TransactionalId", "leader"), ("TransactionalId", "task
 _OWN_OFFSETS = ("TransactionalId", "own-offsets")
 _INTERNAL = (("config", _CONFIGS), ("offsets", _OFFSETS), ("status", _STATUS))
 _TOPIC_USE = "without it the worker can't use its {} topic"
+_NO_START = "without it a task can't learn where it was: it FAILS, or its worker polls for ever and fills its log"
+_NO_FENCING = "without it Connect can't fence: it starts, and fails at a reconfiguration or a request for offsets"
 _POLICY = "without it the worker can't check that the topic is compacted, and goes on"
 
 _WORKER = (
@@ -116,8 +118,8 @@ _CONNECTOR = (
     _Entry("producer", _WRITE, _OUTPUT, "without it the task FAILS at its first record"),
     _Entry("producer", ("CREATE",), _OUTPUT, "brokers create a topic for who writes", optional=True, to_create=True),
     _Entry("producer", ("IDEMPOTENT_WRITE",), _OLD_CLUSTER, "brokers before Kafka 2.8 want it of every producer"),
-    _Entry("consumer", _READ, _CONNECTOR_OFFSETS, "without it a task can't learn where to start, and FAILS", "enabled"),
-    _Entry("admin", _WRITE, _TASKS, "without it Connect can't fence: the first reconfiguration fails", "enabled"),
+    _Entry("consumer", _READ, _CONNECTOR_OFFSETS, _NO_START, "enabled"),
+    _Entry("admin", _WRITE, _TASKS, _NO_FENCING, "enabled"),
     _Entry("admin", ("DESCRIBE",), _CONNECTOR_OFFSETS, "without it a task can't find the end of it", "enabled"),
     _Entry("admin", ("CREATE",), _CONNECTOR_OFFSETS, "the first task creates it", "enabled", to_create=True),
     _Entry("admin", ("DESCRIBE_CONFIGS",), _CONNECTOR_OFFSETS, _POLICY, "enabled", optional=True),
@@ -145,9 +147,9 @@ _WRITERS = (
     _Entry("offset-writer", _READ, _CONFIGS, "which connectors have a topic of their own"),
     _Entry("offset-writer", _UPDATE, _OFFSETS, "offsets merge, set, reset, import, restore"),
     _Entry("offset-writer", _UPDATE, _CONNECTOR_OFFSETS, "offsets merge, set, reset, import, restore"),
+    _Entry("offset-writer", _WRITE, _OWN_OFFSETS, "the id to write under: without it nothing is written"),
     _Entry("offset-writer", ("CREATE",), _CONNECTOR_OFFSETS, "offsets merge creates the target", to_create=True),
     _Entry("config-writer", ("DESCRIBE",), _GROUP, "which tasks run"),
-    _Entry("offset-writer", _WRITE, _OWN_OFFSETS, "the id to write under: without it nothing is written"),
     _Entry("config-writer", _UPDATE, _CONFIGS, "task-counts write, rescue"),
     _Entry("config-writer", _WRITE, _OWN, "task-counts write, rescue: the id to write under"),
     _Entry("config-writer", _WRITE, _LEADER, "task-counts write with no worker up", optional=True),
@@ -222,9 +224,9 @@ def _names(what: str, scope: GroupScope) -> Sequence[str]:
         "status": scope.status_topic,
         "leader": leader_transactional_id(scope.group_id),
         "own": own_transactional_id(scope.group_id),
+        "own-offsets": offsets_transactional_id(scope.group_id),
         "transactions": TRANSACTION_TOPIC,
         "cluster": CLUSTER,
-        "own-offsets": offsets_transactional_id(scope.group_id),
     }
     if what == "old-cluster":
         return [CLUSTER] if scope.old_brokers else []

@@ -1,0 +1,274 @@
+"""`eosctl acls` as a person runs it, on an ACL store and a config topic in memory."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from eosctl.core.acl_rules import Acl
+from eosctl.core.acl_table import CONNECT_ROLES
+from eosctl.errors import UnauthorizedError, UnsupportedError
+from tests.conftest import Invoke, Outcome
+from tests.fakes.acls import FakeAclStore
+from tests.fakes.config_cluster import FakeCluster, config_records, created
+
+WHERE = ("-b", "localhost:1", "-g", "g")
+OFFLINE = ("-g", "g", "--connector", "orders", "--tasks", "1", "--output-topic", "out")
+
+
+def doors(store: FakeAclStore, **config: str) -> dict[str, Any]:
+    """A cluster whose config topic knows the source `orders` (three tasks at most) and a sink."""
+    sink = {"connector.class": "FileStreamSinkConnector", "topics": "out"}
+    pairs = [*created("orders", 1, record=2, config={"tasks.max": "3", **config}), *created("files", 1, config=sink)]
+    return FakeCluster(records=config_records(*pairs)).doors() | {"open_acls": lambda _app: store}
+
+
+def needed(invoke: Invoke, *words: str, principal: str = "User:w", **more: Any) -> list[Acl]:
+    """The ACLs that `acls generate` names."""
+    rows = invoke("acls", "generate", *words, "--principal", principal, "-o", "json", **more).json()["data"]["rows"]
+    return [
+        Acl(row["principal"], row["operation"], row["resource_type"], row["resource_name"], row["pattern_type"])
+        for row in rows
+    ]
+
+
+def check(invoke: Invoke, store: FakeAclStore, *words: str) -> Outcome:
+    options = ("--connector", "orders", "--output-topic", "out", "--principal", "User:w", *words)
+    return invoke("acls", "check", *WHERE, *options, "-o", "json", doors=doors(store))
+
+
+def codes(outcome: Outcome) -> list[tuple[str, str, list[str]]]:
+    """The findings about rights: code, resource, operations."""
+    rows = [row for row in outcome.json()["data"]["rows"] if row["severity"] != "info"]
+    return [(row["code"], row["evidence"]["resource_name"], row["evidence"]["operations"]) for row in rows]
+
+
+# -- generate
+
+
+def test_generate_needs_no_cluster(invoke: Invoke) -> None:
+    outcome = invoke("acls", "generate", *OFFLINE, "--role", "producer", "--to", "enabled")
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    assert outcome.stdout.splitlines()[1].split()[:5] == ["producer", "-", "WRITE", "TransactionalId", "g-orders-0"]
+    prepared = invoke("acls", "generate", *OFFLINE, "--role", "producer", "--to", "preparing", "-o", "json").json()
+    assert {row["resource_name"] for row in prepared["data"]["rows"]} == {"out"}
+
+
+def test_the_lines_grant_what_the_rows_say(invoke: Invoke) -> None:
+    lines = invoke("acls", "generate", *OFFLINE, "--principal", "User:w", "--format", "kafka-acls").stdout.splitlines()
+    granted = set()
+    for line in lines:
+        words = shlex.split(line)
+        assert words[:5] == ["kafka-acls.sh", "--bootstrap-server", "HOST:PORT", "--add", "--allow-principal"]
+        operations = [words[at + 1] for at, word in enumerate(words) if word == "--operation"]
+        resource = " ".join(words[words.index("--operation") + 2 * len(operations) :])
+        granted |= {(words[5], operation.upper(), resource) for operation in operations}
+    flags = {"Topic": "--topic {}", "TransactionalId": "--transactional-id {}", "Group": "--group {}"}
+    asked = {
+        (acl.principal, acl.operation.replace("_", ""), flags[acl.resource_type].format(acl.name))
+        for acl in needed(invoke, *OFFLINE)
+    }
+    assert granted == asked
+
+
+def test_yaml_for_terraform(invoke: Invoke) -> None:
+    outcome = invoke("acls", "generate", *OFFLINE, "--prefixed", "--principal", "User:ü=1", "--format", "terraform")
+    acls = yaml.safe_load(outcome.stdout)["acls"]
+    assert len(acls) == outcome.stdout.count("principal:")  # YAML keeps one of two members of the same name
+    assert len(acls) == len(set(needed(invoke, *OFFLINE, "--prefixed", principal="User:ü=1")))
+    assert acls["User:ü=1/WRITE/TRANSACTIONAL_ID/PREFIXED/g-orders-"] == {
+        "resource_type": "TRANSACTIONAL_ID", "resource_name": "g-orders-", "pattern_type": "PREFIXED",
+        "principal": "User:ü=1", "host": "*", "operation": "WRITE", "permission": "ALLOW",
+    }  # fmt: skip
+
+
+def test_each_role_has_its_principal(invoke: Invoke, tmp_path: Path) -> None:
+    """A distinguished name has equals signs, too; what is not said is in the worker's file."""
+    worker = tmp_path / "worker.properties"
+    jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="{}" password="canary";'
+    worker.write_text(
+        "bootstrap.servers=k:1\ngroup.id=g\nsecurity.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
+        f"sasl.jaas.config={jaas.format('connect')}\nproducer.sasl.jaas.config={jaas.format('writer')}\n"
+    )
+    worker.chmod(0o600)
+    words = ["acls", "generate", *OFFLINE, "-w", str(worker), "--principal", "admin=User:CN=a,O=b", "-o", "json"]
+    outcome = invoke(*words)
+    found = {row["role"]: row["principal"] for row in outcome.json()["data"]["rows"]}
+    assert found == {
+        "worker": "User:connect", "producer": "User:writer", "consumer": "User:connect", "admin": "User:CN=a,O=b"
+    }  # fmt: skip
+    assert "canary" not in outcome.stdout + outcome.stderr
+    every = needed(invoke, *OFFLINE, principal="User:CN=a,O=b")
+    assert {acl.principal for acl in every} == {"User:CN=a,O=b"}
+
+
+def test_tasks_and_topics_come_from_the_config_topic(invoke: Invoke) -> None:
+    """tasks.max, not the one task that runs now, says which ids it may come to."""
+    config = {"offsets.storage.topic": "own"}
+    store = FakeAclStore()
+    acls = needed(invoke, *WHERE, "--all", "--role", "producer", doors=doors(store, **config))
+    assert {acl.name for acl in acls} == {"g-orders-0", "g-orders-1", "g-orders-2", "own"}
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "said"),
+    [
+        (["-g", "g", "--connector", "c"], 2, "how many tasks has c?"),
+        (["-g", "g", "--connector", "c", "--tasks", "1", "--tasks", "2"], 2, "2 times --tasks for 1 connectors"),
+        (["-g", "g", "--principal", "w"], 2, "'w' is no principal"),
+        (["--connector", "c", "--tasks", "1"], 2, "no Connect group was named"),
+        ([*WHERE, "--connector", "nope"], 1, "the config topic has no connector nope"),
+    ],
+)
+def test_what_is_not_said_is_asked_for(invoke: Invoke, words: list[str], exit_code: int, said: str) -> None:
+    outcome = invoke("acls", "generate", *words, doors=doors(FakeAclStore()))
+    assert (outcome.exit_code, outcome.stdout) == (exit_code, "")
+    assert said in outcome.stderr
+
+
+def test_output_topics_that_nobody_named_are_missed(invoke: Invoke) -> None:
+    outcome = invoke("acls", "generate", "-g", "g", "--connector", "c", "--tasks", "1")
+    assert outcome.exit_code == 0
+    assert "Name them with --output-topic" in outcome.stderr
+
+
+# -- check
+
+
+def test_nothing_is_wrong_where_every_right_is_there(invoke: Invoke) -> None:
+    store = FakeAclStore()
+    store.acls = needed(invoke, *WHERE, "--connector", "orders", "--output-topic", "out", doors=doors(store))
+    outcome = check(invoke, store, "--strict")
+    assert (outcome.exit_code, outcome.json()["data"]["rows"]) == (0, [])
+    assert {right["verdict"] for right in outcome.json()["data"]["rights"]} == {"allowed"}
+
+
+def test_each_right_that_is_missing_is_named_and_nothing_else(invoke: Invoke) -> None:
+    """Of one principal per role: what another role has does not count."""
+    store = FakeAclStore()
+    users = [word for role in CONNECT_ROLES for word in ("--principal", f"{role}=User:{role}")]
+    words = (*WHERE, "--connector", "orders", "--output-topic", "out", *users)
+    rows = invoke("acls", "generate", *words, "-o", "json", doors=doors(store)).json()["data"]["rows"]
+    every = [Acl(row["principal"], row["operation"], row["resource_type"], row["resource_name"]) for row in rows]
+    for row, lost in zip(rows, every, strict=True):
+        store.acls = [acl for acl in every if acl != lost]
+        outcome = invoke("acls", "check", *words, "--strict", "-o", "json", doors=doors(store))
+        exists = row["only_to_create"] and lost.name == "connect-configs"
+        included = lost.operation == "DESCRIBE" and not (
+            lost.principal == "User:admin" and lost.resource_type == "Topic"
+        )
+        expected = [] if exists or included else [("acl_missing", lost.name, [lost.operation])]
+        assert (codes(outcome), outcome.exit_code) == (expected, 3 if expected else 0), lost
+
+
+def test_a_deny_is_named_with_the_line_that_removes_it(invoke: Invoke) -> None:
+    store = FakeAclStore()
+    store.acls = needed(invoke, *WHERE, "--connector", "orders", "--output-topic", "out", doors=doors(store))
+    store.acls.append(Acl("User:*", "ALL", "Topic", "ou", "PREFIXED", "DENY"))
+    outcome = check(invoke, store)
+    assert outcome.exit_code == 3
+    (row,) = [row for row in outcome.json()["data"]["rows"] if row["severity"] == "error"]
+    assert (row["code"], row["evidence"]["operations"]) == ("acl_denied", ["WRITE", "DESCRIBE"])
+    assert row["fix"] == (
+        "kafka-acls.sh --bootstrap-server localhost:1 --remove --force --deny-principal 'User:*' --operation All "
+        "--topic ou --resource-pattern-type prefixed"
+    )
+    refused = invoke(
+        "acls", "apply", *WHERE, "--connector", "orders", "--output-topic", "out", "--principal", "User:w", "--yes",
+        doors=doors(store),
+    )  # fmt: skip
+    assert (refused.exit_code, store.created) == (6, [])
+    assert row["fix"] in refused.stderr
+
+
+def test_rights_for_single_hosts_are_warnings(invoke: Invoke) -> None:
+    store = FakeAclStore([Acl("User:w", "ALL", "Group", "g", host="10.0.0.1")])
+    words = ("acls", "check", *WHERE, "--role", "worker", "--principal", "User:w", "-o", "json")
+    rows = invoke(*words, doors=doors(store)).json()["data"]["rows"]
+    assert [row["code"] for row in rows if row["evidence"].get("resource_name") == "g"] == ["acl_for_some_hosts"]
+
+
+def test_without_an_authorizer_there_is_nothing_to_grant(invoke: Invoke) -> None:
+    store = FakeAclStore(refuse=UnsupportedError("the brokers have no authorizer"))
+    outcome = check(invoke, store)
+    assert (outcome.exit_code, [row["code"] for row in outcome.json()["data"]["rows"]]) == (0, ["no_authorizer"])
+    words = ("acls", "apply", *WHERE, "--principal", "User:w", "--yes")
+    assert invoke(*words, doors=doors(store)).exit_code == 1
+
+
+def test_who_may_not_see_acls_is_told_so(invoke: Invoke) -> None:
+    store = FakeAclStore(refuse=UnauthorizedError("not authorized", hint="kafka-acls.sh …"))
+    assert check(invoke, store).exit_code == 5
+
+
+def test_a_role_without_a_principal_is_a_question(invoke: Invoke) -> None:
+    outcome = invoke("acls", "check", *WHERE, "--principal", "worker=User:w", "--connector", "orders",
+                     doors=doors(FakeAclStore()))  # fmt: skip
+    assert outcome.exit_code == 2
+    assert "who is the producer?" in outcome.stderr
+
+
+# -- apply
+
+
+def apply(invoke: Invoke, store: FakeAclStore, *words: str, **more: Any) -> Outcome:
+    options = ("--connector", "orders", "--role", "producer", "--output-topic", "out", "--principal", "User:w")
+    return invoke("acls", "apply", *WHERE, *options, *words, doors=doors(store), **more)
+
+
+def test_only_what_is_missing_is_added_and_can_be_undone(invoke: Invoke) -> None:
+    kept = Acl("User:w", "WRITE", "Topic", "out")
+    store = FakeAclStore([kept])
+    planned = apply(invoke, store, "--dry-run", "-o", "json")
+    assert (planned.exit_code, store.created) == (0, [])
+    done = apply(invoke, store, "--yes", "-o", "json")
+    assert done.exit_code == 0
+    assert kept not in store.created
+    data = done.json()["data"]
+    assert data["summary"]["counts"] == {"created": len(store.created), "kept": 2}  # WRITE includes DESCRIBE
+    assert planned.json()["data"]["summary"]["counts"] == {"create": len(store.created), "keep": 2}
+    assert all("--remove --force --allow-principal User:w" in line for line in data["undo"].splitlines())
+    assert not [line for line in data["undo"].splitlines() if "Write" in line and "--topic out" in line]
+    again = apply(invoke, store, "--yes", "-o", "json").json()
+    assert (again["kind"], again["data"]["summary"]["counts"]) == ("acls-apply-plan", {"keep": len(store.created) + 2})
+
+
+def test_nothing_is_added_unasked(invoke: Invoke) -> None:
+    store = FakeAclStore()
+    assert apply(invoke, store).exit_code == 6
+    assert apply(invoke, store, input="n\n", can_ask=True).exit_code == 6
+    assert store.created == []
+    assert apply(invoke, store, input="y\n", can_ask=True).exit_code == 0
+    assert store.created
+
+
+def test_acls_that_changed_since_the_plan_stop_it(invoke: Invoke) -> None:
+    class Changing(FakeAclStore):
+        """Somebody grants a right right after the plan was made."""
+
+        def describe(self) -> Any:
+            found = super().describe()
+            self.acls = [*self.acls, Acl("User:w", "WRITE", "Topic", "out")][:1]
+            return found
+
+    store = Changing()
+    outcome = apply(invoke, store, "--yes")
+    assert (outcome.exit_code, store.created) == (6, [])
+    assert "changed since the plan" in outcome.stderr
+
+
+def test_what_the_cluster_does_not_show_is_not_called_created(invoke: Invoke) -> None:
+    class Deaf(FakeAclStore):
+        """Takes ACLs, and never shows them."""
+
+        def create(self, acls: Any) -> None:
+            self.created += acls
+
+    outcome = apply(invoke, Deaf(), "--yes", "--timeout", "1s", "-o", "json")
+    assert outcome.exit_code == 7
+    assert {row["action"] for row in outcome.json()["data"]["rows"]} == {"unconfirmed"}
+    assert outcome.json()["data"]["undo"]

@@ -1,0 +1,85 @@
+"""What Kafka's authorizer would say: patterns, wildcards, DENY, hosts, and operations that include others."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosctl.core.acl_rules import Acl, Verdict, acl_of, judge
+from eosctl.core.acl_table import Right
+
+W = "User:w"
+TOPIC = Right("producer", "WRITE", "Topic", "orders", "")
+DESCRIBE = Right("admin", "DESCRIBE", "Topic", "orders", "")
+IDS = Right("producer", "WRITE", "TransactionalId", "g-c-", "", pattern_type="PREFIXED")
+CREATE = Right("admin", "CREATE", "Topic", "orders", "", to_create=True)
+
+
+def acl(operation: str = "WRITE", name: str = "orders", **more: str) -> Acl:
+    return Acl(more.pop("principal", W), operation, more.pop("resource_type", "Topic"), name, **more)
+
+
+@pytest.mark.parametrize(
+    ("right", "acls", "verdict"),
+    [
+        (TOPIC, [], "missing"),
+        (TOPIC, [acl()], "allowed"),
+        (TOPIC, [acl("ALL")], "allowed"),
+        (TOPIC, [acl("READ")], "missing"),
+        (TOPIC, [acl(name="orders2")], "missing"),
+        (TOPIC, [acl(name="*")], "allowed"),
+        (TOPIC, [acl(name="*", pattern_type="PREFIXED")], "missing"),  # a prefix that is a star, not a wildcard
+        (TOPIC, [acl(name="ord", pattern_type="PREFIXED")], "allowed"),
+        (TOPIC, [acl(name="orders", pattern_type="PREFIXED")], "allowed"),
+        (TOPIC, [acl(name="ord")], "missing"),
+        (TOPIC, [acl(resource_type="Group")], "missing"),
+        (TOPIC, [acl(principal="User:*")], "allowed"),
+        (TOPIC, [acl(principal="User:other")], "missing"),
+        (TOPIC, [acl(principal="Group:w")], "missing"),
+        # hosts
+        (TOPIC, [acl(host="10.0.0.1")], "allowed_to_hosts"),
+        (TOPIC, [acl(host="10.0.0.1"), acl(principal="User:*")], "allowed"),
+        (TOPIC, [acl(), acl(permission="DENY", host="10.0.0.1")], "denied_to_hosts"),
+        (TOPIC, [acl(permission="DENY", host="10.0.0.1")], "missing"),
+        # DENY wins, however it is written
+        (TOPIC, [acl(), acl(permission="DENY")], "denied"),
+        (TOPIC, [acl(), acl("ALL", permission="DENY", principal="User:*")], "denied"),
+        (TOPIC, [acl(), acl(permission="DENY", name="*")], "denied"),
+        (TOPIC, [acl(), acl(permission="DENY", name="o", pattern_type="PREFIXED")], "denied"),
+        (TOPIC, [acl(), acl("READ", permission="DENY")], "allowed"),
+        (TOPIC, [acl(), acl(permission="DENY", principal="User:other")], "allowed"),
+        # what is included when it is allowed is not denied with it
+        *((DESCRIBE, [acl(operation)], "allowed") for operation in ("DESCRIBE", "READ", "WRITE", "DELETE", "ALTER")),
+        *((DESCRIBE, [acl(operation)], "missing") for operation in ("CREATE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")),
+        (DESCRIBE, [acl(), acl("READ", permission="DENY")], "allowed"),
+        (DESCRIBE, [acl(), acl("DESCRIBE", permission="DENY")], "denied"),
+        # a prefixed right wants a pattern that covers all of it, and is denied by one that takes a part
+        (IDS, [acl(name="g-c-", resource_type="TransactionalId", pattern_type="PREFIXED")], "allowed"),
+        (IDS, [acl(name="g-", resource_type="TransactionalId", pattern_type="PREFIXED")], "allowed"),
+        (IDS, [acl(name="*", resource_type="TransactionalId")], "allowed"),
+        (IDS, [acl(name="g-c-", resource_type="TransactionalId")], "missing"),
+        (IDS, [acl(name="g-c-0", resource_type="TransactionalId", pattern_type="PREFIXED")], "missing"),
+        (
+            IDS,
+            [
+                acl(name="g-", resource_type="TransactionalId", pattern_type="PREFIXED"),
+                acl(name="g-c-7", resource_type="TransactionalId", permission="DENY"),
+            ],
+            "denied",
+        ),
+        # topics may be created by who may create any
+        (CREATE, [acl("CREATE")], "allowed"),
+        (CREATE, [acl("CREATE", "kafka-cluster", resource_type="Cluster")], "allowed"),
+        (CREATE, [acl("ALL", "kafka-cluster", resource_type="Cluster")], "allowed"),
+        (CREATE, [acl("ALTER", "kafka-cluster", resource_type="Cluster")], "missing"),
+    ],
+)
+def test_judge(right: Right, acls: list[Acl], verdict: str) -> None:
+    judgement = judge(right, W, acls)
+    assert judgement.verdict == Verdict(verdict)
+    assert bool(judgement.because) == (verdict != "missing")
+
+
+@pytest.mark.parametrize("right", [TOPIC, DESCRIBE, IDS, CREATE])
+def test_what_is_granted_is_enough(right: Right) -> None:
+    assert judge(right, W, [acl_of(right, W)]).verdict is Verdict.ALLOWED
+    assert judge(right, "User:other", [acl_of(right, W)]).verdict is Verdict.MISSING
