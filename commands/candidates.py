@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .session import Session, read_text_file
+from .session import Session
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -90,12 +90,7 @@ def _kinds(_session: Session) -> Sequence[str]:
 
 
 def _profiles(session: Session) -> Sequence[str]:
-    from eosctl.profiles.config_file import config_path, parse_config
-    from eosctl.profiles.sources import Sources
-
-    sources = Sources(session.flags, session.environ, read_text_file, lambda _path, _holds: None)
-    path = config_path(sources)
-    return list(parse_config(read_text_file(path), path).profiles)
+    return list(session.config_file().profiles)
 
 
 def _connectors(app: App) -> Sequence[str]:

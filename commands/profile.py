@@ -7,7 +7,7 @@ import click
 from eosctl.report import Report
 
 from .options import EosctlGroup
-from .session import Session, read_text_file
+from .session import Session, read_file
 
 
 @click.group("profile", cls=EosctlGroup)
@@ -99,7 +99,7 @@ def import_command(ctx: click.Context, name: str, file: str) -> Report:
     """
     from eosctl.ops.profiles import import_settings
 
-    return import_settings(ctx.ensure_object(Session).config_file(), name, file, read_text_file(file))
+    return import_settings(ctx.ensure_object(Session).config_file(), name, file, read_file(file).decode("iso-8859-1"))
 
 
 @profile.command("check")

@@ -91,7 +91,7 @@ class Session:
 
         if self._target is None:
             self._target = resolve_target(
-                self.flags, self.environ, read_file=read_text_file, require_private=require_private
+                self.flags, self.environ, read_file=read_file, require_private=require_private
             )
             for warning in self._target.warnings:
                 self.talk()(Event(warning, warning=True))
@@ -101,14 +101,14 @@ class Session:
         """What one profile alone talks to; raises the errors of `resolve_target`."""
         from eosctl.profiles import profile_target
 
-        return profile_target(name, self.flags, self.environ, read_file=read_text_file, require_private=require_private)
+        return profile_target(name, self.flags, self.environ, read_file=read_file, require_private=require_private)
 
     def config_file(self) -> ConfigFile:
         """The file with profiles, as it is; raises InputFileError."""
         from eosctl.profiles.config_file import open_config
         from eosctl.profiles.sources import Sources
 
-        return open_config(Sources(self.flags, self.environ, read_text_file, require_private))
+        return open_config(Sources(self.flags, self.environ, read_file, require_private))
 
     def shown_target(self, profile: str | None) -> Target:
         """The target to be looked at only: secrets are not fetched; raises the errors of `resolve_target`."""
@@ -116,7 +116,7 @@ class Session:
 
         flags = {**self.flags, **({"profile": profile} if profile else {})}
         return resolve_target(
-            flags, self.environ, read_file=read_text_file, require_private=require_private, fetch_secrets=False
+            flags, self.environ, read_file=read_file, require_private=require_private, fetch_secrets=False
         )
 
     def audit_log(self) -> AuditLog:
@@ -145,16 +145,20 @@ class Session:
         )
 
 
-def read_text_file(path: str | Path) -> str:
-    """The text of a file that was named by the user (ISO-8859-1 falls back where it is not UTF-8, as Java reads it)."""
+def read_file(path: str | Path) -> bytes:
+    """The bytes of a file that was named by the user; raises InputFileError."""
     from eosctl.errors import InputFileError
 
     try:
-        data = Path(path).expanduser().read_bytes()
-    except OSError as exc:
-        raise InputFileError(
-            f"cannot read {path}: {exc.strerror or exc}", hint="Check the path and its rights."
-        ) from exc
+        return Path(path).expanduser().read_bytes()
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise InputFileError(f"cannot read {path}: {reason}", hint="Check the path and its rights.") from exc
+
+
+def read_text_file(path: str | Path) -> str:
+    """The text of a file that was named by the user (ISO-8859-1 where it is not UTF-8); raises InputFileError."""
+    data = read_file(path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """The user `fencer` at a secure listener: eosctl's commands as that user, and the ACLs that it is granted.
 
-Whatever a command prints or logs is searched for the passwords that it was given; a printed `kafka-acls` line is
-parsed and applied as it stands.
+Whatever a command prints, logs or keeps in its state directory is searched for the passwords that it was given; a
+printed `kafka-acls` line is parsed and applied as it stands.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Scene:
         """One command through the secure listener; no password may appear anywhere."""
         target = ["-b", servers or self.secure.stack.secure_bootstrap_servers]
         outcome = self.invoke(*words, *target, "--command-config", str(config or self.config()), "-vv")
-        said = outcome.stdout + outcome.stderr + self.logged()
+        kept = [path.read_text(errors="replace") for path in (self.directory / "state").rglob("*") if path.is_file()]
+        said = outcome.stdout + outcome.stderr + self.logged() + "".join(kept)
         assert not [canary for canary in self.canaries if canary in said]
         assert "Traceback" not in said
         return outcome

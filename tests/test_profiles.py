@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from eosctl.errors import EosctlError, InputFileError, UsageError
 from eosctl.profiles import Target, profile_target, resolve_target
@@ -38,10 +42,10 @@ def _resolve(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
     """The Target with `files` as the only files there are; `profiles` is the config file at its usual place."""
     texts = {CONFIG if name == "profiles" else name: text for name, text in files.items()}
 
-    def read_file(path: str) -> str:
+    def read_file(path: str) -> bytes:
         if path not in texts:
             raise InputFileError(f"cannot read {path}: no such file") from FileNotFoundError()
-        return texts[path]
+        return texts[path].encode("utf-8")
 
     environ = {"XDG_CONFIG_HOME": "/home/me/.config", **(environ or {})}
     return resolve_target(flags or {}, environ, read_file=read_file, require_private=_anyone)
@@ -173,8 +177,54 @@ def test_a_profile_alone_says_where_a_store_of_its_cluster_is() -> None:
     """`TOPIC@prod`: what -b, -u or EOSCTL_BOOTSTRAP_SERVER say is about the command's own cluster."""
     flags = {"bootstrap_server": "f:1", "profile": "dev", "config": CONFIG, "offset_topic": "mine"}
     environ = {"EOSCTL_BOOTSTRAP_SERVER": "e:1", "PROD_PASSWORD": "x"}
-    target = profile_target("prod", flags, environ, read_file=lambda _path: PROFILES, require_private=_anyone)
+    target = profile_target("prod", flags, environ, read_file=lambda _path: PROFILES.encode(), require_private=_anyone)
     assert target.require_client().bootstrap_servers == ("prod:9092",)
     assert (target.offset_topic, target.group_id, target.connect_urls) == ("connect-offsets", None, ())
     with pytest.raises(InputFileError, match="no profile nosuch"):
-        profile_target("nosuch", flags, environ, read_file=lambda _path: PROFILES, require_private=_anyone)
+        profile_target("nosuch", flags, environ, read_file=lambda _path: PROFILES.encode(), require_private=_anyone)
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    """ISO-8859-1, whatever the file was saved as: a password works here exactly where it works for kafka-*.sh."""
+    texts = {"latin": "sasl.password=p\xe4\xdf".encode("iso-8859-1"), "escaped": rb"sasl.password=p\u00e4\u00df"}
+    for name in texts:
+        flags = {"command_config": name, "bootstrap_server": "h:1"}
+        target = resolve_target(flags, {}, read_file=lambda path: texts.get(path, b""), require_private=_anyone)
+        assert target.require_client().sasl_password is not None
+        assert target.require_client().sasl_password.reveal() == "p\xe4\xdf"  # type: ignore[union-attr]
+
+
+def test_a_profile_in_another_encoding_is_refused_without_its_content() -> None:
+    with pytest.raises(InputFileError, match="is not in UTF-8") as caught:
+        resolve_target({}, {}, read_file=lambda _path: b"caf\xe9 canary", require_private=_anyone)
+    assert "canary" not in repr(caught.value.__cause__)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(
+    st.one_of(st.binary(max_size=60), st.text(alphabet="profiles:{}[]-&*!|>\\n \"'#%@`x1", max_size=60).map(str.encode))
+)
+def test_any_config_file_is_read_or_refused(content: bytes) -> None:
+    for flags in ({}, {"profile": "x"}, {"command_config": "c"}, {"worker_config": ("w",)}):
+        with contextlib.suppress(EosctlError):
+            resolve_target(flags, {}, read_file=lambda _path: content, require_private=_anyone)
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["connect", "client", "expect", "ca", "group_id", "token_env", "connect_url"]), inner
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(TREES)
+def test_any_profile_is_taken_or_refused(profile: Any) -> None:
+    document = json.dumps({"profiles": {"p": profile}, "current": "p"}).encode()
+    with contextlib.suppress(EosctlError):
+        resolve_target({}, {}, read_file=lambda _path: document, require_private=_anyone)

@@ -64,7 +64,7 @@ def open_config(sources: Sources) -> ConfigFile:
     """The config file as it is, an empty one where there is none; raises InputFileError."""
     path = config_path(sources)
     try:
-        return parse_config(sources.read_file(path), path)
+        return parse_config(sources.read_text(path), path)
     except InputFileError as exc:
         if not _is_missing(exc):
             raise
@@ -75,7 +75,7 @@ def load_profile(sources: Sources) -> Said | None:
     """Puts the chosen profile into `sources` and returns its name; without -p and --config there may be no file."""
     path, name = config_path(sources), sources.first("profile")
     try:
-        file = parse_config(sources.read_file(path), path)
+        file = parse_config(sources.read_text(path), path)
     except InputFileError as exc:
         if sources.first("config") is None and name is None and _is_missing(exc):
             return None

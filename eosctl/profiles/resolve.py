@@ -81,15 +81,20 @@ def profile_target(
 
 
 def _worker(sources: Sources, path: str) -> WorkerConfig:
-    worker = parse_worker_config(sources.read_file(path), source=path)
+    worker = parse_worker_config(_java_text(sources, path), source=path)
     _require_private(sources, path, worker.properties)
     return worker
 
 
 def _client_file(sources: Sources, path: str) -> Properties:
-    properties = parse_properties(sources.read_file(path), source=path)
+    properties = parse_properties(_java_text(sources, path), source=path)
     _require_private(sources, path, properties)
     return properties
+
+
+def _java_text(sources: Sources, path: str) -> str:
+    """As `java.util.Properties.load(InputStream)` reads a file, and so every tool of Kafka's."""
+    return sources.read_file(path).decode("iso-8859-1")
 
 
 def _require_private(sources: Sources, path: str, properties: Properties) -> None:

@@ -10,8 +10,8 @@ from eosctl.core.client_properties import split_list
 from eosctl.core.client_settings import Secret
 from eosctl.errors import InputFileError
 
-ReadFile = Callable[[str], str]
-"""The text of a file; raises InputFileError."""
+ReadFile = Callable[[str], bytes]
+"""What a file holds; raises InputFileError."""
 RequirePrivate = Callable[[str, str], None]
 """Refuses a file (path, what it holds) that others than its owner may read or write."""
 
@@ -81,6 +81,13 @@ class Sources:
                 return Said(Secret(self.fetch(suffix, said.value, f"{said.origin}: {key}{suffix}")), said.origin)
         return None
 
+    def read_text(self, path: str) -> str:
+        """A file in UTF-8; raises InputFileError."""
+        try:
+            return self.read_file(path).decode("utf-8")
+        except UnicodeDecodeError:
+            raise InputFileError(f"{path} is not in UTF-8") from None  # the exception carries what is in the file
+
     def fetch(self, suffix: str, value: str, where: str) -> str:
         """A secret from the environment, a file of one's own, or what a command prints; raises InputFileError."""
         if not self.fetch_secrets:
@@ -91,7 +98,7 @@ class Sources:
             return self.environ[value]
         if suffix == "_file":
             self.require_private(value, "a secret")
-            return self.read_file(value).rstrip("\r\n")
+            return self.read_text(value).rstrip("\r\n")
         return _output_of(value, where)
 
 
