@@ -255,6 +255,11 @@ WARNINGS = (
     ),
     Entry("superseded", "Of several records for one key the newer counts; the others are not imported."),
     Entry("task_count_overridden", "--tasks says how many ids, not the task-count record."),
+    Entry(
+        "topics_unknown",
+        "Which topics exist may not be known here; rights to create them are left out.",
+        "Grant DESCRIBE on the topics.",
+    ),
     Entry("topic_unknown", "Whether a topic exists may not be known here.", "Grant DESCRIBE on it."),
     Entry("unchecked", "The file does not tell what was written over, so that a later write would go unnoticed."),
     Entry(
