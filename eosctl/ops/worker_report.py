@@ -76,7 +76,7 @@ def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> 
 def _silent(member: WorkerObservation, failure: EosctlError) -> Problem:
     if isinstance(failure, UnreachableError | DeadlineError):
         return Problem("worker_unreachable", f"the worker at {member.url} can't be reached", _SILENT_HINT)
-    return Problem("worker_not_answering", f"nothing is known of {member.url}: {failure.message}", failure.hint)
+    return Problem("worker_not_answering", failure.message, failure.hint)
 
 
 def _exit_code(workers: Sequence[WorkerObservation]) -> ExitCode:

@@ -269,8 +269,8 @@ def test_a_worker_of_another_cluster_is_said(world: World) -> None:
     ("error", "code", "said", "exit_code"),
     [
         (UnreachableError("no route"), "worker_unreachable", f"the worker at {W0} can't be reached", 4),
-        (ConnectError("GET /: it redirects (HTTP 302)"), "worker_not_answering", f"{W0}: GET /: it redirects", 1),
-        (UnauthorizedError("not allowed: 401"), "worker_not_answering", f"{W0}: not allowed", 5),
+        (ConnectError(f"{W0} (GET /): it redirects"), "worker_not_answering", f"{W0} (GET /): it redirects", 1),
+        (UnauthorizedError(f"not allowed: GET / at {W0}"), "worker_not_answering", f"GET / at {W0}", 5),
     ],
 )
 def test_urls_that_do_not_answer_as_a_worker_are_named(
