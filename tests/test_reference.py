@@ -57,6 +57,14 @@ def test_every_code_in_the_source_is_explained() -> None:
     assert sorted(pair for pair in found if pair[1] not in CODES) == []
 
 
+def test_what_is_explained_can_be_printed() -> None:
+    """A code that the source no longer has would stay in the docs for ever."""
+    files = [path for path in (ROOT / "eosctl").rglob("*.py") if path.parent.name != "reference"]
+    source = "".join(path.read_text(encoding="utf-8") for path in files)
+    codes = [entry.code for kind in ("error", "warning", "finding", "gate") for entry in SECTIONS[kind]]
+    assert [code for code in codes if f'"{code}"' not in source and not code.startswith("fencing_")] == []
+
+
 def test_the_collector_sees_every_spelling() -> None:
     source = "x.Problem('a', m); Finding(code='b'); _Rule('c'); Gate(id='d'); Finding('e' if x else 'f', m)"
     assert {code for _line, code in _written_codes(ast.parse(source))} == set("abcdef")

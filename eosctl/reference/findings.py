@@ -211,7 +211,7 @@ FINDINGS = (
     Entry(
         "not_checked", "A check could not run; nothing is known of what it looks at.", "Mend what the message names."
     ),
-    Entry("acls_not_checked", "Rights are checked per principal.", "`eosctl acls check` with the principals."),
+    Entry("acls_not_checked", "Who the principals are is not known, so rights were not checked.", "Give -w."),
     Entry("few_replicas", "An internal topic has fewer than three replicas.", "Add replicas."),
     Entry(
         "hanging_transaction",

@@ -260,7 +260,7 @@ WARNINGS = (
         "Which topics exist may not be known here; rights to create them are left out.",
         "Grant DESCRIBE on the topics.",
     ),
-    Entry("topic_unknown", "Whether a topic exists may not be known here.", "Grant DESCRIBE on it."),
+    Entry("topics_unknown", "Whether topics exist may not be known; rights to create them are left out.", "Grant DESCRIBE."),
     Entry("unchecked", "The file does not tell what was written over, so that a later write would go unnoticed."),
     Entry(
         "write_cut_off",
