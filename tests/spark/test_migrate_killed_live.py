@@ -27,7 +27,7 @@ from tests.spark.cluster import DOWN, PARTITIONS, Cluster, app
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
 
-KEYS = {b'["c",{"file":"f%d"}]' % number: b'{"position":%d}' % number for number in range(30_000)}
+KEYS = {b'["c",{"file":"f%d"}]' % number: b'{"position":%d}' % number for number in range(20_000)}
 OLD = {b'["c",{"file":"f7"}]': b'{"position":-7}'}
 
 
@@ -81,9 +81,14 @@ def test_killed_twice_resumed_and_taken_back(cluster: Cluster, engine: Engine, t
     journal = migration_journal(folder, Clock())
     before = _end(cluster, target)
 
-    with driver(cluster, plan_file) as process:
+    events = tmp_path / "events"
+    events.mkdir()
+    logged = ["--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events.as_uri()}"]
+
+    with driver(cluster, plan_file, *logged) as process:
         kill_when(process, lambda: _end(cluster, target) > before, what="the first records")
     assert Stage.VERIFY not in read_past(journal).started
+    assert list(events.iterdir()), "--conf did not arrive"
     with driver(cluster, plan_file, "--resume") as process:
         kill_when(process, lambda: Stage.WRITE in read_past(journal).done, what="the end of the write")
     assert not read_past(journal).ended
