@@ -107,6 +107,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             ("--audit-log",),
             {"metavar": "FILE", "help": "Where every write is recorded (default: in the state directory)."},
         ),
+        (("--log-file",), {"metavar": "FILE", "help": "Add what is said on stderr, with the time, to a file."}),
         (("--no-color",), {"is_flag": True, "help": "No colours; also NO_COLOR or TERM=dumb."}),
         (("-v", "--verbose"), {"count": True, "help": "More talk; -vv shows tracebacks."}),
     ]

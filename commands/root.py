@@ -86,15 +86,27 @@ class RootGroup(click.Group):
         except (click.Abort, KeyboardInterrupt):
             code = _failure(InterruptedByUserError("interrupted"), session, argv)
         except Exception as exc:
-            if session.verbosity > 1:
-                sys.excepthook(type(exc), exc, exc.__traceback__)
+            _show_traceback(exc, session)
             failure = EosctlError(
                 f"unexpected {type(exc).__name__}: {exc}", hint="Run again with -vv for the traceback."
             )
             code = _failure(failure, session, argv)
+        finally:
+            session.close()
         if standalone_mode:
             sys.exit(code)
         return code
+
+
+def _show_traceback(exc: Exception, session: Session) -> None:
+    """On stderr with -vv, and always in the log file."""
+    if session.verbosity > 1:
+        sys.excepthook(type(exc), exc, exc.__traceback__)
+    log = session.log()
+    if log is not None:
+        import traceback
+
+        log.write("".join(traceback.format_exception(exc)))
 
 
 def _failure(error: EosctlError, session: Session, argv: Sequence[str], *, talk: bool = True) -> int:
@@ -115,6 +127,10 @@ def _emit(report: Report, session: Session, *, output: str, talk: bool = True) -
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if talk:
         render_problems(report, stream=sys.stderr)
+    log = session.log()
+    if log is not None:
+        render_problems(report, stream=log)
+        log.write(f"{report.kind}: exit code {int(report.exit_code)}")
     return int(report.exit_code)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from eosctl.ops.audit import AuditLog
     from eosctl.profiles import Target
     from eosctl.profiles.config_file import ConfigFile
+    from eosctl.render.log_file import LogFile
 
 DEFAULT_TIMEOUT_S = 60.0
 OUTPUTS = ("text", "wide", "json", "yaml", "ndjson")
@@ -42,6 +43,8 @@ class Session:
         self._clock, self._can_ask, self._doors = clock, can_ask, dict(doors or {})
         self._on_event = on_event
         self._target: Target | None = None
+        self._log: LogFile | None = None
+        self._may_log = True
 
     @property
     def output(self) -> str:
@@ -74,14 +77,35 @@ class Session:
         base = self.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
         return Path(base) / "eosctl"
 
+    def log(self) -> LogFile | None:
+        """The file of --log-file, opened once; None without one. Raises EosctlError, once, where it can't be."""
+        path = self.flags.get("log_file") or self.environ.get("EOSCTL_LOG_FILE")
+        if self._log is None and path and self._may_log:
+            from eosctl.deadline import Clock
+            from eosctl.render.log_file import LogFile
+
+            self._may_log = False
+            self._log = LogFile(Path(path).expanduser(), self._clock or Clock())
+        return self._log
+
+    def close(self) -> None:
+        """Lets go of the log file; safe to call twice."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
     def talk(self) -> OnEvent:
-        """The listener that prints what operations say on stderr."""
+        """The listener that prints what operations say on stderr, and into the log file."""
         from eosctl.deadline import Clock
         from eosctl.render.progress import Talk
 
         if self._on_event is None:
-            live, verbose = self.color(sys.stderr), self.verbosity > 0
-            self._on_event = Talk(sys.stderr, self._clock or Clock(), live=live, verbose=verbose)
+            clock, verbose, log = self._clock or Clock(), self.verbosity > 0, self.log()
+            self._on_event = Talk(sys.stderr, clock, live=self.color(sys.stderr), verbose=verbose)
+            if log is not None:
+                from eosctl.render.log_file import Both
+
+                self._on_event = Both(self._on_event, Talk(log, clock, live=False, verbose=verbose))
         return self._on_event
 
     def target(self) -> Target:

@@ -270,7 +270,8 @@ def test_no_secret_comes_out(
     caplog.set_level(logging.DEBUG)
     args, environ = WAYS[way](world)
     command = words_of(world, line, tmp_path)
-    outcome = invoke(*command, *args, "-o", output, "-vv", "--timeout", "20s", environ=environ, doors=world.doors())
+    told = ["-o", output, "-vv", "--timeout", "20s", "--log-file", str(tmp_path / "log")]
+    outcome = invoke(*command, *args, *told, environ=environ, doors=world.doors())
     assert not leaks(everything(outcome, tmp_path, caplog))
     assert "Traceback" not in outcome.stderr, outcome.stderr
     assert outcome.exit_code in (0, 1, 2, 3, 6, 7)
@@ -282,8 +283,10 @@ def test_no_secret_comes_out_of_a_traceback(
     invoke: Invoke, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, way: str
 ) -> None:
     args, environ = WAYS[way](world)
-    outcome = invoke(*line.split(), *args, "-vv", environ=environ, doors=world.doors(broken=True))
+    told = ["-vv", "--log-file", str(tmp_path / "log")]
+    outcome = invoke(*line.split(), *args, *told, environ=environ, doors=world.doors(broken=True))
     assert "Traceback" in outcome.stderr
+    assert "Traceback" in (tmp_path / "log").read_text(encoding="utf-8")
     assert not leaks(everything(outcome, tmp_path, caplog))
     revealed = {each.reveal() for target in world.targets for each in secrets_of(target)}
     assert revealed >= REVEALED[way], "a canary did not even reach the target: the search proves nothing"

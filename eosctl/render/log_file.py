@@ -1,0 +1,55 @@
+"""`--log-file`: what is said on stderr, with the time before each line, in a file that is only added to."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from eosctl.deadline import Clock
+from eosctl.errors import EosctlError
+from eosctl.events import Event, OnEvent
+from eosctl.report import rfc3339
+
+
+class LogFile(io.TextIOWrapper):
+    """A text stream for talk and problems; readable by its owner only."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        """Opens the file for appending; raises EosctlError."""
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError as exc:
+            raise EosctlError(
+                f"cannot write {path}: {exc.strerror or exc}",
+                hint="--log-file needs a file in a directory that exists.",
+            ) from exc
+        super().__init__(io.FileIO(descriptor, "a"), encoding="utf-8", errors="backslashreplace", write_through=True)
+        self._clock = clock
+
+    def write(self, text: str) -> int:
+        """Whole lines, each with the time in front; a full disk is no reason to end what was begun."""
+        stamp = rfc3339(self._clock.now_ms())
+        with suppress(OSError):
+            super().write("".join(f"{stamp} {line}\n" for line in text.splitlines()))
+        return len(text)
+
+
+class Both:
+    """Two listeners as one."""
+
+    def __init__(self, first: OnEvent, second: OnEvent) -> None:
+        self._listeners: tuple[Callable[[Event], None], ...] = (first, second)
+
+    def __call__(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener(event)
+
+    def close(self) -> None:
+        """Takes a live display off the terminal."""
+        for listener in self._listeners:
+            close = getattr(listener, "close", None)
+            if close is not None:
+                close()
