@@ -98,10 +98,12 @@ _CONFIGS, _OFFSETS, _STATUS = ("Topic", "config"), ("Topic", "offset"), ("Topic"
 _CONNECTOR_OFFSETS, _OUTPUT, _LOG = ("Topic", "connector-offset"), ("Topic", "output"), ("Topic", "transactions")
 _LEADER, _TASKS, _OWN = ("TransactionalId", "leader"), ("TransactionalId", "tasks"), ("TransactionalId", "own")
 _OWN_OFFSETS = ("TransactionalId", "own-offsets")
+_MAY_BE_MISSING = (_OFFSETS, _STATUS, _CONNECTOR_OFFSETS, _OUTPUT)
 _INTERNAL = (("config", _CONFIGS), ("offsets", _OFFSETS), ("status", _STATUS))
 _TOPIC_USE = "without it the worker can't use its {} topic"
 _NO_START = "without it a task can't learn where it was: it FAILS, or its worker polls for ever and fills its log"
 _NO_FENCING = "without it Connect can't fence: it starts, and fails at a reconfiguration or a request for offsets"
+_TO_CREATE = "acls check, acls apply: whether it has to be created"
 _POLICY = "without it the worker can't check that the topic is compacted, and goes on"
 
 _WORKER = (
@@ -137,7 +139,7 @@ _OBSERVER = (
     _Entry("observer", _READ, _OUTPUT, "txn producers, txn hanging"),
     _Entry("observer", _READ, _LOG, "txn log"),
     _Entry("observer", ("DESCRIBE",), _CLUSTER, "acls check"),
-    _Entry("observer", ("DESCRIBE",), _STATUS, "acls check: whether it has to be created", optional=True),
+    _Entry("observer", ("DESCRIBE",), _STATUS, _TO_CREATE, optional=True),
 )  # fmt: skip
 _WRITERS = (
     _Entry("fencer", ("DESCRIBE",), _GROUP, "fence --connector: which tasks run"),
@@ -159,6 +161,8 @@ _WRITERS = (
     _Entry("aborter", ("ALTER",), _CLUSTER, "txn abort: the marker"),
     _Entry("acl-writer", ("DESCRIBE",), _CLUSTER, "acls check, acls apply"),
     _Entry("acl-writer", ("ALTER",), _CLUSTER, "acls apply"),
+    _Entry("acl-writer", _READ, _CONFIGS, "acls check, acls apply: tasks and topics of connectors", optional=True),
+    *(_Entry("acl-writer", ("DESCRIBE",), topic, _TO_CREATE, optional=True) for topic in _MAY_BE_MISSING),
 )  # fmt: skip
 _TABLE = (*_WORKER, *_CONNECTOR, *_OBSERVER, *_WRITERS)
 

@@ -1,0 +1,50 @@
+"""One suite on both AclStores: the one in memory and the one on a real broker with an authorizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eosctl.core.acl_rules import Acl
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.kafka.acls import KafkaAclStore
+from eosctl.ops.ports import AclStore
+from tests.fakes.acls import FakeAclStore
+from tests.sandbox_fixtures import SecureStack, wait_until
+
+
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.live)])
+def store(request: pytest.FixtureRequest) -> Iterator[AclStore]:
+    if request.param == "fake":
+        yield FakeAclStore()
+        return
+    secure: SecureStack = request.getfixturevalue("secure_stack")
+    settings = ClientSettings((secure.stack.bootstrap_servers,))
+    with KafkaAclStore(settings, deadline=Deadline.after(60)) as real:
+        yield real
+
+
+def test_what_is_created_is_described_and_only_once(store: AclStore, unique: str) -> None:
+    user = f"User:{unique}"
+    wanted = [
+        Acl(user, "WRITE", "Topic", f"{unique} ü"),
+        Acl(user, "DESCRIBE_CONFIGS", "Topic", unique, "PREFIXED"),
+        Acl(user, "READ", "Group", unique),
+        Acl(user, "WRITE", "TransactionalId", "*"),
+        Acl(user, "ALTER", "Cluster", "kafka-cluster", host="10.0.0.1"),
+        Acl(user, "ALL", "Topic", unique, permission="DENY"),
+    ]
+    store.create(wanted)
+
+    def mine() -> list[Acl]:
+        return [acl for acl in store.describe() if acl.principal == user]
+
+    wait_until(lambda: len(mine()) == len(wanted), what="the ACLs to be known to the broker")
+    assert set(mine()) == set(wanted)
+    assert mine() == sorted(mine(), key=lambda acl: (acl.resource_type, acl.name))
+    store.create(wanted[:1])
+    store.create([])
+    assert len(mine()) == len(wanted)
+    assert store.cluster_id()
