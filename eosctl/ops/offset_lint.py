@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from eosctl.core.config_view import without_secrets
 from eosctl.core.findings import SEVERITIES, Finding, is_bad
 from eosctl.core.offset_findings import (
-    OpenTransaction,
     missing_topic_finding,
     open_transaction_finding,
     record_findings,
@@ -18,12 +17,12 @@ from eosctl.core.offset_findings import (
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
 from eosctl.core.records import Bounds, TopicDescription
 from eosctl.core.store_names import parse_store
-from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
+from eosctl.errors import ExitCode, NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import gather_dedicated_topics
-from eosctl.ops.ports import TopicStore, TransactionAdmin
+from eosctl.ops.open_transactions import find_open_transactions
+from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report
 
 STUCK_AFTER_S = 5.0
@@ -62,7 +61,9 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
         findings += record_findings(store)
     if looked.stuck:
         now_ms = app.clock.now_ms()
-        findings += [open_transaction_finding(each, now_ms=now_ms) for each in _open_transactions(app, looked)]
+        open_ones, unknown = find_open_transactions(app, looked.stuck)
+        findings += [open_transaction_finding(each, now_ms=now_ms) for each in open_ones]
+        looked.problems += unknown
     return _report(app, looked, findings, strict=strict)
 
 
@@ -125,44 +126,6 @@ def _read(topics: TopicStore, topic: str, patience: Deadline) -> tuple[Store, li
         read = topics.read(topic, newest_per_key=True)
     shown = replace(read, records=tuple(map(without_secrets, read.records)))  # should it be the config topic
     return fold_store(shown), list(stuck.values())
-
-
-def _open_transactions(app: App, looked: _Looked) -> list[OpenTransaction]:
-    """Who holds the stuck partitions; where that can't be found out, that is a problem, and the finding stays."""
-    try:
-        with app.transactions() as admin:
-            return _blockers(admin, looked)
-    except EosctlError as exc:
-        looked.problems.append(Problem(exc.code, exc.message, hint=exc.hint, severity="warning"))
-        return [OpenTransaction(topic, bound) for topic, bound in looked.stuck]
-
-
-def _blockers(admin: TransactionAdmin, looked: _Looked) -> list[OpenTransaction]:
-    answers = admin.describe_producers([(topic, bound.partition) for topic, bound in looked.stuck])
-    holders = {place: _holder(answer) for place, answer in answers.items()}
-    for (topic, partition), answer in answers.items():
-        if isinstance(answer, KafkaFault):
-            message = f"the producers of {topic}-{partition} can't be told: {answer.name} {answer.message}".rstrip()
-            looked.problems.append(Problem("producers_unknown", message, severity="warning"))
-    ids = sorted({holder.producer_id for holder in holders.values() if holder is not None})
-    users = {one.producer_id: one.transactional_id for one in admin.list_transactions(producer_ids=ids)} if ids else {}
-    described = admin.describe_transactions(sorted(set(users.values()))) if users else {}
-    found = []
-    for topic, bound in looked.stuck:
-        holder = holders.get((topic, bound.partition))
-        user = users.get(holder.producer_id) if holder is not None else None
-        state = described.get(user) if user is not None else None
-        accounted = isinstance(state, TransactionDescription) and (topic, bound.partition) in state.partitions
-        found.append(OpenTransaction(topic, bound, holder, user, state if accounted else None))  # type: ignore[arg-type]
-    return found
-
-
-def _holder(answer: Sequence[ActiveProducer] | KafkaFault) -> ActiveProducer | None:
-    """The producer of the oldest open transaction: the LSO can't pass its first record."""
-    if isinstance(answer, KafkaFault):
-        return None
-    started = [one for one in answer if one.txn_start_offset is not None]
-    return min(started, key=lambda one: one.txn_start_offset or 0, default=None)
 
 
 def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: bool) -> Report:

@@ -67,9 +67,13 @@ class OffsetStores:
         return [*self.stores.values(), *(there.store for there in self.away.values())]
 
     def problems(self) -> list[Problem]:
-        """What could not be seen."""
-        blocked = [_blocked_problem(store) for store in self._all() if store.blocked]
+        """What could not be seen, but for what open transactions hide here (`stuck`)."""
+        blocked = [_blocked_problem(there.store) for there in self.away.values() if there.store.blocked]
         return [*self.dedicated.problems, *_elsewhere_problems(self), *blocked]
+
+    def stuck(self) -> list[tuple[str, Bounds]]:
+        """The partitions here whose LSO lies behind the end, by topic."""
+        return [(topic, bound) for topic, there in self.bounds.items() for bound in there if bound.lso < bound.end]
 
 
 def locate(app: App, store: str) -> tuple[App, str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eosctl.core.offset_findings import open_transaction_finding
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, OffsetView, diff_status, offset_views
 from eosctl.errors import ExitCode, NotFoundError, UsageError
@@ -14,7 +15,8 @@ from eosctl.ops.app import App
 from eosctl.ops.offset_rest import compare_with_rest
 from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
-from eosctl.report import Report, Row
+from eosctl.ops.open_transactions import find_open_transactions
+from eosctl.report import Problem, Report, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def diff_offsets(app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str
         summary={"differing": differing, "counts": {status.value: counts[status] for status in DiffStatus}},
         data={"left": left, "right": right, "clusters": {side: cluster_of(found, side) for side in (left, right)}},
         target=report_target(app, found),
-        problems=found.problems(),
+        problems=_problems(app, found),
         exit_code=ExitCode.FINDINGS if differing else ExitCode.OK,
     )
 
@@ -144,8 +146,16 @@ def _report(app: App, found: OffsetStores, kind: str, views: Sequence[OffsetView
         },
         data={"ignored": ignored_rows(ignored)},
         target=report_target(app, found),
-        problems=found.problems(),
+        problems=_problems(app, found),
     )
+
+
+def _problems(app: App, found: OffsetStores) -> list[Problem]:
+    """What could not be seen, and who holds open the transactions that hide it."""
+    open_ones, unknown = find_open_transactions(app, found.stuck())
+    named = [open_transaction_finding(each, now_ms=app.clock.now_ms()) for each in open_ones]
+    hidden = [Problem(it.code, f"{it.subject}: {it.message}", hint=it.fix, severity="warning") for it in named]
+    return [*found.problems(), *hidden, *unknown]
 
 
 def _wanted_identity(connector: str, partition: str) -> str:

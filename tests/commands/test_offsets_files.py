@@ -280,6 +280,10 @@ def test_lint_names_who_holds_a_transaction_open(run: Run, world: OffsetWorld) -
     [found] = [row for row in done["data"]["rows"] if row["code"] == "open_transaction"]
     assert done["exit_code"] == 3
     assert (found["evidence"]["transactional_id"], found["evidence"]["age_ms"]) == ("connect-d-0", 100_000)
+    [seen] = [error for error in run("list", "-o", "json").json()["errors"] if error["code"] == "open_transaction"]
+    assert "connect-offsets-2: a transaction is held open by producer 7 (epoch 3), transactional id connect-d-0" in str(
+        seen["message"]
+    )
     world.group.failure = UnauthorizedError("DESCRIBE on TransactionalId is missing")
     done = run("lint", "--store", "global", "-o", "json").json()
     assert [error["code"] for error in done["errors"]] == ["not_authorized"]

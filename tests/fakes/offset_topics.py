@@ -103,6 +103,10 @@ class MemoryGroup:
     def cluster_id(self) -> str:
         return "memory-cluster"
 
+    def describe_producers(self, partitions: Iterable[tuple[str, int]]) -> Mapping[tuple[str, int], Sequence[Any]]:
+        """No broker tells who writes."""
+        return {place: [] for place in partitions}
+
     def describe_group(self, group_id: str) -> RawGroup:
         assignment = (
             encode_assignment(Assignment(2, 0, f"member {self.urls[0]}", self.urls[0], 7)) if self.urls else b""
