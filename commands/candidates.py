@@ -116,18 +116,19 @@ def _of_the_cluster(what: str, look: Callable[[App], Sequence[str]]) -> Callable
     """`look` with a second to answer, behind the cache; nothing where no cluster was named."""
 
     def asked(session: Session) -> Sequence[str]:
-        session.flags["timeout"] = _PATIENCE_S
-        target = session.target()
-        if target.client is None and not target.connect_urls:
-            return []
         path = _cache_path(what, session)
         kept = _kept(path)
-        if kept is None:
-            kept = []
-            with contextlib.suppress(Exception):  # what does not answer is not asked again at each Tab
-                kept = list(look(session.app()))
-            _keep(path, kept)
-        return kept
+        if kept is not None:
+            return kept
+        session.flags["timeout"] = _PATIENCE_S
+        target = session.target()  # may run what a profile names to print a password: not at each Tab
+        if target.client is None and not target.connect_urls:
+            return []
+        found: list[str] = []
+        with contextlib.suppress(Exception):  # what does not answer is not asked again at each Tab
+            found = list(look(session.app()))
+        _keep(path, found)
+        return found
 
     return asked
 
