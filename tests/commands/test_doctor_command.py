@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eosctl.core.records import Record, TopicDescription
+from eosctl.core.transactions import KafkaFault
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
+from tests.fakes.acls import FakeAclStore
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created
 
@@ -18,6 +21,7 @@ WHERE = ("-b", "localhost:1", "-g", "g")
 W1, W2 = "http://w1:8083", "http://w2:8083"
 COMPACT = {"cleanup.policy": "compact"}
 OFFSETS = "connect-offsets"
+PREFIXES = ("producer.", "consumer.", "admin.")
 DOORS = ("describe_group", "describe", "transactions", "list_transactions", "topic_partitions")
 
 
@@ -122,6 +126,36 @@ def test_what_can_not_be_checked_is_a_row_with_the_reason(invoke: Invoke, fault:
     assert {each["check"] for each in document["data"]["checks"]} == {
         *("workers", "gates", "transactions", "failures", "task_counts", "connectors", "offsets", "topics", "acls")
     }
+
+
+def test_rights_are_checked_where_the_worker_file_names_the_principals(invoke: Invoke, tmp_path: Path) -> None:
+    login = "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=w password=p;\n"
+    named = tmp_path / "worker.properties"
+    named.write_text(
+        "bootstrap.servers=localhost:1\ngroup.id=g\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        + "".join(prefix + login for prefix in ("", "producer.", "consumer.", "admin."))
+        + "".join(f"{prefix}security.protocol=SASL_PLAINTEXT\n{prefix}sasl.mechanism=PLAIN\n" for prefix in PREFIXES)
+    )
+    named.chmod(0o600)
+    store = FakeAclStore()
+    outcome = invoke(
+        *("doctor", "-w", str(named), "-o", "json"),
+        doors={**cluster().doors(), "open_acls": lambda _app: store},
+        clock=FakeTime().clock(),
+    )
+    rows = [row for row in outcome.json()["data"]["rows"] if row["check"] == "acls"]
+    assert "acl_missing" in {row["code"] for row in rows}
+    assert outcome.exit_code == 3
+
+
+def test_many_partitions_that_may_not_be_looked_at_are_counted_not_listed(invoke: Invoke) -> None:
+    """A cluster has thousands of partitions; a missing right is one thing to mend."""
+    there = cluster(producers_fault=KafkaFault(29, "TOPIC_AUTHORIZATION_FAILED"))
+    document = doctor(invoke, there, "-o", "json").json()
+    rows = [row for row in document["data"]["rows"] if row["check"] == "transactions"]
+    assert [row["severity"] for row in rows] == ["warning"] * 4
+    assert (rows[-1]["message"], rows[-1]["evidence"]) == ("23 more like these", {"more": 23})
+    assert "READ" in rows[-1]["fix"]
 
 
 @pytest.mark.parametrize(("error", "exit_code"), [(UnreachableError("away"), 4), (UnauthorizedError("denied"), 5)])

@@ -69,6 +69,7 @@ class FakeCluster:
     offsets: Sequence[Record] = ()
     aborted_offsets: Sequence[Record] = ()
     max_timeout_ms: int = 900_000
+    producers_fault: KafkaFault | None = None
     brokers: int = 1
     known_ids: Collection[str] | None = None
     group_id: str = "g"
@@ -191,7 +192,8 @@ class FakeTransactions:
     def describe_producers(
         self, partitions: Iterable[tuple[str, int]]
     ) -> Mapping[tuple[str, int], Sequence[ActiveProducer] | KafkaFault]:
-        return {place: [] for place in partitions}
+        fault = self.cluster.producers_fault
+        return {place: [] if fault is None else fault for place in partitions}
 
     def describe_group(self, group_id: str) -> RawGroup:
         self.cluster.check("describe_group")
