@@ -23,6 +23,7 @@ from eosctl.ops.journal import Journal
 from eosctl.ops.migrate import Allowances, Migration, existing_snapshot, fresh
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past
 from eosctl.ops.migrate_topics import app_of, create_missing, moved_topics, present_topics, some, wait_until_visible
+from eosctl.ops.offset_journal import offsets_journal
 from eosctl.report import Json
 
 _FENCE_TIMEOUT_MS = 30_000
@@ -82,11 +83,21 @@ def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances
             hint="Decide with --conflict keep-target, take-source or newest, and plan again.",
         )
     journal = migration_journal(folder, migration.app.clock)
-    with journal.hold(f"plan {plan.name()}"):
+    with journal.hold(f"plan {plan.name()}"), _only_writer(migration, plan):
         past = past_of(folder, journal, resume=resume)
         if past.ended:
             return finished(plan, past, folder, allowances)
         return _Run(migration, plan, allowances, folder, journal, past).run()
+
+
+@contextmanager
+def _only_writer(migration: Migration, plan: MigrationPlan) -> Iterator[None]:
+    """Keeps the other offset writes of this machine away from the cluster that is written to."""
+    if plan.cluster_id is None:
+        yield
+        return
+    with offsets_journal(migration.app, plan.cluster_id).hold(f"the offsets of cluster {plan.cluster_id}"):
+        yield
 
 
 @dataclass(slots=True)

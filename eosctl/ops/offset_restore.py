@@ -34,7 +34,7 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
     like all others. Raises InputFileError, NotFoundError for a topic that is gone, RefusedError for the backup of
     another cluster, and where an open transaction may hide what someone wrote since.
     """
-    entries = read_backup(request.path)
+    entries = _of_topics_that_were_made(app, read_backup(request.path))
     found = gather_backup_topics(app, entries, path=request.path)
     for topic, store in found.stores.items():
         partitions = {entry.before.partition for entry in entries if entry.before.topic == topic}
@@ -48,6 +48,13 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
         allowances=request.allowances,
         problems=tuple(_problems(entries, writes)),
     )
+
+
+def _of_topics_that_were_made(app: App, entries: Sequence[BackupEntry]) -> list[BackupEntry]:
+    """Without those of a topic that a cut-off write had yet to create: there is nothing to take back."""
+    with app.topics() as topics:
+        there = topics.describe(sorted({entry.before.topic for entry in entries}))
+    return [entry for entry in entries if entry.before.topic in there or not entry.was_absent()]
 
 
 def gather_backup_topics(app: App, entries: Sequence[BackupEntry], *, path: str) -> OffsetStores:

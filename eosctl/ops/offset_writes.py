@@ -173,7 +173,8 @@ def refuse_blocked(app: App, store: Store, partitions: Iterable[int], *, what: s
     raise RefusedError(
         f"topic {store.topic}, partition {hidden}: an open transaction may hide {what}",
         hint=f"`eosctl offsets lint --store {store.topic}` tells whose it is. Wait for its end, or end it, and plan "
-        f"again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {ours}` ends it at once.",
+        f"again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {ours}` ends it at once, and so "
+        "the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
     )
 
 

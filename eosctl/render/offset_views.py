@@ -130,6 +130,9 @@ def _migration_lines(report: Report) -> Iterable[str]:
     keys = report.summary.get("keys")
     if isinstance(keys, int) and keys > len(report.rows):
         yield f"{len(report.rows)} of {keys:,} keys are shown; all are in {format_cell(report.data.get('snapshot'))}"
+    skipped = report.data.get("skipped")
+    if isinstance(skipped, list) and skipped:
+        yield f"resumed; already over: {', '.join(map(str, skipped))}"
     yield from summary_lines(report)
 
 
