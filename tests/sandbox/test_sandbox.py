@@ -237,3 +237,41 @@ def test_the_secure_listener_lets_in_who_has_the_password(secure_stack: SecureSt
     assert len(AdminClient(settings).list_topics(timeout=10).brokers) == 1
     with pytest.raises(KafkaException):
         AdminClient({**settings, "sasl.password": "wrong"}).list_topics(timeout=3)
+
+
+@pytest.mark.live
+def test_a_secured_sandbox_says_which_file_is_whose_and_no_password(invoke: Any, tmp_path: Path) -> None:
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    name = f"secure-{os.getpid()}"
+    up = invoke("sandbox", "up", "--secure", "--name", name, "-o", "json", environ=environ)
+    try:
+        assert up.exit_code == 0, up.stderr
+        data = up.json()["data"]
+        configs = {user["principal"]: Path(user["command_config"]) for user in data["principals"]}
+        assert {"User:super", "User:worker", "User:producer", "User:consumer", "User:admin"} <= set(configs)
+        assert {path.stat().st_mode & 0o777 for path in configs.values()} == {0o600}
+        assert next(iter(configs.values())).parent.stat().st_mode & 0o777 == 0o700
+        files = [row["config"] for row in data["rows"]]
+        assert {Path(file).stat().st_mode & 0o777 for file in files} == {0o600}
+
+        passwords = [path.read_text().split('password="')[1].split('"')[0] for path in configs.values()]
+        assert len(set(passwords)) == len(passwords)
+        status = invoke("sandbox", "status", "--name", name, environ=environ)
+        assert f"User:worker: --command-config {configs['User:worker']}" in status.stdout
+        said = [up.stdout, up.stderr, status.stdout, (Path(data["directory"]) / "stack.json").read_text()]
+        said += [Path(row["log"]).read_text() for row in data["rows"]]
+        said += [
+            Path(f"/proc/{row['pid']}/{what}").read_text() for row in data["rows"] for what in ("cmdline", "environ")
+        ]
+        assert not [password for password in passwords for text in said if password in text]
+
+        target = environ | data["environ"]  # what `export` lines say: the super user
+        listed = invoke("workers", "list", "-o", "json", environ=target)
+        assert [row["mode"] for row in listed.json()["data"]["rows"]] == ["enabled"], listed.stderr
+        checked = invoke("acls", "check", "--strict", "-o", "json", environ=target)
+        assert (checked.exit_code, checked.json()["data"]["rows"]) == (0, [])
+        mine = ["--command-config", str(configs["User:worker"])]
+        assert invoke("acls", "check", *mine, environ=target).exit_code == 5
+    finally:
+        assert invoke("sandbox", "down", "--name", name, environ=environ).exit_code == 0
+    assert not Path(data["directory"]).exists()
