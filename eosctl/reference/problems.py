@@ -255,7 +255,11 @@ WARNINGS = (
     ),
     Entry("superseded", "Of several records for one key the newer counts; the others are not imported."),
     Entry("task_count_overridden", "--tasks says how many ids, not the task-count record."),
-    Entry("topics_unknown", "Whether topics exist may not be known; rights to create them are left out.", "Grant DESCRIBE."),
+    Entry(
+        "topics_unknown",
+        "Whether topics exist may not be known; rights to create them are left out.",
+        "Grant DESCRIBE on them.",
+    ),
     Entry("unchecked", "The file does not tell what was written over, so that a later write would go unnoticed."),
     Entry(
         "write_cut_off",

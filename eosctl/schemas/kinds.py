@@ -193,7 +193,13 @@ KINDS: dict[str, Kind] = {
     "task-counts-write-result": Kind(
         "The task-count record that was written.",
         **_TASK_COUNT_WRITE,
-        data={"fenced_before": "bool", "fence": _FENCE, "overrides": ["str"], "backup?": "str|null", "undo?": "str|null"},
+        data={
+            "fenced_before": "bool",
+            "fence": _FENCE,
+            "overrides": ["str"],
+            "backup?": "str|null",
+            "undo?": "str|null",
+        },
     ),
     "rescue-plan": Kind("What would heal the connector.", **_RESCUE, data=_RESCUE_DATA),
     "rescue-result": Kind(

@@ -123,9 +123,9 @@ def test_json_in_a_cell_cannot_steer_the_terminal() -> None:
 
 
 def test_wide_has_more_columns_and_keeps_the_others() -> None:
-    lines = _text(Report(kind="offsets-list", rows=[ROW | {"key": "k"}]), io.StringIO()).splitlines()
+    lines = _text(Report(kind="offsets-list", rows=[{**ROW, "key": "k"}]), io.StringIO()).splitlines()
     out = io.StringIO()
-    render_report(Report(kind="offsets-list", rows=[ROW | {"key": "k"}]), output="wide", stream=out, color=False)
+    render_report(Report(kind="offsets-list", rows=[{**ROW, "key": "k"}]), output="wide", stream=out, color=False)
     wide = out.getvalue().splitlines()
     assert wide[0].startswith(lines[0])
     assert wide[0].split()[7:] == ["KEY", "GLOBAL-AT", "GLOBAL-TIME", "DEDICATED-AT", "DEDICATED-TIME"]
