@@ -104,7 +104,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     open_step = begun.open if begun else None
     brought = begun.brought if begun else {}
     view = look(app, target, brought, driver_files(app, driver))
-    workers = _after_open(view.observation.workers, open_step)
+    workers = _after_open(view.observation.workers, open_step, at_once=driver.at_once)
     plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
     if request.plan is not None and begun is None:
         difference = request.plan.difference(plan)
@@ -217,13 +217,15 @@ def _target(request: RollRequest, begun: Roll | None) -> Mode:
     return named[0]
 
 
-def _after_open(workers: Sequence[UpgradeWorker], step: OpenStep | None) -> list[UpgradeWorker]:
+def _after_open(workers: Sequence[UpgradeWorker], step: OpenStep | None, *, at_once: bool) -> list[UpgradeWorker]:
     """The workers as they will be when the open step has been done again.
 
-    A worker that is down meanwhile is no member; the journal knows it.
+    A worker that is down meanwhile is no member; the journal knows it. Pods may come back under other names.
     """
     if step is None:
         return list(workers)
+    if at_once:
+        return [replace(worker, mode=step.mode) for worker in workers if worker.mode is not Mode.ABSENT]
     others = [worker for worker in workers if worker.name not in step.workers and worker.mode is not Mode.ABSENT]
     seen = {worker.name: worker for worker in workers}
     again = [seen.get(name) or UpgradeWorker(name, step.mode) for name in step.workers]

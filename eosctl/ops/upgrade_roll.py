@@ -23,9 +23,9 @@ from eosctl.ops.upgrade_apply import (
     prepare_roll,
 )
 from eosctl.ops.upgrade_drivers import Acted
-from eosctl.ops.upgrade_journal import Brought
+from eosctl.ops.upgrade_journal import Brought, OpenStep
 from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_settled, look_app, read_claim
-from eosctl.ops.workers import observe_workers
+from eosctl.ops.workers import GroupObservation, observe_workers
 from eosctl.report import Report
 
 
@@ -184,14 +184,22 @@ def _act(
             return members, claim, acted
     else:
         group = observe_workers(look_app(app))
-        earlier = dict.fromkeys(again.members if again else ())
-        members = {**earlier, **{str(m.url): m.member_id for m in group.members if m.url and m.member_id}}
+        members = _members(group, again, at_once=roll.driver.at_once)
         claim = read_claim(look_app(app), group)
         roll.journal.write("start", mode=mode.value, workers=list(workers), members=members)
         app.on_event(Event(f"{', '.join(workers)}: restarting as {mode.value}"))
     acted = roll.driver.bring(app, workers, mode)
     roll.journal.write("restarted", words=acted.words)
     return members, claim, acted
+
+
+def _members(group: GroupObservation, again: OpenStep | None, *, at_once: bool) -> dict[str, str | None]:
+    """All members (URL -> id), those too that a step which was cut off has stopped; pods count, under whatever name."""
+    there: dict[str, str | None] = {str(m.url): m.member_id for m in group.members if m.url and m.member_id}
+    gone = [name for name in (again.members if again else ()) if name not in there]
+    if again is not None and at_once:
+        gone = gone[: max(0, len(again.members) - len(there))]
+    return {**dict.fromkeys(gone), **there}
 
 
 def _expected(

@@ -114,6 +114,10 @@ class RollWorld(FakeCluster):
         for happens in self.after_start:
             happens(url)
 
+    def pod_to_come(self) -> str:
+        """The worker whose file was written last, and that is not there."""
+        return next(url for url in reversed(self.files) if url not in self.workers)
+
     def _rebalance(self) -> None:
         """A leader that is not disabled claims its transactional id at every rebalance."""
         if self.workers and next(iter(self.workers.values())) != "disabled":

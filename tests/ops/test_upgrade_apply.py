@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,19 +14,21 @@ from eosctl.core.upgrade_plan import make_plan, plan_file_text, read_plan
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, RefusedError, StalePlanError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
+from eosctl.ops.upgrade_drivers import Acted, Driver
+from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
 from eosctl.ops.upgrade_observe import observe_upgrade
 from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.ops.upgrade_status import upgrade_status, verify_upgrade
 from eosctl.ops.workers import observe_workers
 from eosctl.report import Report
-from tests.fakes.rolling import W1, W2, W3, FakeDriver, RollWorld, world
+from tests.fakes.rolling import W1, W2, W3, FakeDriver, world
 from tests.fakes.switching import KilledError
 
 FENCING = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing"
 
 
-def roll(app: App, driver: FakeDriver, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:
+def roll(app: App, driver: Driver, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:
     return apply_roll(app, prepare_roll(app, RollRequest(target, settle_timeout_s=60.0, **request), driver))
 
 
@@ -54,8 +57,14 @@ def test_back_through_preparing_and_the_losses_are_said(tmp_path: Path) -> None:
     assert verify_upgrade(there.app(tmp_path), Mode.DISABLED).exit_code is ExitCode.OK, "the same members as then"
 
 
-@pytest.mark.parametrize("ending", ["killed", "interrupted"])
-@pytest.mark.parametrize(("before", "target"), [("disabled", Mode.ENABLED), ("enabled", Mode.DISABLED)])
+@pytest.mark.parametrize(
+    ("before", "target", "ending"),
+    [
+        ("disabled", Mode.ENABLED, "killed"),
+        ("enabled", Mode.DISABLED, "killed"),
+        ("disabled", Mode.ENABLED, "interrupted"),
+    ],
+)
 def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
     tmp_path: Path, before: str, target: Mode, ending: str
 ) -> None:
@@ -188,9 +197,6 @@ def test_a_group_that_never_settles_is_a_timeout_that_says_what_is_awaited(tmp_p
     assert roll(there.app(tmp_path), FakeDriver(there), resume=True).exit_code is ExitCode.OK
 
 
-Setup = Callable[[RollWorld], object]
-
-
 @pytest.mark.parametrize(
     ("request_", "error", "complaint"),
     [
@@ -258,3 +264,71 @@ def test_a_worker_lost_between_two_runs_forbids_to_go_on(tmp_path: Path) -> None
     report = plan_report(app, prepare_roll(app, RollRequest(resume=True), driver))
     assert report.exit_code is ExitCode.REFUSED
     assert any(W2 in problem.message for problem in report.problems)
+
+
+class Controller(FakeDriver):
+    """Restarts all workers of a pass by itself, each under another URL, as a Deployment does with its pods."""
+
+    at_once: ClassVar[bool] = True
+
+    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        self.world.tick()
+        for url in list(self.world.workers):
+            self.world.stop(url)
+            renamed = url.replace("8083", str(9000 + len(self.world.starts)))
+            self.world.files[renamed] = mode.value
+            self.world.tick()
+            self.world.start(renamed)
+        return Acted("rolled out")
+
+
+def test_a_controller_restarts_a_whole_pass_and_workers_come_back_under_other_names(tmp_path: Path) -> None:
+    there = world(w1="disabled", w2="disabled")
+    report = roll(there.app(tmp_path), Controller(there))
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert [mode for _url, mode in there.starts] == ["preparing", "preparing", "enabled", "enabled"]
+    assert {outcome for _mode, _worker, outcome in outcomes(report)} == {"done"}
+
+
+def test_a_controller_that_was_cut_off_is_gone_on_with(tmp_path: Path) -> None:
+    kill_at = 0
+    while True:
+        kill_at += 1
+        there = world(w1="disabled", w2="disabled")
+        there.kill_at = kill_at
+        app = there.app(tmp_path / str(kill_at))
+        try:
+            roll(app, Controller(there))
+        except KilledError:
+            there.kill_at = None
+        else:
+            break
+        begun = any("begin" in path.read_text() for path in app.state_dir.rglob("*.ndjson"))
+        if len(there.workers) < 2:  # a pod is being made: its controller goes on without eosctl
+            there.start(there.pod_to_come())
+        again = roll(app, Controller(there), resume=begun)
+        assert again.exit_code is ExitCode.OK, (kill_at, again.problems)
+        assert set(there.workers.values()) == {"enabled"}, f"cut off at call {kill_at}"
+
+
+def test_a_person_is_told_and_waited_for_without_end(tmp_path: Path) -> None:
+    there = world(w1="enabled", w2="enabled")
+    app = there.app(tmp_path)
+    asked: list[str] = []
+
+    class Person(PrintDriver):
+        def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+            asked.append(workers[0])
+            there.files[workers[0]] = mode.value
+            return super().bring(app, workers, mode)
+
+    def hours_later(wanted_s: float) -> None:
+        there.time.now_s += 600 * wanted_s
+        if there.time.now_s > 7200 * len(asked) and there.workers[asked[-1]] == "enabled":
+            there.stop(asked[-1])
+            there.start(asked[-1])
+
+    slow = replace(app, clock=replace(app.clock, sleep_s=hours_later))
+    assert roll(slow, Person(), Mode.PREPARING).exit_code is ExitCode.OK
+    assert asked == [W2, W1]
+    assert set(there.workers.values()) == {"preparing"}

@@ -275,3 +275,16 @@ def test_a_secured_sandbox_says_which_file_is_whose_and_no_password(invoke: Any,
     finally:
         assert invoke("sandbox", "down", "--name", name, environ=environ).exit_code == 0
     assert not Path(data["directory"]).exists()
+
+
+def test_a_worker_starts_in_the_mode_that_is_wanted_whatever_its_file_says(tmp_path: Path) -> None:
+    """After a kill between file and state the file kept its mode, and the state told another."""
+    config = tmp_path / "worker.properties"
+    config.write_text("group.id=g\nexactly.once.source.support=preparing\n", encoding="ascii")
+    (tmp_path / "java.arguments").touch()
+    log = str(tmp_path / "log.txt")
+    node = state.Node("w", "worker", "http://127.0.0.1:1", 0, 0, str(config), log, "g", "disabled")
+    stack = Stack(state.StackState("s", str(tmp_path), "4.3.1", (node,), {}, java="/bin/true"))
+    with pytest.raises(EosctlError, match="w ended"):
+        stack.start_node("w", mode=Eos.ENABLED)
+    assert "exactly.once.source.support=enabled\n" in config.read_text(encoding="ascii")
