@@ -111,7 +111,7 @@ def check_command(app: App, *, strict: bool, **scope: Any) -> Report:
 
     Codes: acl_missing, acl_denied, acl_for_some_hosts, acl_denied_to_hosts, super_users_unknown, no_authorizer.
 
-    Example: eosctl acls check -b kafka:9092 -w worker.properties --command-config admin.properties --all
+    Example: eosctl acls check -b kafka:9092 -g connect-cluster --all --principal User:connect
     """
     from eosctl.ops.acls import check_acls
 
@@ -129,7 +129,7 @@ def apply_command(app: App, *, yes: bool, dry_run: bool, **scope: Any) -> Report
     takes a needed right away is refused with the line that removes it. The ACLs are read back, and the lines that
     would take them away again are printed. Needs ALTER on the Cluster.
 
-    Example: eosctl acls apply -b kafka:9092 -w worker.properties --command-config admin.properties --connector orders
+    Example: eosctl acls apply -b kafka:9092 -g connect-cluster --connector orders --principal User:connect --dry-run
     """
     from eosctl.ops.acls_apply import apply_acls, plan_acls, show_acls
 

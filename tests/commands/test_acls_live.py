@@ -242,7 +242,7 @@ def test_every_command_runs_with_the_rights_of_its_role_and_is_refused_without(r
     assert applied.exit_code == 0, applied.stderr
     running.source.stop_and_wait()
     partition = json.dumps({"filename": str(running.source.path)})
-    commands = {
+    commands: dict[str, list[tuple[str, ...]]] = {
         "observer": [
             ("workers", "list"), ("task-counts", "show", name), ("offsets", "list", "--connector", name),
             ("txn", "describe", task), ("txn", "producers", "--topic", topic), ("txn", "log", task),
