@@ -34,7 +34,9 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
     like all others. Raises InputFileError, NotFoundError for a topic that is gone, RefusedError for the backup of
     another cluster, and where an open transaction may hide what someone wrote since.
     """
-    entries = _of_topics_that_were_made(app, read_backup(request.path))
+    whole = read_backup(request.path)
+    _refuse_other_cluster(app, whole, path=request.path)
+    entries = _of_topics_that_were_made(app, whole)
     found = gather_backup_topics(app, entries, path=request.path)
     for topic, store in found.stores.items():
         partitions = {entry.before.partition for entry in entries if entry.before.topic == topic}
@@ -59,6 +61,11 @@ def _of_topics_that_were_made(app: App, entries: Sequence[BackupEntry]) -> list[
 
 def gather_backup_topics(app: App, entries: Sequence[BackupEntry], *, path: str) -> OffsetStores:
     """Reads the topics of a backup; raises RefusedError for that of another cluster, NotFoundError for a topic gone."""
+    _refuse_other_cluster(app, entries, path=path)
+    return gather_topics(app, sorted({entry.before.topic for entry in entries}))
+
+
+def _refuse_other_cluster(app: App, entries: Sequence[BackupEntry], *, path: str) -> None:
     with app.topics() as topics:
         here = topics.cluster_id()
     others = sorted({entry.cluster_id for entry in entries if entry.cluster_id not in (None, here)} - {None})
@@ -67,7 +74,6 @@ def gather_backup_topics(app: App, entries: Sequence[BackupEntry], *, path: str)
             f"{path} is a backup of cluster {others[0]}, this is {here}; nothing was written",
             hint="Check -b, or name the profile of that cluster with -p.",
         )
-    return gather_topics(app, sorted({entry.before.topic for entry in entries}))
 
 
 def _planned(entry: BackupEntry, store: Store, request: RestoreRequest) -> PlannedWrite:
