@@ -49,10 +49,12 @@ def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
     """What was done of a plan before; raises RefusedError where something was, unless it was asked to `resume`."""
     past = read_past(journal)
     if past.begun and not resume:
-        state = "was applied" if past.ended else "was begun and cut off"
+        state, plan_file = "was applied" if past.ended else "was begun and cut off", folder / "plan.json"
         raise RefusedError(
             f"this plan {state} before; nothing was written",
-            hint=f"Go on with --resume, or look: eosctl offsets verify {folder / 'plan.json'}",
+            hint=f"Look: eosctl offsets verify {plan_file}"
+            if past.ended
+            else f"Go on with: eosctl offsets migrate --plan {plan_file} --yes --resume",
         )
     return past
 
@@ -165,7 +167,7 @@ class _Run:
     def _refuse_drift(self) -> None:
         """Raises StalePlanError when topics were recreated, or have new offsets that the plan does not know."""
         plan, folder = self.plan, self.folder
-        created = Stage.CREATE in self.past.started
+        created = not self.past.started.isdisjoint({Stage.CREATE, Stage.WRITE})
         for side, wanted in (("source", plan.sources), ("target", plan.targets)):
             moved = moved_topics(
                 fresh(self.migration.app),

@@ -180,9 +180,9 @@ class Scene:
         path = Path(str(self.prepared().report.data["plan_file"]))
         return read_plan(path.read_text(), path=str(path))
 
-    def apply(self, plan: MigrationPlan, allowances: Allowances = DOWN) -> Any:
+    def apply(self, plan: MigrationPlan, allowances: Allowances = DOWN, *, resume: bool = False) -> Any:
         apply = migration_from_file(
-            self.app(), plan, self.engine(), allowances=allowances, plan_file=Path("plan.json")
+            self.app(), plan, self.engine(), allowances=allowances, plan_file=Path("plan.json"), resume=resume
         ).apply
         assert apply is not None
         return apply()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.migration import Selection
-from eosctl.errors import InputFileError, RefusedError, StalePlanError, UsageError
+from eosctl.core.migration import Selection, read_plan
+from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_stores import source_names, target_name_of
 from eosctl.profiles import Target
@@ -88,6 +88,19 @@ def test_a_pattern_names_a_topic_per_connector(scene: Scene) -> None:
     assert target_name_of(app, "offsets-{connector}@old", None)("a") == "offsets-a@old"
     with pytest.raises(UsageError, match="one file"):
         target_name_of(app, "/d/{connector}.ndjson", None)
+
+
+def test_a_file_that_a_cut_off_run_wrote_is_written_again(scene: Scene, tmp_path: Path) -> None:
+    """It used to be taken for someone else's."""
+    target = tmp_path / "out.ndjson"
+    path = Path(str(scene.prepared(target=str(target)).report.data["plan_file"]))
+    plan = read_plan(path.read_text(), path=str(path))
+    scene.stages.sends = 0
+    with pytest.raises(EosctlError, match="were confirmed"):
+        scene.apply(plan)
+    target.write_text("{}")
+    scene.stages.sends = 1
+    assert scene.apply(plan, resume=True).exit_code is ExitCode.OK
 
 
 @pytest.fixture
