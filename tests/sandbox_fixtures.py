@@ -193,7 +193,7 @@ class SecureStack:
 
 @pytest.fixture(scope="session")
 def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureStack]:
-    """A secured broker and a worker in `enabled`; a user per role, and `nobody`. Tests give `fencer` rights and take them.
+    """A secured broker and a worker in `enabled`; a user per role, and `nobody`. `fencer` is what tests make of it.
 
     The plaintext listener is the super user's.
     """

@@ -204,6 +204,7 @@ LEADER = f"connect-cluster-{GROUP}"
         ("admin", "WRITE", "TransactionalId", TASK, _reset_offsets, "Failed to perform zombie fencing"),
         ("worker", "WRITE", "TransactionalId", LEADER, _put_config, "Failed to write to config topic"),
     ],
+    ids=["task id", "offsets written", "output", "offsets read", "end of offsets", "fencing", "leader id"],
 )  # fmt: skip
 def test_a_right_that_is_taken_away_is_missed_named_and_given_back(
     running: Stage, invoke: Invoke, role: str, operations: str, resource_type: str, resource: str,
