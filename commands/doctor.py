@@ -20,7 +20,8 @@ def doctor(app: App, *, strict: bool) -> Report:
     task-count records, source connectors and each of their tasks, offsets topics, replication and rights. The worst
     comes first, each with what mends it. A check that can't run is a row too (not_checked, with the reason); rights
     are checked where the workers' files (-w) name the principals. Changes nothing. Exit code 3 when a finding is an
-    error; with --strict, also for a warning. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
+    error (with --strict, also for a warning), else 7 when a check could not run. Needs Kafka Connect 3.3 and brokers of
+    3.0 or newer.
 
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
     """

@@ -15,7 +15,8 @@ from eosctl.core.group_findings import gate_finding, hanging_finding, topic_find
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_gates import CONNECTOR_GATES, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
-from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.acl_wanted import AclRequest
 from eosctl.ops.acls import check_acls
@@ -67,6 +68,8 @@ def _failures(visit: _Visit) -> _Found:
 
 def _transactions(visit: _Visit) -> _Found:
     report = find_hanging_transactions(visit.app, None)
+    if not report.summary["partitions"]:  # brokers leave out what one may not see, without a word
+        raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
     return [*(hanging_finding(row) for row in report.rows), *_of_problems("transactions", report.problems)]
 
 
@@ -149,7 +152,7 @@ CHECKS: tuple[_Check, ...] = (
 def examine(app: App, *, strict: bool = False) -> Report:
     """The findings of every check; exit 3 on an error, with `strict` also on a warning or a check that could not run.
 
-    When none of the checks that ask Kafka or Connect can run, the exit code is that of the first reason (2, 4 or 5).
+    Without an error, exit 7 when some checks could not run; when none could, that of the first reason (2, 4 or 5).
     """
     visit = _Visit(app)
     findings: dict[str, Sequence[Finding]] = {}
@@ -212,7 +215,7 @@ def _report(
             ]
         },
         target={"kafka_cluster_id": _cluster_id(visit), "group_id": app.target.group_id},
-        problems=[Problem.of(_reason(failed))] if _nothing_ran(failed) else [],
+        problems=_problems(failed),
         exit_code=_exit_code(every, failed, strict=strict),
     )
 
@@ -227,7 +230,19 @@ def _cluster_id(visit: _Visit) -> str | None:
 def _exit_code(every: Sequence[Finding], failed: Mapping[str, EosctlError], *, strict: bool) -> ExitCode:
     if _nothing_ran(failed):
         return _reason(failed).exit_code
-    return ExitCode.FINDINGS if is_bad(every, strict=strict) else ExitCode.OK
+    if is_bad(every, strict=strict):
+        return ExitCode.FINDINGS
+    return ExitCode.PARTIAL if failed else ExitCode.OK
+
+
+def _problems(failed: Mapping[str, EosctlError]) -> list[Problem]:
+    """What the rows say in full: that health is not proven where a check could not run."""
+    if not failed:
+        return []
+    if _nothing_ran(failed):
+        return [Problem.of(_reason(failed))]
+    message = f"{counted(len(failed), 'check')} of {len(CHECKS)} could not run: {', '.join(failed)}"
+    return [Problem("not_checked", message, "The rows say why.", severity="warning")]
 
 
 def _nothing_ran(failed: Mapping[str, EosctlError]) -> bool:

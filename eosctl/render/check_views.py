@@ -16,7 +16,8 @@ def _finding_lines(report: Report) -> Iterable[str]:
         message, subject = str(row["message"]), str(row["subject"])
         about = message if subject in message or subject == row.get("check") else f"{subject}: {message}"
         yield f"{row['severity']!s:<{width}}  {check}{row['code']}  {printable(about)}"
-        yield f"{'':<{width}}  fix: {printable(str(row['fix']))}"
+        for number, line in enumerate(str(row["fix"]).splitlines()):
+            yield f"{'':<{width}}  {'     ' if number else 'fix: '}{printable(line)}"
     if not report.rows:
         yield "Nothing is wrong."
     yield from ("", *summary_lines(report))

@@ -158,6 +158,21 @@ def test_many_partitions_that_may_not_be_looked_at_are_counted_not_listed(invoke
     assert "READ" in rows[-1]["fix"]
 
 
+def test_a_check_that_can_not_run_is_no_success(invoke: Invoke) -> None:
+    """A principal that may see next to nothing got exit code 0."""
+    there = cluster(faults={"topic_partitions": UnauthorizedError("not allowed", hint="grant it\nlike this")})
+    outcome = doctor(invoke, there)
+    assert outcome.exit_code == 7
+    assert outcome.stderr.splitlines()[0] == "warning: 1 check of 9 could not run: transactions"
+    assert "         fix: grant it\n              like this\n" in outcome.stdout
+
+
+def test_topics_that_are_hidden_are_not_taken_for_topics_that_are_well(invoke: Invoke) -> None:
+    """Brokers leave out what one may not DESCRIBE: no partition was asked, and none was hanging."""
+    rows = doctor(invoke, cluster(topics={}), "-o", "json").json()["data"]["rows"]
+    assert ("transactions", "not_checked") in {(row["check"], row["code"]) for row in rows}
+
+
 @pytest.mark.parametrize(("error", "exit_code"), [(UnreachableError("away"), 4), (UnauthorizedError("denied"), 5)])
 def test_where_nothing_can_be_checked_the_reason_is_the_exit_code(
     invoke: Invoke, error: EosctlError, exit_code: int
