@@ -25,10 +25,8 @@ class Target:
     what the profile wants to find before a write: `kafka_cluster_id`, `group_id`.
     """
 
-    profile: str | None = None
     client: ClientSettings | None = None
     connect_urls: tuple[str, ...] = ()
-    connect: ConnectAccess = field(default_factory=ConnectAccess)
     group_id: str | None = None
     config_topic: str = DEFAULT_TOPICS["config_topic"]
     offset_topic: str = DEFAULT_TOPICS["offset_topic"]
@@ -38,6 +36,8 @@ class Target:
     audit_log: str | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    profile: str | None = None
+    connect: ConnectAccess = field(default_factory=ConnectAccess)
 
     def require_client(self) -> ClientSettings:
         """The Kafka client settings; raises UsageError when no bootstrap server was given."""
