@@ -10,7 +10,8 @@ from eosctl.core.config_records import task_count_value
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.rescue import FENCING_FAILED, SeenTask, Verdict, diagnose
 from eosctl.core.task_count_findings import AliveTask
-from eosctl.core.task_count_writes import decision_after_commit, decisions, left_out, with_record
+from eosctl.core.task_count_writes import decisions, left_out, with_record
+from eosctl.core.task_counts import decision_after_commit
 from eosctl.core.transactions import TransactionState
 
 TRACE = f"org.apache.kafka.connect.errors.ConnectException: {FENCING_FAILED}\n\tat org.apache..."

@@ -72,7 +72,7 @@ class Stage:
     @property
     def app(self) -> App:
         return App(
-            Target(ClientSettings(self.cluster.bootstrap_servers), group_id=self.group_id),
+            Target(client=ClientSettings(self.cluster.bootstrap_servers), group_id=self.group_id),
             Deadline.after(20),
             Path("unused"),
             on_event=self.events.append,
