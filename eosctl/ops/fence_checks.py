@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.fencing import FenceItem, LiveTask, Outcome, blocked_leaders, blocked_live
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.report import Problem

@@ -1,4 +1,4 @@
-"""`eosctl profile check`: connects to what a profile names, and compares the answers with what it expects. Read-only."""
+"""`eosctl profile check`: connects to what a profile names, and compares the answers with what it expects."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.connect_group import STABLE
 from eosctl.core.rescue import ROUND_S, Diagnosis, SeenTask, Verdict, diagnose
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.fence import FencePlan, plan_fence

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.core.group_protocol import Work
 from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file, refine_mode
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import DeadlineError, EosctlError, RefusedError, UnreachableError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.group_protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
 from eosctl.core.transactions import RawGroup, RawGroupMember
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnreachableError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TransactionAdmin
