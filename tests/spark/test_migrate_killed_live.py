@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.spark.cluster import DOWN, PARTITIONS, Cluster, app
 pytestmark = [pytest.mark.live, pytest.mark.spark]
 
 KEYS = {b'["c",{"file":"f%d"}]' % number: b'{"position":%d}' % number for number in range(20_000)}
+PATIENCE_S = 300.0
 OLD = {b'["c",{"file":"f7"}]': b'{"position":-7}'}
 
 
@@ -43,7 +45,7 @@ def driver(cluster: Cluster, plan_file: Path, *flags: str) -> Iterator[subproces
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
-        wait_until(lambda: not _session_of(process.pid), what="Spark's processes to notice that the driver is gone")
+        wait_until(lambda: not _session_of(process.pid), what="Spark's processes to end", timeout_s=PATIENCE_S)
 
 
 def _session_of(leader: int) -> list[str]:
@@ -61,17 +63,16 @@ def _session_of(leader: int) -> list[str]:
 
 def kill_when(process: subprocess.Popen[bytes], there: Callable[[], Any], *, what: str) -> None:
     """Kills the driver's process group at once when `there()`."""
-
-    def ready() -> bool:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not there():
         assert process.poll() is None, f"the driver ended before {what}: {process.returncode}"
-        return bool(there())
-
-    wait_until(ready, what=what)
+        assert time.monotonic() < deadline_s, f"waited {PATIENCE_S} s for {what}"
+        time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_killed_twice_resumed_and_taken_back(cluster: Cluster, engine: Engine, tmp_path: Path, invoke: Invoke) -> None:
-    """First in the middle of the transaction, then before the verification."""
+    """First when the first records of its transactions are there, then before the verification."""
     target = f"{cluster.name}-c"
     cluster.create(cluster.name, target)
     cluster.write(cluster.name, KEYS.items())
@@ -79,14 +80,13 @@ def test_killed_twice_resumed_and_taken_back(cluster: Cluster, engine: Engine, t
     plan, plan_file = _planned(cluster, engine, tmp_path, target)
     folder = snapshot_folder(plan)
     journal = migration_journal(folder, Clock())
-    before = _end(cluster, target)
 
     events = tmp_path / "events"
     events.mkdir()
     logged = ["--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events.as_uri()}"]
 
     with driver(cluster, plan_file, *logged) as process:
-        kill_when(process, lambda: _end(cluster, target) > before, what="the first records")
+        kill_when(process, _grows(cluster, target), what="the first records")
     assert Stage.VERIFY not in read_past(journal).started
     assert list(events.iterdir()), "--conf did not arrive"
     with driver(cluster, plan_file, "--resume") as process:
@@ -121,11 +121,12 @@ def _planned(cluster: Cluster, engine: Engine, folder: Path, target: str) -> tup
         return read_plan(path.read_text(), path=str(path)), path
 
 
-def _end(cluster: Cluster, topic: str) -> int:
-    """The sum of all end offsets: records of open transactions count too."""
+def _grows(cluster: Cluster, topic: str) -> Callable[[], bool]:
+    """Whether there are new records, those of open transactions too."""
     consumer = Consumer({"bootstrap.servers": cluster.servers, "group.id": "test"})
-    try:
-        ends = [consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in range(PARTITIONS)]
-    finally:
-        consumer.close()
-    return sum(ends)
+
+    def end() -> int:
+        return sum(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in range(PARTITIONS))
+
+    before = end()
+    return lambda: end() > before

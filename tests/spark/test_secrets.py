@@ -19,7 +19,8 @@ from eosctl.spark.job import MigrationJob
 from eosctl.spark.session import SessionSettings, spark_session
 
 folder, secret = Path(sys.argv[1]), sys.argv[2][::-1]
-conf = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": (folder / "events").as_uri()}
+conf = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
+conf["spark.eventLog.dir"] = (folder / "events").as_uri()
 client = {"bootstrap.servers": "127.0.0.1:1", "sasl.password": secret, "no.such.setting": "1"}
 with spark_session(SessionSettings(folder, folder / "spark.log", master="local[1]", conf=conf)) as spark:
     job = MigrationJob(spark, client, others={"old": client})
