@@ -1,7 +1,7 @@
 """A canary for every secret that eosctl is given or reads, and a search of everything that it prints or keeps.
 
 Every command runs on fakes with canaries in each of its inputs: once as it should, once with doors that break inside,
-so that a traceback (-vv) is printed. The live twin is in tests/commands/test_canaries_live.py.
+so that a traceback (-vv) is printed.
 """
 
 from __future__ import annotations
