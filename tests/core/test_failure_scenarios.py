@@ -57,7 +57,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
         ("Source tasks may not produce to their own offsets topics when", "own_offsets_topic", "another"),
         ("Failed to flush offsets and/or records for task n2-0", "offsets_not_written", "eosctl offsets switch"),
         ("Failed to start task ghost0-0 since it is not a recognizable type", "connector_is_a_ghost", "DELETE"),
-        ("TopicAuthorizationException: Not authorized to access topics: [t]", "task_not_authorized", "eosctl acls check"),
+        ("TopicAuthorizationException: Not authorized to access topics", "task_not_authorized", "eosctl acls check"),
         ("java.lang.RuntimeException: it broke\n\tat X", "task_failed", "GET /connectors/c/status"),
         ("", "task_failed", "GET /connectors/c/status"),
     ],
