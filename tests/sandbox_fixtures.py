@@ -198,7 +198,7 @@ def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureSta
     The plaintext listener is the super user's.
     """
     made = SecureListener.with_users(ROLES)
-    passwords = {**made.passwords, "fencer": "fencer-pässword", "nobody": "nobody-pass"}
+    passwords = {**made.passwords, "fencer": "fencer-pass", "nobody": "nobody-pässword"}
     spec = secured(StackSpec(), replace(made, passwords=passwords))
     stack = Stack.up(
         spec, tmp_path_factory.mktemp("secure") / "stack", name="secure", environ=os.environ,
