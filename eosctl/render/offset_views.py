@@ -117,6 +117,8 @@ def _created_topic_lines(report: Report) -> Iterable[str]:
 
 
 def _created_topic(topic: Row) -> str:
+    if str(topic["topic"]).startswith("file:"):
+        return f"creates file {format_cell(str(topic['topic']).removeprefix('file:'))}"
     size = f"{topic['partitions']} partitions, replication factor {topic['replication_factor']}"
     return f"creates topic {format_cell(topic['topic'])}: compacted, {size}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError, S
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_stores import source_names, target_name_of
 from eosctl.profiles import Target
+from eosctl.render import render_report
 from tests.fakes.migration import Scene, connector
 
 
@@ -135,3 +137,6 @@ def test_into_a_file_nothing_is_backed_up_and_nobody_need_stop(scene: Scene, tmp
     result = prepared.apply()
     assert (result.data["backup"], result.data["created"]) == (None, [])
     assert "backup" not in scene.stages.calls
+    stream = io.StringIO()
+    render_report(prepared.report, output="text", stream=stream, color=False)
+    assert f"creates file {tmp_path / 'out.ndjson'}\n" in stream.getvalue(), "it used to be called a topic"
