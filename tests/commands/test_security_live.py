@@ -13,6 +13,7 @@ from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # 
 from eosctl.sandbox.secure import SecureListener
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
+from tests.sandbox_fixtures import GROUP
 from tests.secure_user import USER, Scene, error, token
 
 pytestmark = pytest.mark.live
@@ -29,11 +30,12 @@ def test_every_mechanism_lets_both_kinds_of_client_in(scene: Scene, mechanism: s
     topic = scene.topic(f"{scene.unique}-offsets")
     group, configs = f"{scene.unique}-group", scene.topic(f"{scene.unique}-configs")
     scene.grant(ResourceType.TRANSACTIONAL_ID, one, "DESCRIBE", "WRITE")
-    scene.grant(ResourceType.GROUP, group, "DESCRIBE")
+    for each in (group, GROUP):
+        scene.grant(ResourceType.GROUP, each, "DESCRIBE")
     for name in (topic, configs, "__transaction_state"):
         scene.grant(ResourceType.TOPIC, name, "READ")
     config = scene.config(mechanism=mechanism)
-    internal = ["-g", group, "--offset-topic", topic, "--config-topic", configs]
+    internal = ["-g", GROUP, "--offset-topic", topic, "--config-topic", configs]
     for words in (
         ["fence", one, "--yes"],
         ["fence", one, "--yes", "--via", "producer"],
