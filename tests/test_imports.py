@@ -29,3 +29,10 @@ def test_help_imports_nothing_heavy(argv: list[str]) -> None:
 def test_library_imports_without_click() -> None:
     code = "import sys; sys.modules['click'] = None; import eosctl.ops.app, eosctl.ops.ports, eosctl.report"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_fencing_loads_no_more_than_it_needs() -> None:
+    """The hint "Grant it with: kafka-acls..." used to bring the whole table of rights into every command."""
+    code = "import sys, eosctl.ops.fence, eosctl.kafka.transaction_admin; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {*HEAVY, "eosctl.core.acl_table", "eosctl.core.acl_rules"} & set(done.stdout.split())

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from eosctl.core.acl_rules import Acl
+from eosctl.core.acl import Acl
 from eosctl.core.client_settings import ClientSettings
 
 _RESOURCE_FLAGS = {"TransactionalId": "--transactional-id", "Topic": "--topic", "Group": "--group"}

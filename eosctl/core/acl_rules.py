@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from eosctl.core.acl import Acl
 from eosctl.core.acl_table import CLUSTER, Right
 
 ANY_PRINCIPAL = "User:*"
@@ -17,26 +18,6 @@ _INCLUDED_IN = {
     "DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"},
     "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Acl:
-    """One ACL of the cluster, in Kafka's words: `User:orders`, `*`, WRITE, ALLOW, Topic, `orders`, LITERAL."""
-
-    principal: str
-    operation: str
-    resource_type: str
-    name: str
-    pattern_type: str = "LITERAL"
-    permission: str = "ALLOW"
-    host: str = "*"
-
-    def __str__(self) -> str:
-        where = "" if self.host == "*" else f" from host {self.host}"
-        pattern = f" ({self.pattern_type.lower()})" if self.pattern_type != "LITERAL" else ""
-        return (
-            f"{self.permission} {self.principal} {self.operation} on {self.resource_type} {self.name}{pattern}{where}"
-        )
 
 
 @unique

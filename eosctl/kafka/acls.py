@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     ResourceType,
 )
 
-from eosctl.core.acl_rules import Acl
+from eosctl.core.acl import Acl
 from eosctl.core.acl_table import CLUSTER
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines, terraform_yaml
-from eosctl.core.acl_rules import Acl, Judgement, Verdict, acl_of, judge
+from eosctl.core.acl_rules import Judgement, Verdict, acl_of, judge
 from eosctl.core.acl_table import Right
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError

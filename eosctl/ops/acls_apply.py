@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines
-from eosctl.core.acl_rules import Acl, Judgement, Verdict, acl_of
+from eosctl.core.acl_rules import Judgement, Verdict, acl_of
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.events import Event

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from eosctl.core.acl_rules import Acl
+from eosctl.core.acl import Acl
 from eosctl.core.records import Bounds, OutRecord, TopicDescription, TopicRead, Written
 from eosctl.core.transactions import (
     ActiveProducer,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eosctl.core.acl_rules import Acl
+from eosctl.core.acl import Acl
 from eosctl.core.acl_table import CONNECT_ROLES
 from eosctl.errors import UnauthorizedError, UnsupportedError
 from tests.conftest import Invoke, Outcome

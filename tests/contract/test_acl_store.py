@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eosctl.core.acl_rules import Acl
+from eosctl.core.acl import Acl
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.kafka.acls import KafkaAclStore

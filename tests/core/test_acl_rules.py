@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.acl_rules import Acl, Verdict, acl_of, judge
+from eosctl.core.acl import Acl
+from eosctl.core.acl_rules import Verdict, acl_of, judge
 from eosctl.core.acl_table import Right
 
 W = "User:w"

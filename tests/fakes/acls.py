@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from eosctl.core.acl_rules import Acl
+from eosctl.core.acl import Acl
 from eosctl.errors import EosctlError
 
 
