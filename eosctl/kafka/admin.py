@@ -34,6 +34,7 @@ _LEADER_MOVES = (
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError._NOENT,  # librdkafka lost the connection while it asked for the leaders of a topic that is there
 )
 
 

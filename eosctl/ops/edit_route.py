@@ -23,7 +23,7 @@ from eosctl.ops.app import App
 from eosctl.ops.fence_routes import leader_worker
 from eosctl.ops.offset_writes import WritePlan
 from eosctl.ops.worker_view import probe_mode
-from eosctl.ops.workers import discover_urls
+from eosctl.ops.workers import discover_urls, in_turn
 
 AUTO, REST, TOPIC = "auto", "rest", "topic"
 _PATCH_SINCE = (3, 6)
@@ -109,9 +109,9 @@ def _kind_of(app: App, connector: str) -> str | None:
         urls = discover_urls(app)
     except EosctlError:
         return None
-    for url in urls:
+    for _url, worker in in_turn(app, urls):
         try:
-            status = app.worker(url).connectors().get(connector, {}).get("status")
+            status = worker.connectors().get(connector, {}).get("status")
         except EosctlError:
             continue
         return str(status.get("type")) if isinstance(status, Mapping) else None

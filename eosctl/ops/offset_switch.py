@@ -21,7 +21,7 @@ from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
 from eosctl.ops.switch_journal import Begun, unfinished_switch
-from eosctl.ops.workers import discover_urls, read_group
+from eosctl.ops.workers import discover_urls, in_turn, read_group
 from eosctl.report import Problem
 
 STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
@@ -204,15 +204,15 @@ def describe_store(store: str) -> str:
 def reach_worker(app: App, cluster_id: str) -> str:
     """The URL of the first worker that answers; raises UnreachableError, RefusedError for one of another cluster."""
     failures = []
-    for url in discover_urls(app):
+    for url, worker in in_turn(app, discover_urls(app)):
         try:
-            theirs = app.worker(url).root()["kafka_cluster_id"]
+            theirs = worker.root()["kafka_cluster_id"]
         except EosctlError as exc:
             failures.append(exc.message)
             continue
         if theirs != cluster_id:
             raise RefusedError(
-                f"the worker at {app.worker(url).url} uses Kafka cluster {theirs}, not {cluster_id}",
+                f"the worker at {worker.url} uses Kafka cluster {theirs}, not {cluster_id}",
                 hint="Compare -u and -b; nothing was written.",
             )
         return url

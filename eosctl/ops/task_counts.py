@@ -19,7 +19,7 @@ from eosctl.core.transactions import TransactionListing
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TopicStore
-from eosctl.ops.workers import answering_url, discover_urls, read_group
+from eosctl.ops.workers import answering_url, discover_urls, in_turn, read_group
 from eosctl.report import Problem, Report, Row
 
 
@@ -165,9 +165,9 @@ def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mappi
         return None
     if not urls:
         problems.append(_not_asked(f"the group {app.target.group_id} has no worker to compare the topic with"))
-    for url in urls:
+    for url, worker in in_turn(app, urls):
         try:
-            connectors = app.worker(url).connectors()
+            connectors = worker.connectors()
         except EosctlError as exc:
             problems.append(_not_asked(exc.message, exc.hint))
             continue

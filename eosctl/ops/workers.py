@@ -5,17 +5,18 @@ Read-only. Members and their work come from Kafka's group coordinator; version, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.core.group_protocol import Work
 from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file, refine_mode
 from eosctl.core.worker_url import parse_worker_url
+from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, RefusedError, UnreachableError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
-from eosctl.ops.worker_view import WorkerView, connectors_at, view_worker
+from eosctl.ops.worker_view import WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.report import Problem, Row
 
 REBALANCE_PATIENCE_S = 10.0
@@ -173,10 +174,20 @@ def discover_urls(app: App) -> list[str]:
     return urls
 
 
+def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]]:
+    """Each URL and its worker, with a patience that leaves time for the others.
+
+    A frozen worker takes requests and is silent: it must not use up the time in which the next one would answer.
+    """
+    for left, url in zip(range(len(urls), 0, -1), urls, strict=True):
+        patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s() / left)
+        patient = app if left == 1 else replace(app, deadline=Deadline.after(patience_s, app.clock))
+        yield url, patient.worker(url)
+
+
 def answering_url(app: App) -> str | None:
     """The first of the URLs that were given whose worker answers, as it may be shown."""
-    for url in app.target.connect_urls:
-        worker = app.worker(url)
+    for _url, worker in in_turn(app, app.target.connect_urls):
         try:
             worker.root()
         except EosctlError:
@@ -198,15 +209,15 @@ def connector_statuses(app: App) -> Mapping[str, ConnectorStatus]:
     answers, RefusedError when a given URL belongs to another Kafka cluster, and as `discover_urls`.
     """
     failures: list[str] = []
-    urls = discover_urls(app)
-    for url in urls:
-        worker = app.worker(url)
+    for _url, worker in in_turn(app, discover_urls(app)):
         try:
             _check_cluster(app, worker)
             connectors = worker.connectors()
-        except (RefusedError, DeadlineError):
+        except RefusedError:
             raise
         except EosctlError as exc:
+            if isinstance(exc, DeadlineError) and app.deadline.expired():
+                raise
             failures.append(exc.message)
         else:
             return {name: _status_of(entry) for name, entry in sorted(connectors.items())}
