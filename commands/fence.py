@@ -26,7 +26,7 @@ writes the task-count record (Kafka 3.5); producer: librdkafka, for what the nat
 @click.option("--match", metavar="REGEX", help="Every known id that matches as a whole (Python's re).")
 @click.option("--connector", metavar="NAME", help="The ids that Connect itself would fence: tasks 0 to R-1.")
 @click.option("--tasks", type=click.IntRange(min=0), help="R, in place of the newest task-count record.")
-@click.option("--live", is_flag=True, help="Also ids of tasks that run now: they will fail.")
+@click.option("--live", is_flag=True, help="Also ids of tasks that run now, which fail; and what Flink prepared.")
 @click.option("--allow-leader", is_flag=True, help="Also what may be the id of a Connect leader.")
 @click.option("--create-unknown", is_flag=True, help="Also ids that no coordinator knows: fencing creates them.")
 @click.option("--via", type=click.Choice(["native", "connect", "producer"]), default="native", help=_VIA_HELP)
@@ -54,7 +54,9 @@ def fence(
     It is what Connect does before it starts the tasks of an exactly-once source, one InitProducerId per id.
 
     Ids that no coordinator knows are skipped; ids of running tasks, and of a Connect leader, are refused unless you
-    say --live or --allow-leader. A fenced task goes FAILED and Connect does not restart it.
+    say --live or --allow-leader. A fenced task goes FAILED and Connect does not restart it. An open transaction under
+    an id like those of Flink's sink (PREFIX-SUBTASK-NUMBER) may hold what a checkpoint has prepared, and fencing would
+    throw it away: refused without --live too.
 
     Needs Kafka 3.0 or newer. ACLs: DESCRIBE and WRITE on each TransactionalId.
 

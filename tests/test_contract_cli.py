@@ -35,7 +35,7 @@ TXN = {
         *("transactional_id", "state", "producer_id", "producer_epoch", "coordinator", "transaction_timeout_ms"),
         *("started_ms", "age_ms", "partitions", "owner"),
     },
-    "owner": {"kind", "connector", "task"},
+    "owner": {"kind", "connector", "task", "application"},
 }
 PRODUCER = {"": {"topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset"}}
 WORKER = {

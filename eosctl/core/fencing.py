@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from eosctl.core.ids import Owner, leader_transactional_id, task_transactional_id
+from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
@@ -160,6 +160,25 @@ def blocked_leaders(items: Iterable[FenceItem]) -> list[FenceItem]:
 def blocked_live(items: Iterable[FenceItem]) -> list[FenceItem]:
     """Items that would fence a task that runs now: it would fail at its next commit and stay failed."""
     return [item for item in items if item.outcome is Outcome.WOULD_FENCE and item.live is not None]
+
+
+def may_be_prepared(
+    items: Iterable[FenceItem], *, connectors: Collection[str], unseen: bool = False
+) -> list[FenceItem]:
+    """Items that would throw away what a two-phase commit has prepared: open transactions under ids like Flink's.
+
+    Flink commits a transaction after its checkpoint is complete; until then, and while the job is down, the transaction
+    stays open and is the only place where the records are. Coordinators tell nothing of that, so that every open one
+    counts, and with `unseen` (states could not be asked for) every one. Tasks of `connectors` are none of Flink's.
+    """
+    return [
+        item
+        for item in items
+        if item.outcome is Outcome.WOULD_FENCE
+        and application_of(item.transactional_id) == FLINK_SINK
+        and not (item.owner.kind == "task" and item.owner.connector in connectors)
+        and (unseen or (item.before is not None and item.before.state is TransactionState.ONGOING))
+    ]
 
 
 def newly_live(items: Iterable[FenceItem], live: Mapping[str, LiveTask]) -> list[LiveTask]:

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+FLINK_SINK = "flink-sink"
+KAFKA_STREAMS = "kafka-streams"
+_NUMBER = r"(?:0|[1-9][0-9]*)"  # as Java prints one
+_SHAPES = (
+    # application.id, the UUID of the process, thread: one producer per thread (Streams 2.6+, `StreamsProducer`, EOS v2)
+    (KAFKA_STREAMS, rf".+-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-{_NUMBER}"),
+    # application.id, subtopology_partition: one producer per task (Streams before 4.0, EOS v1)
+    (KAFKA_STREAMS, rf".+-{_NUMBER}_{_NUMBER}"),
+    # prefix, subtask, checkpoint or place in the pool (`TransactionalIdFactory`, Flink 1.14+)
+    (FLINK_SINK, rf".+-{_NUMBER}-{_NUMBER}"),
+    # task name, hash of the operator, number (the older FlinkKafkaProducer)
+    (FLINK_SINK, rf".+-[0-9a-f]{{32}}-{_NUMBER}"),
+)
 
 
 def task_transactional_id(group_id: str, connector: str, task: int) -> str:
@@ -36,15 +51,29 @@ def task_transactional_ids(group_id: str, connector: str, count: int) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a transactional id is: `kind` is task, leader, other or ambiguous; connector and task only for task."""
+    """Whose a transactional id is: `kind` is task, leader, other or ambiguous; connector and task only for task.
+
+    `application`, only for other, is what makes ids of this shape: a guess, for nothing keeps others from it.
+    """
 
     kind: str
     connector: str | None = None
     task: int | None = None
+    application: str | None = None
 
     def as_row(self) -> dict[str, object]:
         """The `owner` member of transaction rows."""
-        return {"kind": self.kind, "connector": self.connector, "task": self.task}
+        return {"kind": self.kind, "connector": self.connector, "task": self.task, "application": self.application}
+
+
+def application_of(transactional_id: str) -> str | None:
+    """FLINK_SINK or KAFKA_STREAMS where the id has the shape of theirs, whoever made it; else None."""
+    if transactional_id.startswith(leader_transactional_id("")):
+        return None
+    for application, shape in _SHAPES:
+        if re.fullmatch(shape, transactional_id, re.DOTALL):
+            return application
+    return None
 
 
 def owner_of(transactional_id: str, group_id: str | None, connectors: Iterable[str] = ()) -> Owner:
@@ -55,22 +84,23 @@ def owner_of(transactional_id: str, group_id: str | None, connectors: Iterable[s
     (all that the group has) a task is claimed for one of them only; without, `<group>-<something>-<number>` is taken
     for a task, unless it may as well be another group's leader: then it is ambiguous.
     """
+    other = Owner("other", application=application_of(transactional_id))
     if group_id is None:
-        return Owner("other")
+        return other
     if transactional_id == leader_transactional_id(group_id):
         return Owner("leader")
     head, _dash, tail = transactional_id.rpartition("-")
     connector = head.removeprefix(f"{group_id}-")
     if connector in ("", head) or not _is_task_number(tail):
-        return Owner("other")
+        return other
     known = set(connectors)
     if known:
-        return Owner("task", connector, int(tail)) if connector in known else Owner("other")
+        return Owner("task", connector, int(tail)) if connector in known else other
     if transactional_id.startswith(leader_transactional_id("")):
         return Owner("ambiguous")
     return Owner("task", connector, int(tail))
 
 
 def _is_task_number(text: str) -> bool:
-    """Whether Connect would print a task number like this: no sign, no leading zero, ASCII digits only."""
-    return text.isascii() and text.isdigit() and text == str(int(text))
+    """Whether Connect would print a task number like this: no sign, no leading zero, ASCII digits, a Java int."""
+    return len(text) <= len(str(2**31)) and re.fullmatch(_NUMBER, text) is not None

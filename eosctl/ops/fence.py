@@ -16,22 +16,32 @@ from eosctl.core.fencing import (
     Outcome,
     blocked_leaders,
     blocked_live,
+    may_be_prepared,
     newly_live,
     plan_items,
     read_back,
     settled,
     unanswered,
 )
-from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, StalePlanError, UnsupportedError
 from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.fence_checks import cautions, refuse_leaders, refuse_live, refuse_unknown, tasks_text
+from eosctl.ops.fence_checks import (
+    PREPARED,
+    cautions,
+    refuse_leaders,
+    refuse_live,
+    refuse_prepared,
+    refuse_unknown,
+    tasks_text,
+)
 from eosctl.ops.fence_gather import FenceRequest, Gathered, Liveness, find_liveness, gather_ids, newest_task_count
 from eosctl.ops.fence_report import fence_report
 from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers
+from eosctl.ops.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 
 _READ_BACK_S = 5.0
@@ -55,6 +65,15 @@ class FencePlan:
         """The ids to fence, in order."""
         return [item.transactional_id for item in self.items if item.outcome is Outcome.WOULD_FENCE]
 
+    def prepared(self) -> list[FenceItem]:
+        """Those whose open transactions may hold what a two-phase commit has prepared."""
+        return may_be_prepared(self.items, connectors=self.connectors(), unseen=not self.cluster_id)
+
+    def connectors(self) -> set[str]:
+        """The connectors of this group that are known to be there, or were named."""
+        named = {self.request.connector} if self.request.connector is not None else set()
+        return {*self.liveness.connectors, *self.gathered.connectors, *named}
+
     def report(self, app: App) -> Report:
         """The plan as rows."""
         return fence_report(app, "fence-plan", self.items, cluster_id=self.cluster_id, problems=self.problems)
@@ -63,8 +82,9 @@ class FencePlan:
 def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     """Finds the ids, describes them and checks who holds them.
 
-    Raises RefusedError for ids of tasks that run or may run (without `live`) and leader ids (without `allow_leader`),
-    and what gathering raises: UsageError, NotFoundError, UnreachableError, UnauthorizedError.
+    Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run or may run and for what
+    Flink may have prepared (without `live`), and what gathering raises: UsageError, NotFoundError, UnreachableError,
+    UnauthorizedError.
     """
     if request.via == "connect":
         check_connect_route(app, request)
@@ -83,8 +103,11 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     if not request.live:
         refuse_live(blocked_live(items))
         refuse_unknown(items, liveness.problems)
-    problems = (*gathered.problems, *liveness.problems, *cautions(app, items))
-    return FencePlan(request, gathered, liveness, cluster_id, items, problems)
+    plan = FencePlan(request, gathered, liveness, cluster_id, items, ())
+    if not request.live:
+        refuse_prepared(plan.prepared())
+    problems = (*gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared()))
+    return replace(plan, problems=problems)
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:
@@ -107,7 +130,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     _recheck(app, plan)
     items = {item.transactional_id: item for item in plan.items}
     problems = list(plan.problems)
-    interrupted = False
+    interrupted, broken = False, None
     try:
         for answer in _with_progress(app, (route or _route(plan))(app, plan.wanted()), total=len(plan.wanted())):
             items[answer.transactional_id] = settled(items[answer.transactional_id], answer)
@@ -116,13 +139,18 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
         _mark_unanswered(items, KafkaFault(-1, "INTERRUPTED", "interrupted before the answer came"))
         problems.append(_interruption(items.values()))
     except EosctlError as error:
+        broken = error
         _mark_unanswered(items, KafkaFault(-1, error.code.upper(), error.message))
         problems.append(Problem.of(error))
     else:
         _mark_unanswered(items, KafkaFault(-1, "NO_ANSWER", "no answer came for this id"))
+    if not interrupted:
         _ask_again(app, items)
     report = fence_report(app, "fence-result", list(items.values()), cluster_id=plan.cluster_id, problems=problems)
-    return replace(report, exit_code=ExitCode.INTERRUPTED) if interrupted else report
+    if interrupted:
+        return replace(report, exit_code=ExitCode.INTERRUPTED)
+    nothing_done = report.exit_code is ExitCode.FAILED
+    return replace(report, exit_code=broken.exit_code) if broken and nothing_done else report
 
 
 def _route(plan: FencePlan) -> FenceRoute:
@@ -150,12 +178,15 @@ def _with_progress(app: App, answers: Iterable[FenceAnswer], *, total: int) -> I
 def _recheck(app: App, plan: FencePlan) -> None:
     """What must still hold: the same cluster, no task started under a planned id, the same task-count record.
 
-    States and epochs may have moved: they do with every transaction, and fencing is right all the same.
+    States and epochs may have moved: they do with every transaction, and fencing is right all the same; but not where
+    Flink may have prepared one meanwhile.
     """
     if plan.cluster_id:
         with app.transactions() as admin:
             if admin.cluster_id() != plan.cluster_id:
                 raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, this is another one")
+            if not plan.request.live:
+                _recheck_prepared(plan, admin)
     if plan.request.via == "connect":
         check_connect_route(app, plan.request)
     if not plan.request.live:
@@ -173,6 +204,22 @@ def _recheck(app: App, plan: FencePlan) -> None:
                 f"the task-count record of {plan.request.connector} was {recorded} in the plan and is {count} now",
                 hint="A worker has fenced meanwhile. Plan again.",
             )
+
+
+def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
+    """Asks again for the ids like Flink's, whose transactions open and close with every checkpoint."""
+    flinks = may_be_prepared(plan.items, connectors=plan.connectors(), unseen=True)
+    if not flinks:
+        return
+    described = admin.describe_transactions([item.transactional_id for item in flinks])
+    states = {name: state for name, state in described.items() if isinstance(state, TransactionDescription)}
+    now = [replace(item, before=states.get(item.transactional_id)) for item in flinks]
+    opened = may_be_prepared(now, connectors=plan.connectors())
+    if opened:
+        raise StalePlanError(
+            f"since the plan was made, {opened[0].transactional_id} has opened a transaction; nothing was fenced",
+            hint=f"It is one of the {PREPARED}. Stop the job and plan again.",
+        )
 
 
 def _mark_unanswered(items: dict[str, FenceItem], fault: KafkaFault) -> None:

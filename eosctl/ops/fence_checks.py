@@ -11,6 +11,7 @@ from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.report import Problem
 
+PREPARED = "ids like those of Flink's sink, whose open transactions may hold what a two-phase commit has prepared"
 _NAMED = 5
 
 
@@ -52,6 +53,17 @@ def refuse_unknown(items: Sequence[FenceItem], unknown: Sequence[Problem]) -> No
     )
 
 
+def refuse_prepared(items: Sequence[FenceItem]) -> None:
+    """Raises RefusedError if any of `items` (what `may_be_prepared` found) is left."""
+    if not items:
+        return
+    raise RefusedError(
+        f"cannot fence {_some(item.transactional_id for item in items)}: {PREPARED}",
+        hint="Let the job restore from its last checkpoint, which commits them; or, if their data may be lost, add "
+        "--live. Ids of a Connect task: name them with --connector.",
+    )
+
+
 def tasks_text(tasks: Sequence[LiveTask]) -> str:
     """Who runs what, for a message."""
     return _some(f"worker {task.worker} runs task {task.task} of connector {task.connector}" for task in tasks)
@@ -64,9 +76,18 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(listed[:_NAMED]) + more
 
 
-def cautions(app: App, items: Sequence[FenceItem]) -> list[Problem]:
+def cautions(app: App, items: Sequence[FenceItem], prepared: Sequence[FenceItem] = ()) -> list[Problem]:
     """What the one who asked for it should know before saying yes."""
     cautions = []
+    if prepared:
+        cautions.append(
+            Problem(
+                code="prepared_transactions",
+                severity="warning",
+                message=f"fencing {_some(item.transactional_id for item in prepared)} may lose data: {PREPARED}",
+                hint="What Flink has checkpointed and not yet committed can't be written again by it.",
+            )
+        )
     if blocked_leaders(items):
         cautions.append(
             Problem(

@@ -58,10 +58,11 @@ class TaskCount:
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """Which ids running tasks hold; when it is not known, `by_id` is empty and a problem says why."""
+    """Which ids running tasks hold, and all connectors there are; where that is not known, a problem says why."""
 
     by_id: Mapping[str, LiveTask]
     problems: tuple[Problem, ...] = ()
+    connectors: frozenset[str] = frozenset()
 
 
 def gather_ids(app: App, request: FenceRequest) -> Gathered:
@@ -174,7 +175,7 @@ def find_liveness(app: App) -> Liveness:
         for status in statuses
         if status.state not in _NOT_HOLDING
     )
-    return Liveness(live_ids(group_id, holding))
+    return Liveness(live_ids(group_id, holding), connectors=frozenset(tasks))
 
 
 def _unknown(reason: str, hint: str | None) -> Liveness:

@@ -186,6 +186,11 @@ WARNINGS = (
         "PUT the unchanged config of any connector right after.",
     ),
     Entry(
+        "prepared_transactions",
+        "Open transactions under ids like Flink's are fenced (--live): what a checkpoint prepared in them is lost.",
+        "Rather let the Flink job restore from its last checkpoint, which commits them.",
+    ),
+    Entry(
         "live_tasks",
         "Running tasks are fenced: they go FAILED at their next commit.",
         "Restart them afterwards; the hint has the calls.",

@@ -187,7 +187,9 @@ def _owner(row: Row) -> object:
     owner = row.get("owner")
     if not isinstance(owner, dict):
         return None
-    return f"{owner['connector']}/{owner['task']}" if owner["kind"] == "task" else owner["kind"]
+    if owner["kind"] == "task":
+        return f"{owner['connector']}/{owner['task']}"
+    return f"{owner['application']}?" if owner.get("application") else owner["kind"]  # its shape is all that is known
 
 
 def _outcome(row: Row) -> object:

@@ -22,7 +22,12 @@ FINDING_ROW: dict[str, Shape] = {
     "evidence": {"*": "any"},
     "fix": "str",
 }
-OWNER = {"kind": {"task", "leader", "other", "ambiguous"}, "connector": "str|null", "task": "int|null"}
+OWNER: dict[str, Shape] = {
+    "kind": {"task", "leader", "other", "ambiguous"},
+    "connector": "str|null",
+    "task": "int|null",
+    "application": ({"flink-sink", "kafka-streams"}, None),
+}
 FENCE_ROW: dict[str, Shape] = {
     "transactional_id": "str",
     "coordinator": "int|null",

@@ -170,7 +170,7 @@ def test_txn_commands_agree_about_one_transaction(
 
     (listed,) = rows("txn", "list", "--state", "ongoing", "--match", f".*{unique}.*")
     assert rows("txn", "list", "--state", "Ongoing", "--match", f".*{unique}.*", "--client-side") == [listed]
-    assert listed["owner"] == {"kind": "task", "connector": unique, "task": 3}
+    assert listed["owner"] == {"kind": "task", "connector": unique, "task": 3, "application": None}
     (held,) = rows("txn", "producers", "--topic", unique)
     assert (held["producer_id"], held["transactional_id"]) == (listed["producer_id"], transactional_id)
     assert held["start_offset"] == 0

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.ids import Owner, leader_transactional_id, owner_of, task_transactional_id, task_transactional_ids
+from eosctl.core.ids import (
+    FLINK_SINK,
+    KAFKA_STREAMS,
+    Owner,
+    application_of,
+    leader_transactional_id,
+    own_transactional_id,
+    owner_of,
+    task_transactional_id,
+    task_transactional_ids,
+)
+
+UUID = "0b7a1c9e-4f3d-4b62-9a55-2f6c8d1e7a90"
+HASH = "cbc357ccb763df2852fee8c4fc7d55f2"
 
 
 def test_formats_are_connects_own() -> None:
@@ -34,9 +47,51 @@ def test_formats_are_connects_own() -> None:
         ("g--0", "g", (), Owner("other")),
         ("g-c-٣", "g", (), Owner("other")),
         ("g-c-x", "g", (), Owner("other")),
+        ("g-c-9999999999999", "g", (), Owner("other")),
+        ("g-c-1-0", "g", (), Owner("task", "c-1", 0)),
+        ("g-c-1-0", "g", ("c",), Owner("other", application=FLINK_SINK)),
+        ("g-c-1-0", None, (), Owner("other", application=FLINK_SINK)),
+        ("g-app-0_1", "g", (), Owner("other", application=KAFKA_STREAMS)),
         ("anything", None, (), Owner("other")),
         ("", "g", (), Owner("other")),
     ],
 )
 def test_owner(transactional_id: str, group: str | None, connectors: tuple[str, ...], owner: Owner) -> None:
     assert owner_of(transactional_id, group, connectors) == owner
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "application"),
+    [
+        ("orders-sink-0-1", FLINK_SINK),
+        ("orders-sink-12-9223372036854775807", FLINK_SINK),
+        ("two\nlines-0-1", FLINK_SINK),
+        (f"Sink: Kafka-{HASH}-42", FLINK_SINK),
+        (f"app-{UUID}-1", KAFKA_STREAMS),
+        (f"app-1-{UUID}-12", KAFKA_STREAMS),
+        ("app-0_1", KAFKA_STREAMS),
+        ("app-1-10_31", KAFKA_STREAMS),
+        ("0-1", None),
+        ("-0-1", None),
+        ("job-0-01", None),  # Java prints no leading zero
+        ("job-0--1", None),
+        ("job-0-1-", None),
+        ("job-٣-1", None),
+        ("job-1", None),
+        (f"{UUID}-1", None),  # no application.id
+        (f"app-{UUID.upper()}-1", None),
+        ("app-0_", None),
+        ("app-00_1", None),
+        ("app_0_1", None),
+        ("connect-cluster-x-0-1", None),  # the leader of group x-0-1
+        (own_transactional_id("g"), None),
+        ("", None),
+    ],
+)
+def test_the_shapes_of_other_applications(transactional_id: str, application: str | None) -> None:
+    assert application_of(transactional_id) == application
+
+
+def test_a_number_of_thousands_of_digits_is_no_task() -> None:
+    """`int` refuses more than 4,300 digits: one such id ended `txn list` with a traceback."""
+    assert owner_of("g-c-" + "1" * 5000, "g").kind == "other"

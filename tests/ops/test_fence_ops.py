@@ -104,7 +104,7 @@ def test_a_plan_shows_states_and_changes_nothing(stage: Stage) -> None:
         "age_ms": None,
     }
     assert 0 <= row(report, "g-c-1")["before"]["age_ms"] < 60_000
-    assert row(report, "g-c-1")["owner"] == {"kind": "task", "connector": "c", "task": 1}
+    assert row(report, "g-c-1")["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
     assert row(report, "nosuch")["before"] is None
     assert report.summary["counts"] == {"would_fence": 2, "skipped_unknown": 1}
     assert stage.cluster.count("InitProducerId") == 0
@@ -229,6 +229,38 @@ def test_the_leader_id_is_refused_alive_or_not(stage: Stage, live: bool) -> None
     report = stage.fence("connect-cluster-g", allow_leader=True)
     assert outcomes(report) == {"connect-cluster-g": "fenced"}
     assert codes(report) == ["leader_id"]
+
+
+def test_what_flink_may_have_prepared_is_refused_and_said(stage: Stage) -> None:
+    """A prefix took the open transactions of a Flink job with it, whose checkpointed records were then gone."""
+    stage.cluster.state.open_transaction("job-0-7", ("t", 1), epoch=2)
+    stage.cluster.state.transactions["job-0-6"] = FakeTransaction(21, 0, "CompleteCommit")
+    with pytest.raises(RefusedError, match=r"cannot fence job-0-7: .*Flink") as caught:
+        stage.plan(prefix="job-")
+    assert "--live" in str(caught.value.hint)
+    assert outcomes(stage.fence("job-0-6")) == {"job-0-6": "fenced"}
+    report = stage.fence("job-0-7", live=True)
+    assert (outcomes(report), codes(report)) == ({"job-0-7": "fenced"}, ["prepared_transactions"])
+    assert report.problems[0].severity == "warning"
+
+
+def test_an_id_that_may_be_flinks_or_a_tasks_is_a_tasks_where_its_connector_is_known(stage: Stage) -> None:
+    stage.cluster.state.open_transaction("g-c-1-0", ("t", 1), epoch=2)
+    with pytest.raises(RefusedError, match="Flink"):
+        stage.plan("g-c-1-0")
+    assert outcomes(stage.plan(connector="c-1", tasks=1)) == {"g-c-1-0": "would_fence"}
+    stage.worker.tasks = {("c-1", 0): "FAILED"}
+    assert outcomes(stage.plan("g-c-1-0")) == {"g-c-1-0": "would_fence"}
+
+
+def test_a_transaction_that_flink_opens_between_plan_and_apply_makes_the_plan_stale(stage: Stage) -> None:
+    stage.cluster.state.transactions["job-0-7"] = FakeTransaction(21, 0)
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0", "job-0-7")))
+    stage.cluster.state.open_transaction("job-0-7", ("t", 1), epoch=2)
+    with pytest.raises(StalePlanError, match="job-0-7 has opened a transaction"):
+        apply_fence(app, plan)
+    assert stage.cluster.count("InitProducerId") == 0
 
 
 @pytest.mark.parametrize(("group_id", "transactional_id"), [(None, "g-c-0"), ("g", "another-c-0")])
@@ -392,6 +424,8 @@ def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_
     report = plan_fence(app, blind).report(app)
     assert outcomes(report) == {"g-c-0": "would_fence"}
     assert row(report, "g-c-0")["before"] is None
+    with pytest.raises(RefusedError, match="Flink"):  # whether it has a transaction open can't be known
+        plan_fence(app, replace(blind, transactional_ids=("job-0-7",), live=False))
 
 
 @pytest.mark.parametrize("options", [{}, {"connector": "c", "tasks": 1}, {"connector": "c", "prefix": "g"}])

@@ -153,7 +153,7 @@ def test_describe_gives_everything_a_listing_lacks(stage: Stage) -> None:
     (row,) = report.rows
     assert row["partitions"] == [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
     assert (row["producer_epoch"], row["transaction_timeout_ms"]) == (8, 60_000)
-    assert row["owner"] == {"kind": "task", "connector": "c", "task": 1}
+    assert row["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
     assert isinstance(row["age_ms"], int)
 
 
