@@ -53,12 +53,13 @@ class Decision:
     conflict: bool = False
 
 
-def decide(source: Cell | None, target: Cell | None, policy: Policy) -> Decision:
+def decide(source: Cell | None, target: Cell | None, policy: Policy, *, fallback: bool = False) -> Decision:
     """What to do with a key that the source or the target has, or both.
 
     A target without a record takes a live value and needs no tombstone; a difference is a conflict, a deletion against
     a value too, for which `newest` keeps the target unless the source's timestamp is later. What `delete` sends is a
-    tombstone, however the source spelled its deletion.
+    tombstone, however the source spelled its deletion. With `fallback` a deletion is no fact but nothing, so that a
+    value on either side stands: the view that KIP-618 documents of a connector's two stores.
     """
     if source is None:
         return Decision(Action.KEEP, "only_in_target")
@@ -69,6 +70,10 @@ def decide(source: Cell | None, target: Cell | None, policy: Policy) -> Decision
         return Decision(Action.WRITE, "missing")
     if wanted == target.meaning():
         return Decision(Action.KEEP, "equal")
+    if fallback and wanted is None:
+        return Decision(Action.KEEP, "deleted_in_source", conflict=True)
+    if fallback and target.meaning() is None:
+        return Decision(Action.WRITE, "deleted_in_target", conflict=True)
     if policy is Policy.FAIL:
         return Decision(Action.CONFLICT, "undecided", conflict=True)
     newer = source.timestamp_ms > target.timestamp_ms

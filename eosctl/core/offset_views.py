@@ -239,15 +239,24 @@ class PlannedWrite:
 
 
 def plan_merge(
-    source: Store, target: Store, connector: str, *, into: str, prefer: Prefer = Prefer.DEDICATED
+    source: Store,
+    target: Store,
+    connector: str,
+    *,
+    into: str,
+    prefer: Prefer = Prefer.DEDICATED,
+    fallback: bool = False,
 ) -> list[PlannedWrite]:
     """What `target` (the `into` store) must be given to have, per key, what the preferred view of both has.
+
+    `fallback` is for the two stores of one connector: there a deletion in one yields to a value in the other, as in
+    `OffsetView.documented`; to `newest` deletions are facts like any other.
 
     Every key of `connector` in either store ends in exactly one action; ordered by key bytes. A key stays on the
     partition where the target has it: a record elsewhere would make two, of which a worker takes any.
     """
-    policy = _policy(into, prefer)
-    return [_planned(key, source, target, policy) for key in connector_keys((source, target), connector)]
+    policy, keys = _policy(into, prefer), connector_keys((source, target), connector)
+    return [_planned(key, source, target, policy, fallback and policy is not Policy.NEWEST) for key in keys]
 
 
 def _policy(into: str, prefer: Prefer) -> Policy:
@@ -256,9 +265,9 @@ def _policy(into: str, prefer: Prefer) -> Policy:
     return Policy.KEEP_TARGET if prefer.value == into else Policy.TAKE_SOURCE
 
 
-def _planned(key: OffsetKey, source: Store, target: Store, policy: Policy) -> PlannedWrite:
+def _planned(key: OffsetKey, source: Store, target: Store, policy: Policy, fallback: bool) -> PlannedWrite:
     offered, there = source.records.get(key.raw), target.records.get(key.raw)
-    decision = decide(_cell(offered), _cell(there), policy)
+    decision = decide(_cell(offered), _cell(there), policy, fallback=fallback)
     value = there.value if there else None
     if decision.action in (Action.WRITE, Action.DELETE):
         value = offered.value if offered and decision.action is Action.WRITE else None

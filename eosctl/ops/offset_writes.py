@@ -116,7 +116,7 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
         refuse_same(found, connector, source_name, request.into)
         source, target = (found.of(connector)[name] for name in (source_name, request.into))
         refuse_hidden(app, connector, stores=(source, target))
-        writes += plan_merge(source, target, connector, into=request.into, prefer=prefer)
+        writes += plan_merge(source, target, connector, into=request.into, prefer=prefer, fallback=not extra)
     refuse_elsewhere(found, connectors)
     return write_plan("offsets-merge", writes, found, allowances=request.allowances)
 

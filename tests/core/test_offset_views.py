@@ -98,6 +98,33 @@ def test_decide(source: Cell | None, target: Cell | None, policy: Policy, expect
     assert decide(source, target, policy) == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        (LIVE, GONE, Decision(WRITE, "deleted_in_target", conflict=True)),
+        (LIVE, NULL, Decision(WRITE, "deleted_in_target", conflict=True)),
+        (GONE, LIVE, Decision(KEEP, "deleted_in_source", conflict=True)),
+        (GONE, NULL, Decision(KEEP, "equal")),
+        (GONE, None, Decision(KEEP, "nothing_to_delete")),
+    ],
+)
+@pytest.mark.parametrize("policy", [Policy.KEEP_TARGET, Policy.TAKE_SOURCE])
+def test_with_the_documented_fallback_a_value_stands(
+    source: Cell, target: Cell | None, expected: Decision, policy: Policy
+) -> None:
+    assert decide(source, target, policy, fallback=True) == expected
+
+
+@pytest.mark.parametrize("into", ["dedicated", "global"])
+@pytest.mark.parametrize("prefer", [Prefer.DEDICATED, Prefer.GLOBAL, Prefer.NEWEST])
+def test_a_merge_of_a_connectors_stores_makes_what_runs_what_is_documented(into: str, prefer: Prefer) -> None:
+    """A deletion in the dedicated topic used to be kept, or to delete the global value that KIP-618 falls back on."""
+    gone, live = store(record(CATS, None, at=9)), store(record(CATS, b"7", at=1))
+    for source, target in ((gone, live), (live, gone)):
+        (planned,) = plan_merge(source, target, "reddit", into=into, prefer=prefer, fallback=True)
+        assert planned.after == (None if prefer is Prefer.NEWEST else b"7")
+
+
 @pytest.mark.parametrize("into", ["dedicated", "global"])
 @pytest.mark.parametrize("prefer", [Prefer.DEDICATED, Prefer.GLOBAL])
 def test_after_a_merge_the_target_holds_the_preferred_view(into: str, prefer: Prefer) -> None:
