@@ -1,0 +1,190 @@
+"""A TCP proxy in front of one broker, for tests: it cuts connections at chosen bytes and sees every request pass.
+
+It puts its own address wherever the broker tells its own (Metadata, FindCoordinator, DescribeCluster), so that clients
+of both kinds stay with it. While the broker is down a connection is taken and closed, as a load balancer does.
+"""
+
+from __future__ import annotations
+
+import random
+import selectors
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+from types import TracebackType
+
+_PATIENCE_S = 60.0
+_RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+
+
+class Api(IntEnum):
+    """The requests that tests wait for."""
+
+    PRODUCE = 0
+    FETCH = 1
+    INIT_PRODUCER_ID = 22
+    END_TXN = 26
+    LIST_TRANSACTIONS = 66
+
+
+class Fate(Enum):
+    """What becomes of a request: it is passed on, the connection is cut before it, or before its answer."""
+
+    PASS = auto()
+    CUT = auto()
+    LOSE_ANSWER = auto()
+
+
+OnRequest = Callable[[int, int], Fate]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A connection is reset once so many bytes have gone to the broker, or have come from it."""
+
+    after_bytes: int
+    to_broker: bool = False
+
+
+def random_cuts(seed: int, count: int, *, most_bytes: int) -> list[Cut | None]:
+    """Cuts for the first `count` connections, small numbers as likely as large ones; one in four is let through."""
+    chosen = random.Random(seed)
+
+    def one() -> Cut | None:
+        if chosen.random() < 0.25:
+            return None
+        return Cut(int(most_bytes ** chosen.random()), to_broker=chosen.random() < 0.4)
+
+    return [one() for _ in range(count)]
+
+
+def at(api: Api, fate: Fate, *numbers: int) -> OnRequest:
+    """`fate` for those requests of a kind, all others pass."""
+    return lambda api_key, number: fate if api_key == api and number in numbers else Fate.PASS
+
+
+class Proxy:
+    """A context manager; `cuts` are for the connections in the order in which they are made, later ones are whole.
+
+    `on_request(api_key, number)` is called before request `number` (from 1, per key) of a kind is passed on, and
+    decides; it may also wait, or kill something.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        *,
+        cuts: Iterable[Cut | None] = (),
+        on_request: OnRequest = lambda _api_key, _number: Fate.PASS,
+    ) -> None:
+        self._broker = ("127.0.0.1", int(broker.rpartition(":")[2]))
+        self._cuts: Iterator[Cut | None] = iter(tuple(cuts))
+        self._on_request = on_request
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self.requests: Counter[int] = Counter()
+        self.cut = 0
+
+    @property
+    def address(self) -> str:
+        """`host:port` for --bootstrap-server."""
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def __enter__(self) -> Proxy:
+        self._start(self._accept)
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _exc: BaseException | None, _tb: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept
+        for thread in self._threads:  # grows no more once the first, which accepts, has ended
+            thread.join(_PATIENCE_S)
+        self._listener.close()
+
+    def _start(self, work: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while not self._closing.is_set():
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self._start(self._serve, client, next(self._cuts, None))
+
+    def _serve(self, client: socket.socket, cut: Cut | None) -> None:
+        client.settimeout(_PATIENCE_S)
+        with client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
+            try:
+                with socket.create_connection(self._broker, timeout=_PATIENCE_S) as broker:
+                    broker.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    self._pass_on(client, broker, cut)
+            except OSError:
+                return  # one of the two is gone: so is the connection
+
+    def _pass_on(self, client: socket.socket, broker: socket.socket, cut: Cut | None) -> None:
+        """Whole frames both ways, until one side ends or a cut is due."""
+        mine = _wire_address(self._listener.getsockname()[1])
+        theirs = _wire_address(self._broker[1])
+        passed = {True: 0, False: 0}
+        fate = Fate.PASS
+        with selectors.DefaultSelector() as selector:
+            selector.register(client, selectors.EVENT_READ, True)
+            selector.register(broker, selectors.EVENT_READ, False)
+            while not self._closing.is_set():
+                for key, _ in selector.select(0.2):
+                    to_broker: bool = key.data
+                    frame = _read_frame(client if to_broker else broker)
+                    if to_broker and fate is Fate.PASS:
+                        fate = self._fate(frame)
+                    if fate is Fate.CUT or (fate is Fate.LOSE_ANSWER and not to_broker):
+                        self.cut += 1
+                        return
+                    frame = frame if to_broker else frame.replace(theirs, mine)
+                    if cut is not None and cut.to_broker is to_broker:
+                        frame = frame[: cut.after_bytes - passed[to_broker]]
+                    (broker if to_broker else client).sendall(frame)
+                    passed[to_broker] += len(frame)
+                    if cut is not None and passed[cut.to_broker] >= cut.after_bytes:
+                        self.cut += 1
+                        return
+
+    def _fate(self, request: bytes) -> Fate:
+        (api_key,) = struct.unpack_from(">h", request, 4)
+        with self._lock:
+            self.requests[api_key] += 1
+            number = self.requests[api_key]
+        return self._on_request(api_key, number)
+
+
+def _wire_address(port: int) -> bytes:
+    """How every answer that names a broker spells where it listens, after the length of the name."""
+    return b"127.0.0.1" + struct.pack(">i", port)
+
+
+def _read_frame(source: socket.socket) -> bytes:
+    """A length and as many bytes; raises ConnectionError at the end of the stream."""
+    length = _read_exactly(source, 4)
+    return length + _read_exactly(source, int.from_bytes(length, "big"))
+
+
+def _read_exactly(source: socket.socket, count: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        data = source.recv(min(count - len(parts), 1 << 16))
+        if not data:
+            raise ConnectionError("the stream ended")
+        parts += data
+    return bytes(parts)
