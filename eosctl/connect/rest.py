@@ -34,7 +34,16 @@ _FIRST_BACKOFF_S = 0.25
 _LONGEST_BACKOFF_S = 2.0
 _HEALTH_SINCE = (3, 9)
 _RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
-_NO_SUCH_ENDPOINT = "HTTP 404 Not Found"  # Jersey's own text; Connect's texts name what is missing
+# Jersey's own texts; Connect's texts name what is missing
+_NO_SUCH_ENDPOINT = ("HTTP 404 Not Found", "HTTP 405 Method Not Allowed")
+# the first Kafka that has a request, by its method and the end of its path
+_SINCE = {
+    ("POST", "restart"): "3.0 (KIP-745)",
+    ("PUT", "fence"): "3.3 (KIP-618)",
+    ("GET", "offsets"): "3.5 (KIP-875)",
+    ("PUT", "stop"): "3.5 (KIP-875)",
+    ("PATCH", "offsets"): "3.6 (KIP-875)",
+}
 _UNAUTHORIZED_HINT = (
     "Give --connect-username with --connect-password-file, or --connect-token-file; or look at the worker's log."
 )
@@ -217,7 +226,7 @@ class RestConnectWorker:
             hint = "The worker took the request and did not answer: look at its log, or give more --timeout."
         else:
             hint = "Check the URL, and that the worker runs and its port is open from here."
-        return UnreachableError(f"the Connect worker at {self.url} can't be reached: {_reason(error)}", hint=hint)
+        return UnreachableError(f"the Connect worker at {self.url} can't be reached: {reason_of(error)}", hint=hint)
 
     def _is_tls(self, error: Exception) -> bool:
         """A worker that wants another certificate may just hang up."""
@@ -249,9 +258,9 @@ class RestConnectWorker:
             )
         if message is None:
             return self._not_connect(request, f"HTTP {answer.status} with {answer.media_type or 'no text'}")
-        if answer.status == HTTPStatus.NOT_FOUND and message == _NO_SUCH_ENDPOINT:
+        if message in _NO_SUCH_ENDPOINT:
             return UnsupportedError(
-                f"{self.url} does not offer {request}",
+                f"{self.url} does not offer {request}{_came_with(request)}",
                 hint="The worker may still be starting, be older than this request, or not be Kafka Connect at all.",
             )
         if answer.status == HTTPStatus.NOT_FOUND:
@@ -278,11 +287,17 @@ def _path(connector: str) -> str:
     return f"/connectors/{quote(connector, safe='')}"
 
 
-def _reason(error: BaseException) -> str:
+def _came_with(request: str) -> str:
+    method, path = request.split("?")[0].split(" ", 1)
+    since = _SINCE.get((method, path.rpartition("/")[2]))
+    return f": it came with Kafka {since}" if since else ""
+
+
+def reason_of(error: BaseException) -> str:
     """The innermost cause in one line: urllib3 wraps it in texts about pools and object addresses."""
     inner = error.__cause__ or next((part for part in error.args if isinstance(part, Exception)), None)
     if inner is not None:
-        return _reason(inner)
+        return reason_of(inner)
     if isinstance(error, TimeoutError | urllib3.exceptions.TimeoutError):
         return "no answer in time"
     if isinstance(error, OSError) and error.strerror:

@@ -17,8 +17,11 @@ from eosctl.core.wording import counted
 
 ROUND_S = 90.0
 """How long a leader's fencing round may last (`RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS`)."""
-ROUND_TIMEOUT_MS = 90_000
-"""The transaction timeout that a round leaves on the ids it fences; tasks leave 60000, eosctl 30000."""
+ROUND_TIMEOUTS_MS = frozenset({90_000, 1})
+"""The transaction timeouts that a round leaves on the ids it fences; tasks leave 60000, eosctl 30000.
+
+Workers before Kafka 3.7.1 send 1 (KAFKA-16047).
+"""
 FENCING_FAILED = "Failed to perform zombie fencing"
 # what tasks of followers say when the leader does not answer in time, or answers with a 409
 _FENCING_TEXTS = (FENCING_FAILED, "IO Error trying to forward REST request", "zombie fencing", "Fencing failed because")

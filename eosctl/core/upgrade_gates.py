@@ -16,6 +16,7 @@ from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation, parse_v
 from eosctl.core.wording import counted
 
 SAFE_REPLICATION = 3
+_HEALTH_SINCE = (3, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,17 @@ def _worker_versions(observation: Observation) -> _Verdict:
 
 def _worker_health(observation: Observation) -> _Verdict:
     failures = [f"{w.name} is {w.health}" for w in observation.workers if w.health in ("starting", "unhealthy")]
-    unknowns = [f"{w.name} does not tell its health" for w in observation.workers if w.health in (None, "unknown")]
-    return _Verdict("every worker is healthy", failures, unknowns)
+    silent = [w for w in observation.workers if w.health in (None, "unknown", "unreachable")]
+    mute = [f"{w.name} (Kafka {w.version})" for w in silent if _has_no_health(w)]
+    unknowns = [f"{w.name} does not tell its health" for w in silent if not _has_no_health(w)]
+    proof = f"every worker answers; Kafka tells health from 3.9 on, so not {', '.join(mute)}"
+    return _Verdict(proof if mute else "every worker is healthy", failures, unknowns)
+
+
+def _has_no_health(worker: UpgradeWorker) -> bool:
+    """Whether it is too old for GET /health (KIP-1017): that it answers is all that can be asked of it."""
+    version = parse_version(worker.version)
+    return version is not None and version < _HEALTH_SINCE and worker.health == "unknown"
 
 
 def _modes_proven(observation: Observation) -> _Verdict:

@@ -18,7 +18,7 @@ from eosctl.core.offset_records import IgnoredKey, OffsetKey
 from eosctl.core.offset_views import PlannedWrite
 from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.worker_modes import WorkerMode
-from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError, UsageError
+from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.fence_routes import leader_worker
 from eosctl.ops.offset_writes import WritePlan
@@ -40,10 +40,15 @@ class Route:
 
 
 def choose_route(app: App, connector: str, plan: WritePlan, *, via: str) -> Route:
-    """The way to go; raises RefusedError where `rest` was asked for and is known not to work."""
+    """The way to go; where `rest` was asked for, raises UnsupportedError if no worker so old has it, else RefusedError."""
     if via == TOPIC:
         return Route(TOPIC, "asked for")
-    objection = _objection_to_plan(plan) or _objection_of_leader(app, connector, plan)
+    try:
+        objection = _objection_to_plan(plan) or _objection_of_leader(app, connector, plan)
+    except UnsupportedError as exc:
+        if via == REST:
+            raise
+        objection = exc.message
     if objection is None:
         return Route(REST, "the worker is known to do it right for these keys")
     if via == REST:
@@ -72,17 +77,25 @@ def _is_spelled_as_rest_does(key: OffsetKey | IgnoredKey) -> bool:
 
 
 def _objection_of_leader(app: App, connector: str, plan: WritePlan) -> str | None:
-    """What speaks against asking the leader, which does it in the end: a follower gives up on it after 30 s."""
+    """What speaks against asking the leader, which does it in the end: a follower gives up on it after 30 s.
+
+    Raises UnsupportedError for a worker that is too old.
+    """
     try:
         worker = leader_worker(app)
         version = worker.root()["version"]
         if (parse_version(version) or (0, 0)) < _PATCH_SINCE:
-            return f"offsets can be changed by REST from Kafka 3.6 on; the worker runs {version}"
+            raise UnsupportedError(
+                f"changing offsets by REST needs Kafka 3.6 (KIP-875); the worker runs {version}",
+                hint="Nothing was written. --via topic does it on any version.",
+            )
         if connector not in worker.connectors():
             return f"the leader does not know {connector}"
         if _deletion_breaks(connector, plan, version) and probe_mode(worker)[0] is not WorkerMode.NOT_ENABLED:
             reason = "with exactly-once support and a dedicated topic REST deletes from the global topic only"
             return f"{reason} (Kafka 3.8 to 4.3)"
+    except UnsupportedError:
+        raise
     except EosctlError as exc:
         return f"the leader can't be asked: {exc.message}"
     return None

@@ -11,7 +11,7 @@ from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup
 from eosctl.core.fencing import Outcome, plan_items
 from eosctl.core.ids import Owner, task_transactional_ids
-from eosctl.core.rescue import ROUND_S, ROUND_TIMEOUT_MS
+from eosctl.core.rescue import ROUND_S, ROUND_TIMEOUTS_MS
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.core.task_count_writes import left_out
 from eosctl.core.task_counts import alive_tasks, plugin_type
@@ -120,7 +120,7 @@ def refuse_running_round(app: App, scene: Scene) -> None:
 
 
 def _fenced_by_round(state: TransactionDescription | KafkaFault | None) -> bool:
-    return isinstance(state, TransactionDescription) and state.transaction_timeout_ms == ROUND_TIMEOUT_MS
+    return isinstance(state, TransactionDescription) and state.transaction_timeout_ms in ROUND_TIMEOUTS_MS
 
 
 def refuse_implausible(connector: ConnectorState) -> None:

@@ -85,6 +85,7 @@ def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> Sequenc
     listed = [listing for listing in listed if pattern.fullmatch(listing.transactional_id)]
     if wanted.open_longer_than_ms is None:
         return listed
+    listed = [listing for listing in listed if listing.state in _OPEN]
     described = admin.describe_transactions([listing.transactional_id for listing in listed])
     latest_ms = app.clock.now_ms() - wanted.open_longer_than_ms
     return [listing for listing in listed if _started_before(described.get(listing.transactional_id), latest_ms)]
@@ -112,6 +113,8 @@ def _listing_row(app: App, listing: TransactionListing) -> Row:
 def describe_transactions(app: App, ids: Sequence[str]) -> Report:
     """One row per id that a coordinator knows; exit 1 when it knows none of them, 7 when it knows only some."""
     wanted = list(dict.fromkeys(ids))
+    if "" in wanted:
+        raise UsageError("an empty transactional id is nobody's")
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
         described = admin.describe_transactions(wanted)

@@ -107,6 +107,13 @@ def test_the_way_of_a_reset_follows_mode_and_version(
     assert (done["kind"], done["data"]["via"], world.calls) == ("offsets-reset-plan", via, [])
 
 
+def test_rest_on_a_worker_that_is_too_old_names_the_version_that_can(run: Run, world: SwitchWorld) -> None:
+    world.connect.version = "3.5.1"
+    refused = run("set", "--connector", "c", *AT_ONE, "--via", "rest", "--yes")
+    assert (refused.exit_code, world.calls, written(world)) == (1, [], [])
+    assert "changing offsets by REST needs Kafka 3.6 (KIP-875); the worker runs 3.5.1" in refused.stderr
+
+
 def test_one_of_two_partitions_is_reset_and_taken_back(run: Run, world: SwitchWorld) -> None:
     for topic in (GLOBAL, OWN):
         world.topics.put(topic, OTHER, b'{"position":7}')

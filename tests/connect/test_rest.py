@@ -82,7 +82,7 @@ def server() -> Iterator[Server]:
                 with contextlib.suppress(ConnectionError):  # a client that ran out of time has left
                     self.wfile.write(data)
 
-        do_GET = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815 - the base class looks these names up
+        do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815 - the base class looks these names up
 
         def log_message(self, *_args: object) -> None:
             pass
@@ -216,6 +216,27 @@ def test_answers_become_errors(
     assert type(caught.value) is error
     assert server.url in caught.value.message
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "call", "text"),
+    [
+        ("/connectors/c/stop", lambda w: w.set_state("c", "stop"), r"PUT /connectors/c/stop: it came with Kafka 3\.5"),
+        ("/connectors/c/offsets", lambda w: w.offsets("c"), r"GET /connectors/c/offsets: it came with Kafka 3\.5"),
+        ("/connectors/c/offsets", lambda w: w.alter_offsets("c", []), r"PATCH .*: it came with Kafka 3\.6"),
+        ("/connectors/c/restart", lambda w: w.restart("c"), r"POST .*: it came with Kafka 3\.0"),
+        ("/connectors/c/resume", lambda w: w.set_state("c", "resume"), "does not offer PUT /connectors/c/resume$"),
+    ],
+)
+@pytest.mark.parametrize("message", ["HTTP 404 Not Found", "HTTP 405 Method Not Allowed"])
+def test_a_request_that_an_old_worker_lacks_names_the_version_that_has_it(
+    server: Server, path: str, call: Callable[[RestConnectWorker], Any], text: str, message: str
+) -> None:
+    """Kafka 3.5 answers 405 to PATCH of offsets, which it knows how to GET; that was an error without a reason."""
+    status = int(message.split()[1])
+    server.answer(path, (status, {"error_code": status, "message": message}))
+    with pytest.raises(UnsupportedError, match=text):
+        call(_worker(server.url))
 
 
 @pytest.mark.parametrize("content", [{}, {"version": "7.0"}, {"version": 3, "kafka_cluster_id": "x"}])

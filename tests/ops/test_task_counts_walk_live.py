@@ -17,7 +17,7 @@ import pytest
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import OutRecord
-from eosctl.core.rescue import CURE, ROUND_TIMEOUT_MS
+from eosctl.core.rescue import CURE
 from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
@@ -131,7 +131,7 @@ def walk(tmp_path: Path, invoke: Any) -> Iterator[Walk]:
 
 def fenced(touched: dict[str, list[int]]) -> list[str]:
     """The ids that a round of Connect's has fenced."""
-    return sorted(each for each, timeouts in touched.items() if ROUND_TIMEOUT_MS in timeouts)
+    return sorted(each for each, timeouts in touched.items() if 90_000 in timeouts)
 
 
 def test_what_show_says_beforehand_is_what_the_workers_do(walk: Walk) -> None:
