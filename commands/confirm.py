@@ -27,6 +27,9 @@ OVERRIDES = frozenset(
     }
 )
 
+_MOST_PLAN_ROWS = 50
+"""Who has to agree to more reads them with `--dry-run`, which prints every row."""
+
 
 def settle(
     plan: Report,
@@ -63,7 +66,8 @@ def settle(
     log.require_writable()
     session.quiet_progress()
     output = "wide" if session.output == "wide" else "text"
-    render_report(plan, output=output, stream=sys.stderr, color=session.color(sys.stderr))
+    color = session.color(sys.stderr)
+    render_report(plan, output=output, stream=sys.stderr, color=color, most_rows=_MOST_PLAN_ROWS)
     render_problems(plan, stream=sys.stderr)
     if not yes:
         _ask(question, session)

@@ -1,14 +1,12 @@
 """The plan of a bulk migration of source offsets, as a value: what is read, what goes where, and what that will do.
 
-A plan is canonical JSON with a digest, so that it can be reviewed, kept and applied later; it holds no secrets and no
-clock. Nothing here reads or writes a topic.
+It can be reviewed, kept and applied later (`core.plan_file`); it holds no secrets and no clock. Nothing here reads or
+writes a topic.
 """
 
 from __future__ import annotations
 
 import fnmatch
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,11 +14,11 @@ from typing import Any
 
 from eosctl.core.migration_rules import Policy
 from eosctl.core.offset_keys import quoted_name
+from eosctl.core.plan_file import PlanFormat, digest_of
 from eosctl.core.records import Bounds
-from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
+from eosctl.errors import EosctlError, NotFoundError, UsageError
 
-FORMAT = "eosctl-offsets-migration"
-VERSION = 2
+_FILES = PlanFormat("eosctl-offsets-migration", 2, "offsets migrate")
 FILE_PREFIX = "file:"
 """What the name of a store begins with that is a file; a topic name has no colon."""
 
@@ -178,7 +176,7 @@ class MigrationPlan:
 
     def digest(self) -> str:
         """sha256 of the canonical JSON, in hex."""
-        return hashlib.sha256(canonical_json(asdict(self))).hexdigest()
+        return digest_of(self)
 
     def name(self) -> str:
         """The short name of this plan: of its snapshot folder and its transactional ids."""
@@ -187,10 +185,6 @@ class MigrationPlan:
     def transactional_id(self) -> str:
         """What the transactional ids of its write tasks begin with; a dash and the task's number follow."""
         return f"eosctl-migrate-{self.name()}"
-
-    def to_document(self) -> dict[str, object]:
-        """The plan file as plain data, with its digest."""
-        return {"format": FORMAT, "version": VERSION, "digest": self.digest(), "plan": asdict(self)}
 
     def target_file(self) -> str | None:
         """The path of the target, if that is a file."""
@@ -209,31 +203,14 @@ class MigrationPlan:
         return sorted({name for route in self.routes for name in (route.connector, route.target_connector)})
 
 
-def canonical_json(document: object) -> bytes:
-    """One spelling per value: sorted keys, no spaces, UTF-8."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
-
-
 def plan_file_text(plan: MigrationPlan) -> str:
-    """What `--plan-out` writes: members in the order that people read them in; the digest is of the canonical form."""
-    return json.dumps(plan.to_document(), indent=2, ensure_ascii=False) + "\n"
+    """What `--plan-out` writes."""
+    return _FILES.text(plan)
 
 
 def read_plan(text: str, *, path: str) -> MigrationPlan:
     """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
-    try:
-        document = json.loads(text)
-        if document["format"] != FORMAT or document["version"] != VERSION:
-            raise InputFileError(f"{path} is a plan of another format: {document['format']} {document['version']}")
-        plan = _plan_from(document["plan"])
-        digest = document["digest"]
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise InputFileError(
-            f"{path} is not a plan of `offsets migrate`: {exc!r}", hint="Write one with --plan-out."
-        ) from exc
-    if digest != plan.digest():
-        raise InputFileError(f"{path} was changed after it was written: its digest does not match", hint="Plan again.")
-    return plan
+    return _FILES.read(text, _plan_from, path=path)
 
 
 def _plan_from(data: Mapping[str, Any]) -> MigrationPlan:

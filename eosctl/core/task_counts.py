@@ -50,7 +50,7 @@ def decision_after_commit(connector: ConnectorState) -> FencingDecision:
     if recorded is None:
         return FencingDecision(0, None, "there is no record: nobody is fenced")
     if recorded == 1:
-        return FencingDecision(1, None, "fences the 1 recorded, unless there is one task again: it does so itself")
+        return FencingDecision(1, None, "fences the 1 recorded; one task that follows one does so itself")
     return FencingDecision(max(recorded, 0), None, f"fences the {max(recorded, 0)} recorded")
 
 

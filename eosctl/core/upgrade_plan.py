@@ -1,22 +1,18 @@
 """An upgrade's plan as a value: what was seen of the workers, and which of them change their mode in which order.
 
-A plan file is canonical JSON with a digest, so that it can be reviewed, kept and applied later; it holds no secrets.
+It can be reviewed, kept and applied later (`core.plan_file`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from eosctl.core.migration import canonical_json
+from eosctl.core.plan_file import PlanFormat, digest_of
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker, plan_passes
-from eosctl.errors import InputFileError
 
-FORMAT = "eosctl-upgrade-plan"
-VERSION = 1
+_FILES = PlanFormat("eosctl-upgrade-plan", 1, "upgrade plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class UpgradePlan:
 
     def digest(self) -> str:
         """sha256 of the canonical JSON, in hex."""
-        return hashlib.sha256(canonical_json(asdict(self))).hexdigest()
+        return digest_of(self)
 
     def difference(self, other: UpgradePlan) -> str | None:
         """How `other`, a later look, contradicts this one, in words; None where it does not.
@@ -98,24 +94,12 @@ def make_plan(
 
 def plan_file_text(plan: UpgradePlan) -> str:
     """What `--plan-out` writes."""
-    document = {"format": FORMAT, "version": VERSION, "digest": plan.digest(), "plan": asdict(plan)}
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return _FILES.text(plan)
 
 
 def read_plan(text: str, *, path: str) -> UpgradePlan:
     """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
-    try:
-        document = json.loads(text)
-        if (document["format"], document["version"]) != (FORMAT, VERSION):
-            raise InputFileError(f"{path} is a plan of another format: {document['format']} {document['version']}")
-        plan, digest = _plan_from(document["plan"]), document["digest"]
-    except (ValueError, KeyError, TypeError) as exc:
-        raise InputFileError(
-            f"{path} is not a plan of `upgrade plan`: {exc!r}", hint="Write one with --plan-out."
-        ) from exc
-    if digest != plan.digest():
-        raise InputFileError(f"{path} was changed after it was written: its digest does not match", hint="Plan again.")
-    return plan
+    return _FILES.read(text, _plan_from, path=path)
 
 
 def _plan_from(data: Mapping[str, Any]) -> UpgradePlan:

@@ -125,7 +125,8 @@ def _with_connector(
         count = _require_count(app, connector, recorded)
     else:
         count = request.tasks
-        message = f"fencing tasks 0 to {count - 1} of {connector} as told by --tasks, not by the task-count record"
+        tasks = {0: "no task", 1: "task 0"}.get(count, f"tasks 0 to {count - 1}")
+        message = f"fencing {tasks} of {connector} as told by --tasks, not by the task-count record"
         problems.append(Problem("task_count_overridden", message, severity="warning"))
     derived = task_transactional_ids(group_id, connector, count)
     owners = {transactional_id: Owner("task", connector, task) for task, transactional_id in enumerate(derived)}

@@ -33,7 +33,8 @@ def place_of(app: App, producer: ActiveProducer) -> dict[str, object]:
 def id_problem(app: App, transactional_id: str, fault: KafkaFault, doing: str) -> Problem:
     """Why one id has no row."""
     if fault.code == TRANSACTIONAL_ID_NOT_FOUND:
-        return Problem("not_found", f"no coordinator knows {transactional_id}")
+        forgotten = "`eosctl txn list` shows what they know; an id that is not used for 7 days is forgotten."
+        return Problem("not_found", f"no coordinator knows {transactional_id}", forgotten)
     denied = fault.code in AUTHORIZATION_CODES
     hint = grant_hint("DESCRIBE", "TransactionalId", [transactional_id], settings=app.target.client) if denied else None
     return Problem(

@@ -12,13 +12,16 @@ from eosctl.report import Report
 _FOR_PROGRAMS = {"json": write_json, "yaml": write_yaml, "ndjson": write_ndjson}
 
 
-def render_report(report: Report, *, output: str, stream: IO[str], color: bool) -> None:
-    """Writes `report` to `stream`; `output`: text, wide, json, yaml or ndjson; `color`: a terminal that has colours."""
+def render_report(report: Report, *, output: str, stream: IO[str], color: bool, most_rows: int | None = None) -> None:
+    """Writes `report` to `stream`; `output`: text, wide, json, yaml or ndjson; `color`: a terminal that has colours.
+
+    Text stops after `most_rows` rows, and says so; the other formats always have all of them.
+    """
     write = _FOR_PROGRAMS.get(output)
     if write is not None:
         write(report, stream)
     elif report.kind != "error":  # an error is all talk
-        write_text(report, stream, color=color, wide=output == "wide")
+        write_text(report, stream, color=color, wide=output == "wide", most_rows=most_rows)
 
 
 def render_problems(report: Report, *, stream: IO[str]) -> None:

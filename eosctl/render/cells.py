@@ -91,12 +91,16 @@ def summary_lines(report: Report) -> Iterable[str]:
 
 
 def _summary_pairs(key: str, value: object) -> list[str]:
-    """One member of a summary; the members of `counts` stand among its own, those of others behind their name."""
+    """One member of a summary; the members of `counts` stand among its own, those of others behind their name.
+
+    Counts of nothing at all are left out.
+    """
     if not isinstance(value, Mapping):
         return [f"{key.replace('_', ' ')}: {format_cell(value)}"]
     if key == "counts":
         return [f"{name.replace('_', ' ')}: {format_cell(count)}" for name, count in value.items()]
-    return [f"{key.replace('_', ' ')}: " + ", ".join(f"{count} {name}" for name, count in value.items())]
+    counts = ", ".join(f"{count} {name}" for name, count in value.items())
+    return [f"{key.replace('_', ' ')}: {counts}"] if counts else []
 
 
 @dataclass(frozen=True, slots=True)

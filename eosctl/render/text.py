@@ -21,11 +21,15 @@ _MOST_COLUMNS = 200  # characters: a table that is wider is hard to follow with 
 _USUAL_COLUMNS = 80
 
 
-def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool) -> None:
-    """The rows as a table, then the closing lines; `wide` adds the view's further columns."""
+def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most_rows: int | None = None) -> None:
+    """The rows as a table, then the closing lines; `wide` adds the view's further columns.
+
+    Only the first rows, where the view or the caller (`most_rows`) wants no more.
+    """
     view = view_of(report)
     width = terminal_width(stream)
-    rows = report.rows[: view.most_rows]
+    limits = [limit for limit in (view.most_rows, most_rows) if limit is not None]
+    rows = report.rows[: min(limits, default=None)]
     if rows and view.columns:
         _write_rows((*view.columns, *view.wide) if wide else view.columns, rows, stream, color=color, width=width)
     elif not rows and view.empty:

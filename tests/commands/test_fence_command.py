@@ -117,6 +117,13 @@ def test_a_long_plan_shows_twenty_rows_as_text_and_all_as_json(fence: Invoke, tm
     assert (len(document["data"]["rows"]), document["data"]["summary"]["ids"]) == (200, 200)
 
 
+@pytest.mark.parametrize(("tasks", "words"), [("0", "no task"), ("1", "task 0"), ("2", "tasks 0 to 1")])
+def test_tasks_that_overrule_the_record_are_named(fence: Invoke, tasks: str, words: str) -> None:
+    """`--tasks 0` used to fence "tasks 0 to -1"."""
+    warned = fence("--connector", "orders", "--tasks", tasks, "--dry-run").stderr
+    assert f"fencing {words} of orders as told by --tasks" in warned
+
+
 def test_one_refused_id_is_partial_and_the_grant_is_printed(fence: Invoke, stage: Scene) -> None:
     stage.cluster.deny_write.add("g-orders-0")
     outcome = fence("--connector", "orders", "--yes", "-o", "json")

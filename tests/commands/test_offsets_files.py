@@ -137,6 +137,23 @@ def test_an_import_shows_its_plan_keeps_a_backup_and_can_be_undone(
     assert world.topics.newest(OWN)[A] == b'{"n":7}'
 
 
+def test_a_long_plan_is_shown_in_part_and_told_whole(run: Run, tmp_path: Path) -> None:
+    """A plan of 200,000 rows used to run past on the terminal, all of it, before the question."""
+    path = tmp_path / "offsets.ndjson"
+    lines = (
+        json.dumps({"topic": GLOBAL, "partition": 0, "key": json.dumps(["c", {"f": str(number)}]), "value": '{"n":1}'})
+        for number in range(60)
+    )
+    path.write_text("\n".join(lines) + "\n")
+    words = ("import", str(path), "--store", OWN)
+    asked = run(*words)
+    assert (asked.exit_code, asked.stderr.count('{"f":"')) == (6, 50)
+    assert "... and 10 more rows; -o json has them all" in asked.stderr
+    assert run(*words, "--dry-run").stdout.count('{"f":"') == 60
+    done = run(*words, "--yes", "-o", "json")
+    assert (len(done.json()["data"]["rows"]), done.stderr.count('{"f":"')) == (60, 50)
+
+
 def test_import_reads_stdin(run: Run, world: OffsetWorld) -> None:
     line = json.dumps({"topic": "x", "partition": 0, "key": A.decode(), "value": '{"n":5}'})
     done = run("import", "-", "--store", OWN, "--yes", input=f"{line}\n")

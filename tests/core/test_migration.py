@@ -166,13 +166,14 @@ def _edited(**changes: object) -> str:
     [
         (plan_file_text(PLAN).replace('"connect-offsets"', '"else"'), "changed after it was written"),
         (_edited(version=9), "another format"),
-        (_edited(plan={}), "not a plan"),
-        ("[]", "not a plan"),
-        ("{", "not a plan"),
+        (_edited(plan={}), "not a plan of `offsets migrate`: it has no 'policy'"),
+        ("[]", "not a plan of `offsets migrate`: its members are not those of a plan"),
+        ("{", r"not a plan of `offsets migrate`: it is not JSON \(line 1, column 2: Expecting"),
         ("", "not a plan"),
     ],
 )
 def test_a_file_that_is_not_the_plan(text: str, message: str) -> None:
+    """The reason used to be the exception as Python spells it: JSONDecodeError('Expecting value: line 1 …')."""
     with pytest.raises(InputFileError, match=message):
         read_plan(text, path="plan.json")
 

@@ -130,3 +130,9 @@ def test_wide_has_more_columns_and_keeps_the_others() -> None:
     assert wide[0].startswith(lines[0])
     assert wide[0].split()[7:] == ["KEY", "GLOBAL-AT", "GLOBAL-TIME", "DEDICATED-AT", "DEDICATED-TIME"]
     assert wide[1].split()[-5:] == ["k", "connect-offsets-3@17", "-", "-", "-"]
+
+
+def test_a_summary_leaves_out_counts_of_nothing() -> None:
+    """An empty audit log used to read `writes: 0, outcomes: , damaged: 0`."""
+    report = Report(kind="history", summary={"writes": 0, "outcomes": {}, "damaged": 0})
+    assert _text(report, io.StringIO()).splitlines()[-1] == "writes: 0, damaged: 0"
