@@ -16,14 +16,19 @@ from types import FrameType
 def main() -> None:
     """Runs the command line; never returns."""
     gc.set_threshold(100_000, 20, 20)  # rows are no cycles: looking for some took a quarter of a long listing
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    if on_interrupt is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # while modules load there is nothing to end but the process
     try:
         module = importlib.import_module("eosctl.commands.root")
     except ModuleNotFoundError as exc:
         if exc.name not in ("click", "eosctl.commands"):
             raise
+        signal.signal(signal.SIGINT, on_interrupt)
         from eosctl.bootstrap import run_in_venv
 
         run_in_venv(extras=("spark",), argv=["-m", "eosctl", *sys.argv[1:]])
+    signal.signal(signal.SIGINT, on_interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     module.root(prog_name="eosctl")
 

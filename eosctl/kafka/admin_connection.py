@@ -4,9 +4,11 @@ its reason.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -19,6 +21,39 @@ from eosctl.kafka.librdkafka import ErrorLog, client_properties, error_of, quiet
 
 _POLL_S = 0.1
 _CONNECT_TIMEOUT_S = 10.0
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def interruptible(request: Callable[_P, _T]) -> Callable[_P, _T]:
+    """`request`, where a Ctrl-C is a KeyboardInterrupt again.
+
+    confluent-kafka's C code (2.16) can notice the signal and return its futures all the same; Python makes a
+    SystemError of that.
+    """
+
+    @functools.wraps(request)
+    def asked(*args: _P.args, **options: _P.kwargs) -> _T:
+        try:
+            return request(*args, **options)
+        except SystemError as exc:
+            if isinstance(exc.__cause__, KeyboardInterrupt):
+                raise KeyboardInterrupt from exc
+            raise
+
+    return asked
+
+
+class InterruptibleAdmin(AdminClient):
+    """An AdminClient whose requests can be interrupted: those that anything here makes."""
+
+    create_acls = interruptible(AdminClient.create_acls)
+    create_topics = interruptible(AdminClient.create_topics)
+    describe_acls = interruptible(AdminClient.describe_acls)
+    describe_cluster = interruptible(AdminClient.describe_cluster)
+    describe_configs = interruptible(AdminClient.describe_configs)
+    describe_topics = interruptible(AdminClient.describe_topics)
+    list_offsets = interruptible(AdminClient.list_offsets)
 
 
 class AdminConnection:
@@ -44,7 +79,7 @@ class AdminConnection:
         if self._client is None:
             properties = client_properties(self._settings) | {"error_cb": self._errors}
             try:
-                client = AdminClient(properties, logger=quiet_logger())
+                client = InterruptibleAdmin(properties, logger=quiet_logger())
             except KafkaException as exc:
                 raise translate(error_of(exc), "connecting") from exc
             self._client = client

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from eosctl.errors import (
     UnauthorizedError,
     UnreachableError,
 )
+from eosctl.kafka import admin_connection
 from eosctl.kafka.access import Access
+from eosctl.kafka.admin_connection import InterruptibleAdmin, interruptible
 from eosctl.kafka.librdkafka import ErrorLog, client_properties, quiet_logger, translate
 
 SETTINGS = ClientSettings(("a:1",), sasl_username="alice")
@@ -178,3 +181,28 @@ def test_brokers_that_hang_up_point_to_the_security_protocol() -> None:
     with pytest.raises(UnreachableError, match="close the connection at once") as caught:
         log.check("asking")
     assert "security.protocol" in (caught.value.hint or "")
+
+
+def test_an_interrupt_within_an_admin_request_is_an_interrupt() -> None:
+    """Ctrl-C while librdkafka began a request used to end as "unexpected SystemError", exit code 1."""
+
+    def interrupted() -> None:
+        raise SystemError("describe_topics returned a result with an exception set") from KeyboardInterrupt()
+
+    def broken() -> None:
+        raise SystemError("bad argument to internal function")
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(interrupted)()
+    with pytest.raises(SystemError, match="bad argument"):
+        interruptible(broken)()
+
+
+def test_every_admin_request_can_be_interrupted() -> None:
+    sources = Path(admin_connection.__file__).parent.glob("*.py")
+    called = {
+        name for path in sources for name in re.findall(r"\bclient(?:\(\))?\.(\w+)\(", path.read_text(encoding="utf-8"))
+    }
+    asked = called & vars(AdminClient).keys()
+    assert len(asked) > 5
+    assert asked <= vars(InterruptibleAdmin).keys()
