@@ -20,7 +20,7 @@ from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.backups import sync_directory
-from eosctl.report import Json
+from eosctl.report import Json, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,15 @@ class Journal:
                 os.fsync(file.fileno())
         except OSError as exc:
             raise self._unwritable(exc) from exc
+
+    def close(self, event: str = "end", **members: Json) -> list[Problem]:
+        """Writes the last entry of a run; what it did is done by then, so a full disk is a problem and no error."""
+        try:
+            self.write(event, **members)
+        except EosctlError as exc:
+            hint = "The next run says that this one was cut off; it was not."
+            return [Problem("journal_not_closed", exc.message, hint=hint, severity="warning")]
+        return []
 
     @contextmanager
     def hold(self, what: str) -> Iterator[None]:

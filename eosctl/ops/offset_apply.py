@@ -51,8 +51,8 @@ def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan], *, sen
         app.on_event(Event(f"backup: {backup}"))
         journal.write("begin", name=plan.name, backup=str(backup), offsets=len(plan.sends()))
         report = _write(app, plan, send or send_to_topics, backup=backup)
-        journal.write("end", exit_code=int(report.exit_code))
-    return report
+        left_open = journal.close(exit_code=int(report.exit_code))
+    return replace(report, problems=[*report.problems, *left_open])
 
 
 def _with_whole_timeout(app: App) -> App:

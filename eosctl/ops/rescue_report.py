@@ -50,7 +50,7 @@ def _run(app: App, plan: RescuePlan) -> Report:
             problems.append(Problem("rescue_again", "the steps after it were not done", "Run the same command again."))
             break
     else:
-        plan.patient.journal.write("end")
+        problems += plan.patient.journal.close()
     return replace(_report(app, "rescue-result", plan, said, data=data, problems=problems), exit_code=code)
 
 

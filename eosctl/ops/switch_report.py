@@ -68,9 +68,9 @@ def _apply(app: App, plan: SwitchPlan) -> Report:
                 f"interrupted during the step {step}; done before: {', '.join(done) or 'nothing'}",
                 hint="Run the same command again: it goes on from here.",
             ) from exc
-    if failure is None:
-        plan.journal.write("end")
-    return _result(app, plan, done, failure)
+    left_open = [] if failure else plan.journal.close()
+    report = _result(app, plan, done, failure)
+    return replace(report, problems=[*report.problems, *left_open])
 
 
 def _require_unchanged(app: App, plan: SwitchPlan) -> None:

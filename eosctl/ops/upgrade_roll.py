@@ -68,12 +68,11 @@ def apply_roll(app: App, roll: PreparedRoll) -> Report:
             _roll(run)
         except EosctlError as exc:
             failure = exc
-            roll.journal.write("stopped", message=exc.message)
         except KeyboardInterrupt as exc:
             raise _interrupted(run) from exc
-        if failure is None:
-            roll.journal.write("end")
-        return result_report(app, roll, run.outcomes, failure)
+        left_open = roll.journal.close("stopped", message=failure.message) if failure else roll.journal.close()
+        report = result_report(app, roll, run.outcomes, failure)
+        return replace(report, problems=[*report.problems, *left_open])
 
 
 def sentences(on_event: OnEvent) -> OnEvent:

@@ -37,11 +37,10 @@ class WorkerView:
 
 
 def view_worker(app: App, url: str) -> WorkerView:
-    """Asks the worker at `url`, for WORKER_PATIENCE_S at most; what fails becomes evidence, never an exception."""
-    patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s())
+    """Asks the worker at `url`, for a while; what fails becomes evidence, never an exception."""
     view = WorkerView()
     try:
-        worker = replace(app, deadline=Deadline.after(patience_s, app.clock)).worker(url)
+        worker = _impatient(app).worker(url)
         root = worker.root()
         view = replace(view, version=root["version"], kafka_cluster_id=root["kafka_cluster_id"])
         view = replace(view, health=worker.health())
@@ -55,11 +54,16 @@ def view_worker(app: App, url: str) -> WorkerView:
 
 def connectors_at(app: App, url: str) -> frozenset[str] | None:
     """The names of the connectors that the worker at `url` knows; None where it doesn't say."""
-    patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s())
     try:
-        return frozenset(replace(app, deadline=Deadline.after(patience_s, app.clock)).worker(url).connectors())
+        return frozenset(_impatient(app).worker(url).connectors())
     except EosctlError:
         return None
+
+
+def _impatient(app: App) -> App:
+    """WORKER_PATIENCE_S at most, and half of what is left: a frozen worker must not use up the time of all others."""
+    patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s() / 2)
+    return replace(app, deadline=Deadline.after(patience_s, app.clock))
 
 
 def probe_mode(worker: ConnectWorker) -> tuple[WorkerMode, str]:
