@@ -267,6 +267,11 @@ WARNINGS = (
     ),
     Entry("unchecked", "The file does not tell what was written over, so that a later write would go unnoticed."),
     Entry(
+        "journal_not_closed",
+        "The work was done, and the last line of its journal could not be written.",
+        "Make room; the next run says that this one was cut off, and finds nothing to do.",
+    ),
+    Entry(
         "write_cut_off",
         "An earlier write was cut off.",
         "Run the same command again, or take it back with the undo command.",
