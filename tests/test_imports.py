@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
 import pytest
 
-HEAVY = ["confluent_kafka", "pyspark", "pyarrow", "rich", "yaml", "urllib3", "ssl", "asyncio", "concurrent.futures"]
+HEAVY = [
+    *("confluent_kafka", "pyspark", "pyarrow", "rich", "yaml", "urllib3", "prometheus_client"),
+    *("ssl", "asyncio", "concurrent.futures"),
+]
 PROBE = """
 import contextlib, importlib, io, sys
 root = importlib.import_module("eosctl.commands.root").root
@@ -36,3 +40,21 @@ def test_fencing_loads_no_more_than_it_needs() -> None:
     code = "import sys, eosctl.ops.fence, eosctl.kafka.transaction_admin; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {*HEAVY, "eosctl.core.acl_table", "eosctl.core.acl_rules"} & set(done.stdout.split())
+
+
+INTERRUPTED = """
+import importlib.abc, signal, sys
+class Interrupt(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "eosctl.commands.root":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from eosctl.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_while_modules_load_just_ends_the_process() -> None:
+    """Ctrl-C within the first tenth of a second used to print the traceback of an import."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
