@@ -145,8 +145,12 @@ def test_a_bad_profile_is_refused(old: str, new: str, message: str) -> None:
     "flags", [{"command_config": "nope"}, {"worker_config": ("nope",)}, {"config": "nope"}, {"profile": "prod"}]
 )
 def test_a_file_that_was_named_must_be_there(flags: dict[str, Any]) -> None:
-    with pytest.raises(InputFileError, match="cannot read"):
+    """Where there was no config file, `-p prod` used to be told to check the path of a file it had not named."""
+    with pytest.raises(InputFileError, match="cannot read") as refused:
         _resolve(flags)
+    if "profile" in flags:
+        assert refused.value.message.startswith("there is no profile prod: ")
+        assert refused.value.hint == "Make it: eosctl profile set prod bootstrap_server=HOST:PORT"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,8 @@ def plan_write(app: App, request: WriteRequest) -> WritePlan:
         fence = plan_fence(app, FenceRequest(connector=request.connector, live=no_workers))
     refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else ())
     problems = [*_not_fenced(request, scene), *(fence.problems if fence else ())]
-    return WritePlan(request, scene, fence, tuple(problems))
+    plan = WritePlan(request, scene, fence, tuple(problems))
+    return plan if plan.changes_something else replace(plan, fence=None, problems=())
 
 
 def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:

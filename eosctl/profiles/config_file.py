@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 from eosctl.core.client_properties import SECRET_NAMES
@@ -77,9 +78,14 @@ def load_profile(sources: Sources) -> Said | None:
     try:
         file = parse_config(sources.read_text(path), path)
     except InputFileError as exc:
-        if sources.first("config") is None and name is None and _is_missing(exc):
+        if sources.first("config") is not None or not _is_missing(exc):
+            raise
+        if name is None:
             return None
-        raise
+        raise InputFileError(
+            f"there is no profile {name.value}: {exc.message}",
+            hint=f"Make it: eosctl profile set {quote(name.value)} bootstrap_server=HOST:PORT",
+        ) from exc
     chosen = name or (Said(file.current, path) if file.current else None)
     if chosen is not None:
         sources.profile, sources.profile_origin = file.profile(chosen.value), f"profile {chosen.value}"

@@ -67,6 +67,7 @@ def test_write(run: Invoke, scene: Scene, golden: Golden, output: str) -> None:
     nothing = run("task-counts", "write", "c", "--count", "5", "--yes", "-o", "json")
     assert [each.exit_code for each in (plan, result, nothing)] == [0, 0, 0]
     assert nothing.json()["data"]["rows"][0]["outcome"] == "unchanged"
+    assert nothing.json()["data"]["summary"]["fences"] == 0  # was 1 where nothing was going to be fenced
     assert "Connect can do this itself" in plan.stderr
 
 
