@@ -26,9 +26,9 @@ _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One broker and one worker in `enabled`, Kafka 4.3.1, group connect-eos, topics connect-*."""
+    """One broker and one worker in `enabled` with metrics, Kafka 4.3.1, group connect-eos, topics connect-*."""
     directory = tmp_path_factory.mktemp("sandbox") / "stack"
-    started = Stack.up(StackSpec(), directory, name="tests", environ=os.environ)
+    started = Stack.up(StackSpec(metrics=True), directory, name="tests", environ=os.environ)
     try:
         yield started
     finally:
@@ -40,6 +40,20 @@ def old_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One broker and one worker in `enabled` of Kafka 3.9.2, the last one before 4; group and topics as in `stack`."""
     directory = tmp_path_factory.mktemp("old") / "stack"
     started = Stack.up(StackSpec(kafka_version="3.9.2"), directory, name="old", environ=os.environ)
+    try:
+        yield started
+    finally:
+        started.down()
+
+
+@pytest.fixture(scope="session")
+def oldest_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One broker and one worker in `enabled` of Kafka 3.5.1, the oldest one that tests run on; else as `stack`.
+
+    3.5.2 has no connect-mirror on Maven Central.
+    """
+    directory = tmp_path_factory.mktemp("oldest") / "stack"
+    started = Stack.up(StackSpec(kafka_version="3.5.1"), directory, name="oldest", environ=os.environ)
     try:
         yield started
     finally:

@@ -11,6 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
+from eosctl.connect.rest import SINCE
+from eosctl.core.upgrade_observation import OLDEST_VERSION
+from eosctl.sandbox.lock import supported_versions
+from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from tests.conftest import Invoke
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,6 +55,26 @@ def test_commands_of_the_readmes_table_exist(invoke: Invoke) -> None:
     assert len(names) >= len(importlib.import_module("eosctl.commands.root").COMMANDS) - 1  # all but completion
     for name in names:
         assert invoke(*name.split(), "--help").exit_code == 0, name
+
+
+@pytest.mark.parametrize(
+    ("command", "version"),
+    [
+        ("fence", DESCRIBE_TRANSACTIONS.release_of(0)),
+        ("upgrade", f"{OLDEST_VERSION[0]}.{OLDEST_VERSION[1]}"),
+        ("offsets get --rest", SINCE["GET", "offsets"].split()[0]),
+        ("fence --via connect", SINCE["PUT", "stop"].split()[0]),
+        ("--via rest", SINCE["PATCH", "offsets"].split()[0]),
+        ("txn list --open-longer-than", LIST_TRANSACTIONS.release_of(1)),
+        ("txn list --match", LIST_TRANSACTIONS.release_of(2)),
+    ],
+)
+def test_the_kafka_versions_of_the_readme_are_those_of_the_code(command: str, version: str) -> None:
+    """tests/commands/test_old_versions_live.py holds the code to real brokers and workers."""
+    named = re.findall(r"^\| (\d\.\d) \| (.*?) \|", README, re.MULTILINE)
+    assert [since for since, what in named if f"`{command}`" in what] == [version]
+    for tried in re.findall(r"Kafka (\d.*?) \(everything\), (\S+) and (\S+)", README)[0]:
+        assert tried in supported_versions()
 
 
 def test_global_options_of_the_readme_exist(invoke: Invoke) -> None:

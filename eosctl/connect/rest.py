@@ -37,7 +37,7 @@ _RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
 # Jersey's own texts; Connect's texts name what is missing
 _NO_SUCH_ENDPOINT = ("HTTP 404 Not Found", "HTTP 405 Method Not Allowed")
 # the first Kafka that has a request, by its method and the end of its path
-_SINCE = {
+SINCE = {
     ("POST", "restart"): "3.0 (KIP-745)",
     ("PUT", "fence"): "3.3 (KIP-618)",
     ("GET", "offsets"): "3.5 (KIP-875)",
@@ -289,7 +289,7 @@ def _path(connector: str) -> str:
 
 def _came_with(request: str) -> str:
     method, path = request.split("?")[0].split(" ", 1)
-    since = _SINCE.get((method, path.rpartition("/")[2]))
+    since = SINCE.get((method, path.rpartition("/")[2]))
     return f": it came with Kafka {since}" if since else ""
 
 

@@ -40,7 +40,10 @@ class Route:
 
 
 def choose_route(app: App, connector: str, plan: WritePlan, *, via: str) -> Route:
-    """The way to go; where `rest` was asked for, raises UnsupportedError if no worker so old has it, else RefusedError."""
+    """The way to go.
+
+    Where `rest` was asked for, raises UnsupportedError for a worker that lacks it, RefusedError where it goes wrong.
+    """
     if via == TOPIC:
         return Route(TOPIC, "asked for")
     try:

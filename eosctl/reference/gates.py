@@ -13,7 +13,11 @@ GATES = (
     Entry("group_stable", "The group does not rebalance.", "Wait for its end and plan again."),
     Entry("same_kafka_cluster", "All workers use the Kafka cluster that -b names.", "Check -b and -u."),
     Entry("worker_versions", "Every worker is Kafka 3.3 or newer.", "Upgrade it first."),
-    Entry("worker_health", "Every worker says that it is healthy.", "Look at its log."),
+    Entry(
+        "worker_health",
+        "Every worker says that it is healthy; below Kafka 3.9, where none can, that it answers.",
+        "Look at its log.",
+    ),
     Entry("modes_proven", "The mode of every worker is proven.", "Give each worker's file with -w."),
     Entry(
         "no_mixed_modes",

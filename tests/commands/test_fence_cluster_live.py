@@ -1,11 +1,9 @@
-"""`eosctl fence` on three real brokers: a coordinator that dies in the middle, one that moves; and on Kafka 3.9."""
+"""`eosctl fence` on three real brokers: a coordinator that dies in the middle, one that moves."""
 
 from __future__ import annotations
 
-import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,7 @@ from eosctl.core.transactions import Coordinator, TransactionDescription
 from eosctl.deadline import Deadline
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.sandbox import process
-from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.zombie import Zombie
-from tests.sandbox_fixtures import wait_until
 
 COUNT = 3000
 
@@ -74,37 +69,3 @@ def test_ids_go_to_their_own_coordinators(three_brokers: Stack, invoke: Any, uni
     rows = outcome.json()["data"]["rows"]
     assert len({row["coordinator"] for row in rows}) > 1
     assert {row["outcome"] for row in rows} == {"fenced"}
-
-
-@pytest.fixture(scope="module")
-def kafka_39(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    directory = tmp_path_factory.mktemp("kafka39") / "stack"
-    stack = Stack.up(StackSpec(kafka_version="3.9.2", groups=()), directory, name="39", environ=os.environ)
-    try:
-        yield stack
-    finally:
-        stack.down()
-
-
-@pytest.mark.live
-def test_a_zombie_ends_on_kafka_39_too(kafka_39: Stack, invoke: Any, unique: str) -> None:
-    topic, where = f"topic-{unique}", ["-b", kafka_39.bootstrap_servers]
-    with Zombie(kafka_39.bootstrap_servers, unique, topic=topic, record=b"x") as zombie:
-        before = invoke("txn", "describe", unique, "-o", "json", *where).json()["data"]["rows"][0]
-        assert before["state"] == "Ongoing"
-        done = invoke("fence", unique, "--yes", "-o", "json", *where).json()["data"]["rows"][0]
-        assert done["outcome"] == "fenced"
-        assert done["after"]["producer_epoch"] == before["producer_epoch"] + 2
-        assert zombie.commit() == "_FENCED"
-    wait_until(
-        lambda: invoke("txn", "describe", unique, "-o", "json", *where).json()["data"]["rows"][0]["state"] == "Empty",
-        what="the id to be Empty",
-    )
-
-
-@pytest.mark.live
-def test_a_filter_that_kafka_39_lacks_names_the_version_that_has_it(kafka_39: Stack, invoke: Any) -> None:
-    outcome = invoke("txn", "list", "--match", "x.*", "-b", kafka_39.bootstrap_servers)
-    assert outcome.exit_code == 1
-    assert "4.1" in outcome.stderr
-    assert invoke("txn", "list", "--match", "x.*", "--client-side", "-b", kafka_39.bootstrap_servers).exit_code == 0
