@@ -86,6 +86,7 @@ def test_coordinator(txn: Invoke) -> None:
     ("arguments", "exit_code"),
     [
         (("describe",), 2),
+        (("describe", ""), 2),
         (("describe", "nosuch"), 1),
         (("describe", "nosuch", "g-done-0"), 7),
         (("producers", "--topic", "nosuch"), 1),
