@@ -31,6 +31,7 @@ COMMANDS = {
     "explain": ("explain", "What a code or a word means, and what to do next."),
     "fence": ("fence", "Fence producers by transactional id."),
     "history": ("history", "What eosctl wrote: the audit log."),
+    "metrics": ("metrics", "How large the transactions of source tasks are."),
     "offsets": ("offsets", "See, compare, merge and migrate source offsets."),
     "profile": ("profile", "Named sets of options, in a YAML file."),
     "rescue": ("rescue", "Heal a connector that Connect can't fence."),

@@ -33,10 +33,18 @@ def sandbox() -> None:
     "--eos", "modes", multiple=True, type=click.Choice(_MODES), help="Mode of each worker in turn (default enabled)."
 )
 @click.option("--secure", is_flag=True, help="TLS, SCRAM-SHA-512 and an authorizer; a user per role.")
+@click.option("--metrics", is_flag=True, help="jmx_exporter's agent in each worker, for `eosctl metrics`.")
 @_name
 @click.pass_context
 def up(
-    ctx: click.Context, *, kafka_version: str | None, workers: int, modes: tuple[str, ...], secure: bool, name: str
+    ctx: click.Context,
+    *,
+    kafka_version: str | None,
+    workers: int,
+    modes: tuple[str, ...],
+    secure: bool,
+    metrics: bool,
+    name: str,
 ) -> Report:
     """Start a broker and workers, and wait until they answer.
 
@@ -59,7 +67,7 @@ def up(
     session = ctx.ensure_object(Session)
     return up_sandbox(
         session.state_dir(), _checked(name), kafka_version=kafka_version, modes=each, secure=secure,
-        environ=session.environ,
+        metrics=metrics, environ=session.environ,
         on_event=session.talk(), start_timeout_s=float(session.flags.get("timeout", _START_TIMEOUT_S)),
     )  # fmt: skip
 

@@ -140,6 +140,7 @@ GOOD = [
 # run by tests of their own: here (Spark, abort, validate), and in tests/sandbox and tests/commands
 ELSEWHERE = {
     "acls apply",
+    "metrics",
     *("profile set", "profile use", "profile import"),
     *("offsets migrate", "offsets verify", "txn abort", "task-counts validate"),
     *(

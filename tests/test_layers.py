@@ -38,6 +38,7 @@ GUESTS = {
     "rich": {"render"},
     "yaml": {"profiles", "render"},
     "urllib3": {"connect"},
+    "prometheus_client": {"connect"},
     "confluent_kafka": {"kafka", "spark", "sandbox"},
     "pyspark": {"spark"},
     "pyarrow": {"spark"},

@@ -28,20 +28,25 @@ class WorkerUrl:
         return "/".join(self.text.split("/")[:3])
 
 
-def parse_worker_url(given: str) -> WorkerUrl:
-    """`http://` is assumed where there is no scheme; raises UsageError for what can't be a worker's URL."""
+def parse_worker_url(given: str, *, what: str = "a Connect worker", example: str = "http://HOST:8083") -> WorkerUrl:
+    """`http://` is assumed where there is no scheme; raises UsageError for what can't be a URL of `what`."""
+
+    def unusable(reason: str) -> UsageError:
+        shown = given.rpartition("@")[2]  # what comes before may be a password
+        return UsageError(f"{shown!r} is not the URL of {what}: {reason}", hint=f"Write {example}.")
+
     with_scheme = given.strip() if "://" in given else f"http://{given.strip()}"
     try:
         parts = urlsplit(with_scheme)
         host, port = parts.hostname, parts.port
     except ValueError as exc:
-        raise _unusable(given, str(exc).partition(" as ")[0]) from None  # a password with a slash reads as a port
+        raise unusable(str(exc).partition(" as ")[0]) from None  # a password with a slash reads as a port
     if parts.scheme not in _DEFAULT_PORTS:
-        raise _unusable(given, f"the scheme {parts.scheme} is neither http nor https")
+        raise unusable(f"the scheme {parts.scheme} is neither http nor https")
     if not host or any(char.isspace() for char in with_scheme):
-        raise _unusable(given, "it has no host" if not host else "it contains a space")
+        raise unusable("it has no host" if not host else "it contains a space")
     if parts.query or parts.fragment:
-        raise _unusable(given, "it has a query or a fragment")
+        raise unusable("it has a query or a fragment")
     name = f"[{host}]" if ":" in host else host
     text = f"{parts.scheme}://{name}:{port or _DEFAULT_PORTS[parts.scheme]}{parts.path.rstrip('/')}"
     if parts.username is None:
@@ -53,8 +58,3 @@ def basic_authorization(username: str, password: str) -> Secret:
     """The value of the Authorization header (RFC 7617, UTF-8)."""
     pair = f"{username}:{password}"
     return Secret("Basic " + base64.b64encode(pair.encode("utf-8")).decode("ascii"))
-
-
-def _unusable(given: str, reason: str) -> UsageError:
-    shown = given.rpartition("@")[2]  # what comes before may be a password
-    return UsageError(f"{shown!r} is not the URL of a Connect worker: {reason}", hint="Write http://HOST:8083.")

@@ -27,18 +27,20 @@ def up_sandbox(
     kafka_version: str | None,
     modes: Sequence[str],
     secure: bool = False,
+    metrics: bool = False,
     environ: Mapping[str, str],
     on_event: OnEvent,
     start_timeout_s: float,
 ) -> Report:
     """Starts a broker and one worker per mode; refuses when a stack of that name already runs.
 
-    `secure` puts them behind TLS, SCRAM and an authorizer, with a user per role.
+    `secure` puts them behind TLS, SCRAM and an authorizer, with a user per role; `metrics` gives each worker a port
+    where a Prometheus may read.
     `kafka_version` None is the newest supported; another version than the lock files' raises UsageError.
     """
     directory = _directory(state_dir, name)
     group = GroupSpec(modes=tuple(Eos(mode) for mode in modes))
-    spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,))
+    spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,), metrics=metrics)
     spec = secured(spec) if secure else spec
     with _alone(state_dir, name):
         there = Stack.find(directory)
@@ -143,4 +145,5 @@ def _row(node: Node) -> dict[str, object]:
         "mode": node.mode,
         "config": node.config,
         "log": node.log,
+        "metrics_url": node.metrics_url,
     }

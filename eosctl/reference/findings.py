@@ -272,6 +272,27 @@ FINDINGS = (
         "Create the connector STOPPED, and DELETE it.",
     ),
     Entry("brokers_too_old", "A task is FAILED: the brokers are too old for exactly-once.", "Upgrade them."),
+    # metrics
+    Entry(
+        "no_transaction_sizes",
+        "A source task has metrics, but no transaction sizes: it is not exactly-once, or the exporter leaves them out.",
+        "`eosctl workers probe`; then look at the exporter's rules.",
+    ),
+    Entry(
+        "transaction_near_timeout",
+        "A task's open transaction is close to its timeout, at which brokers abort it and the task fails.",
+        "Commit more often (transaction.boundary), or raise producer.override.transaction.timeout.ms.",
+    ),
+    Entry(
+        "transaction_may_near_timeout",
+        "By size and rate, a task's largest transaction may have come close to its timeout; pauses count in.",
+        "Look again under load; -b and -g add what the coordinators know.",
+    ),
+    Entry(
+        "boundary_too_wide",
+        "A task puts very many records into one transaction (--wide): read_committed consumers wait for all of it.",
+        "transaction.boundary=poll, or a shorter transaction.boundary.interval.ms.",
+    ),
     # upgrade verify
     Entry("no_workers", "The group has no workers.", "Start them."),
     Entry("mode_unproven", "The mode of a worker can't be proven.", "Give its properties file with -w."),

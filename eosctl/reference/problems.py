@@ -196,6 +196,16 @@ WARNINGS = (
         "Restart them afterwards; the hint has the calls.",
     ),
     Entry(
+        "no_source_tasks",
+        "No endpoint has metrics of a source task.",
+        "Name the endpoint of every worker; an exporter's rules must let kafka.connect MBeans through.",
+    ),
+    Entry(
+        "timeouts_unknown",
+        "The coordinators did not tell the tasks' transaction timeouts.",
+        "Grant DESCRIBE on their TransactionalIds, or see the message.",
+    ),
+    Entry(
         "liveness_unknown", "Whether running tasks hold these ids is not known.", "Give -u with the URL of a worker."
     ),
     Entry("no_key", "Records without a key are not imported, as a compacted topic takes none."),

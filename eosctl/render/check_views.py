@@ -1,11 +1,12 @@
-"""How `doctor` and `connectors check` look as text: findings in the order in which to act, each with what mends it."""
+"""How `doctor`, `connectors check` and `metrics` look as text: findings in the order in which to act, and what mends
+each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from eosctl.render.cells import View, printable, summary_lines
-from eosctl.report import Report
+from eosctl.render.cells import Column, View, printable, summary_lines
+from eosctl.report import Report, Row
 
 
 def _finding_lines(report: Report) -> Iterable[str]:
@@ -19,9 +20,44 @@ def _finding_lines(report: Report) -> Iterable[str]:
         for number, line in enumerate(str(row["fix"]).splitlines()):
             yield f"{'':<{width}}  {'     ' if number else 'fix: '}{printable(line)}"
     if not report.rows:
-        yield "Nothing is wrong."
+        yield "Nothing is wrong." if report.kind == "doctor" else "Nothing stands against exactly-once."
     yield from ("", *summary_lines(report))
 
 
+def _task_findings(report: Report) -> Iterable[str]:
+    """What the numbers of the table say, task by task."""
+    for row in report.rows:
+        findings = row["findings"]
+        for finding in findings if isinstance(findings, list) else []:
+            yield f"{finding['severity']}  {finding['code']}  {printable(finding['message'])}"
+            yield f"  fix: {printable(finding['fix'])}"
+    yield from summary_lines(report)
+
+
+def _records(member: str) -> Callable[[Row], object]:
+    """A size or a rate without more digits than it is worth; null stays null."""
+
+    def number(row: Row) -> object:
+        value = row[member]
+        return f"{value:.1f}".removesuffix(".0") if isinstance(value, int | float) else None
+
+    return number
+
+
+_METRICS = View(
+    (
+        Column("CONNECTOR", "connector"),
+        Column("TASK", "task"),
+        Column("MIN", _records("transaction_size_min")),
+        Column("AVG", _records("transaction_size_avg")),
+        Column("MAX", _records("transaction_size_max")),
+        Column("POLLED/S", _records("source_record_poll_rate")),
+        Column("WRITTEN/S", _records("source_record_write_rate")),
+        Column("TIMEOUT-MS", "transaction_timeout_ms"),
+        Column("OPEN-MS", "open_ms"),
+        Column("URL", "url"),
+    ),
+    footer=_task_findings,
+)
 _FINDINGS = View((), footer=_finding_lines, prose=False)
-CHECK_VIEWS = {"connectors-check": _FINDINGS, "doctor": _FINDINGS}
+CHECK_VIEWS = {"connectors-check": _FINDINGS, "doctor": _FINDINGS, "metrics": _METRICS}

@@ -24,6 +24,9 @@ def _sandbox_lines(report: Report) -> Iterable[str]:
     users = report.data.get("principals")
     for user in users if isinstance(users, list) else []:
         yield f"{user['principal']}: --command-config {user['command_config']}"
+    urls = [row["metrics_url"] for row in report.rows if row.get("metrics_url")]
+    if urls:
+        yield "metrics: eosctl metrics " + " ".join(f"--prometheus {url}" for url in urls)
     yield from summary_lines(report)
 
 

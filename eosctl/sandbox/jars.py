@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
+from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
 from eosctl.events import Event, OnEvent
 from eosctl.java import Java
@@ -78,7 +79,8 @@ def ensure_jars(
         if missing:
             for abandoned in store.glob("fetch-*"):  # of a run that was killed: whoever holds the lock is alone here
                 shutil.rmtree(abandoned, ignore_errors=True)
-            on_event(Event(f"fetching {len(missing)} jars of Kafka ({sum(jar.size for jar in missing) / 1e6:.0f} MB)"))
+            megabytes = sum(jar.size for jar in missing) / 1e6
+            on_event(Event(f"fetching {counted(len(missing), 'jar')} ({megabytes:.0f} MB)"))
             with tempfile.TemporaryDirectory(prefix="fetch-", dir=store) as directory:
                 trust = trust_options(ca_file, Path(directory)) if ca_file else []
                 options = [*java_options, *trust]

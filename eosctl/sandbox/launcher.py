@@ -10,12 +10,14 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from eosctl.core.java_properties import properties_text
 from eosctl.errors import EosctlError
 from eosctl.sandbox import process
 from eosctl.sandbox.secure import SecureFiles, SecureListener, write_private
 from eosctl.sandbox.settings import (
+    AGENT_CONFIG,
     BrokerPorts,
     GroupSpec,
     StackSpec,
@@ -34,6 +36,7 @@ _JVM = (
     "-Djava.net.preferIPv4Stack=true",
 )
 _MAIN = {"broker": "kafka.Kafka", "worker": "org.apache.kafka.connect.cli.ConnectDistributed"}
+_AGENT_FILE = "jmx-agent.yaml"
 _HEAP = {"broker": "-Xmx512m", "worker": "-Xmx256m"}
 # not the caller's environment: $JAVA_TOOL_OPTIONS, $CLASSPATH or a proxy of the user's would make another Kafka
 _ENVIRON = {"LC_ALL": "C.UTF-8"}
@@ -88,8 +91,10 @@ class Launcher:
             nodes.append(replace(node, secure_address=secure))
         return nodes
 
-    def prepare_workers(self, group: GroupSpec, spec: StackSpec, bootstrap_servers: str) -> list[Node]:
-        """Writes each worker's configuration; nothing is started yet."""
+    def prepare_workers(
+        self, group: GroupSpec, spec: StackSpec, bootstrap_servers: str, *, agent: Path | None = None
+    ) -> list[Node]:
+        """Writes each worker's configuration; nothing is started yet. `agent` is the jar that shows their metrics."""
         login = self._login(group, spec.secure) if spec.secure else {}
         nodes = []
         for number, (mode, port) in enumerate(zip(group.modes, free_ports(len(group.modes)), strict=True)):
@@ -103,8 +108,14 @@ class Launcher:
             )
             name = f"{group.group_id}-worker-{number}"
             node = self._node(name, "worker", f"http://127.0.0.1:{port}", properties)
-            nodes.append(replace(node, group_id=group.group_id, mode=mode.value))
+            node = replace(node, group_id=group.group_id, mode=mode.value)
+            nodes.append(self._with_agent(node, agent) if agent else node)
         return nodes
+
+    def _with_agent(self, node: Node, agent: Path) -> Node:
+        Path(node.config).with_name(_AGENT_FILE).write_text(AGENT_CONFIG, encoding="ascii")
+        (port,) = free_ports(1)
+        return replace(node, metrics_url=f"http://127.0.0.1:{port}/metrics", agent=str(agent))
 
     def _login(self, group: GroupSpec, listener: SecureListener) -> dict[str, str]:
         """The worker's properties that log it, and the clients of its connectors, in as the group's users."""
@@ -116,7 +127,7 @@ class Launcher:
 
     def launch(self, node: Node) -> Node:
         """Starts the node's JVM; the answer carries its process."""
-        command = [*self._command(_HEAP[node.kind], _MAIN[node.kind]), node.config]
+        command = [*self._command(_HEAP[node.kind], *_agent_options(node), _MAIN[node.kind]), node.config]
         directory = Path(node.config).parent
         started = process.spawn(command, log=Path(node.log), directory=directory, environ=_ENVIRON)
         return replace(node, pid=started.pid, start_ticks=started.start_ticks)
@@ -142,6 +153,14 @@ class Launcher:
         arguments.unlink()
         if done.returncode:
             raise EosctlError(f"formatting the storage of {node.name} failed: {(done.stderr or done.stdout)[-500:]}")
+
+
+def _agent_options(node: Node) -> list[str]:
+    """The option that lets the agent into a worker's JVM, where the node has one."""
+    if node.agent is None or node.metrics_url is None:
+        return []
+    address = urlsplit(node.metrics_url).netloc
+    return [f"-javaagent:{node.agent}={address}:{Path(node.config).with_name(_AGENT_FILE)}"]
 
 
 def free_ports(count: int) -> list[int]:

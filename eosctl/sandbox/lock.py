@@ -12,6 +12,7 @@ from importlib.resources import files
 from eosctl.errors import UsageError
 
 DEFAULT_VERSION = "4.3.1"
+AGENT = "jmx-agent"  # the lock of jmx_exporter's Java agent, which runs inside workers of any version
 _LINE = re.compile(r"([\w.\-]+):([\w.\-]+):([\w.\-]+)(?::([\w.\-]+))? ([0-9a-f]{64}) (\d+)")
 
 
@@ -44,8 +45,16 @@ def read_lock(kafka_version: str) -> list[Jar]:
     """The jars of a Kafka version; raises UsageError for a version without a lock file."""
     if kafka_version not in supported_versions():
         raise UsageError(f"the sandbox has no Kafka {kafka_version}", hint=f"It has {', '.join(supported_versions())}.")
-    text = (files("eosctl.sandbox") / f"kafka-{kafka_version}.lock").read_text(encoding="utf-8")
-    return parse_lock(text)
+    return _read(f"kafka-{kafka_version}")
+
+
+def read_agent_lock() -> list[Jar]:
+    """The one jar of the agent that shows a worker's metrics to a Prometheus."""
+    return _read(AGENT)
+
+
+def _read(name: str) -> list[Jar]:
+    return parse_lock((files("eosctl.sandbox") / f"{name}.lock").read_text(encoding="utf-8"))
 
 
 def parse_lock(text: str) -> list[Jar]:

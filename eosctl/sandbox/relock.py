@@ -1,7 +1,7 @@
 """For developers: `python -m eosctl.sandbox.relock 4.3.1` resolves a Kafka version with Maven and writes its lock file.
 
-Run once per supported version; users never do. It needs `mvn`, and trusts what Maven Central serves today: read the
-difference before committing it.
+`jmx-agent` in place of a version does the same for jmx_exporter's agent. Run once per supported version; users never
+do. It needs `mvn`, and trusts what Maven Central serves today: read the difference before committing it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import hashlib
 import subprocess
 import tempfile
 from pathlib import Path
+
+from eosctl.sandbox.lock import AGENT
 
 # what a broker, a worker, the file and mirror connectors, SMTs and Kafka's own tools (for parity tests) come from
 _ROOTS = (
@@ -24,6 +26,7 @@ _MORE_SINCE_4 = (
     "org.apache.logging.log4j:log4j-core:2.25.4",
 )
 _MORE_BEFORE_4 = ("org.slf4j:slf4j-reload4j:1.7.36",)
+_AGENT = "io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1"
 _POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>eosctl</groupId><artifactId>sandbox-lock</artifactId><version>1</version>
 <dependencies>{dependencies}</dependencies></project>
@@ -32,6 +35,8 @@ _POM = """<project><modelVersion>4.0.0</modelVersion>
 
 def root_coordinates(kafka_version: str) -> list[str]:
     """`group:artifact:version` of what is asked for by name; everything else follows from it."""
+    if kafka_version == AGENT:
+        return [_AGENT]
     more = _MORE_SINCE_4 if int(kafka_version.split(".")[0]) >= 4 else _MORE_BEFORE_4
     roots = [f"org.apache.kafka:{artifact}:{kafka_version}" for artifact in _ROOTS]
     return [*roots, *(entry.format(version=kafka_version) for entry in more)]
@@ -65,13 +70,13 @@ def _resolve(kafka_version: str, directory: Path) -> Path:
 
 
 def main() -> None:
-    """Writes `kafka-VERSION.lock` beside this file."""
+    """Writes `kafka-VERSION.lock`, or that of the agent, beside this file."""
     parser = argparse.ArgumentParser(description="Write the sandbox's lock file of one Kafka version.")
     parser.add_argument("kafka_version", metavar="VERSION")
     kafka_version = parser.parse_args().kafka_version
     with tempfile.TemporaryDirectory() as directory:
         text = lock_text(_resolve(kafka_version, Path(directory)))
-    target = Path(__file__).with_name(f"kafka-{kafka_version}.lock")
+    target = Path(__file__).with_name(f"{AGENT}.lock" if kafka_version == AGENT else f"kafka-{kafka_version}.lock")
     target.write_text(text, encoding="utf-8")
     print(f"{target}: {len(text.splitlines())} jars")
 

@@ -45,13 +45,17 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class StackSpec:
-    """What to start: Kafka version, number of brokers, Connect groups, a secure listener, extra broker properties."""
+    """What to start: Kafka version, number of brokers, Connect groups, a secure listener, extra broker properties.
+
+    With `metrics` each worker has jmx_exporter's agent, and a port of its own where a Prometheus may read.
+    """
 
     kafka_version: str = DEFAULT_VERSION
     brokers: int = 1
     groups: tuple[GroupSpec, ...] = (GroupSpec(),)
     secure: SecureListener | None = None
     broker_config: Mapping[str, str] = field(default_factory=dict)
+    metrics: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,10 @@ def worker_properties(
     return {**properties, **(login or {}), **group.worker_config}
 
 
+# jmx_exporter's own names, as for a user without rules; only what Connect itself has
+AGENT_CONFIG = """\
+includeObjectNames: ["kafka.connect:*"]
+"""
 LOG4J2 = """\
 rootLogger.level=info
 rootLogger.appenderRef.stdout.ref=stdout

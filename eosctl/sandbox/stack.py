@@ -15,7 +15,7 @@ from eosctl.java import require_java
 from eosctl.sandbox import process, state
 from eosctl.sandbox.jars import ca_file, cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.launcher import Launcher
-from eosctl.sandbox.lock import read_lock
+from eosctl.sandbox.lock import read_agent_lock, read_lock
 from eosctl.sandbox.readiness import wait_ready
 from eosctl.sandbox.secure import SecureListener
 from eosctl.sandbox.settings import Eos, StackSpec
@@ -50,7 +50,8 @@ class Stack:
         started is stopped again and the directory is left for its logs. Raises EosctlError (DeadlineError when the
         time is up) with the end of the log of the process that did not come up.
         """
-        jars_wanted = read_lock(spec.kafka_version)
+        kafka_jars = read_lock(spec.kafka_version)
+        jars_wanted = [*kafka_jars, *(read_agent_lock() if spec.metrics else ())]
         java = require_java(environ)
         jars = ensure_jars(
             jars_wanted, cache=cache_dir(environ), java=java, maven_url=environ.get("EOSCTL_MAVEN_URL"),
@@ -63,13 +64,13 @@ class Stack:
         state.save(stack.state)
         deadline = Deadline.after(start_timeout_s)
         try:
-            stack._launcher.prepare(jars, spec.kafka_version)
+            stack._launcher.prepare(jars[: len(kafka_jars)], spec.kafka_version)
             if spec.secure:
                 stack._prepare_security(spec.secure)
             stack._start_brokers(spec, on_event, deadline)
             if before_workers is not None:
                 before_workers(stack)
-            stack._start_workers(spec, on_event, deadline)
+            stack._start_workers(spec, on_event, deadline, agent=jars[-1] if spec.metrics else None)
         except BaseException:
             stack.stop_processes()
             raise
@@ -165,12 +166,12 @@ class Stack:
             self._keep(self._launcher.launch(node))
         self._await([node.name for node in self.state.of_kind("broker")], deadline)
 
-    def _start_workers(self, spec: StackSpec, on_event: OnEvent, deadline: Deadline) -> None:
+    def _start_workers(self, spec: StackSpec, on_event: OnEvent, deadline: Deadline, *, agent: Path | None) -> None:
         names = []
         for group in spec.groups:
             on_event(Event(f"starting Connect group {group.group_id}: {', '.join(group.modes)}"))
             servers = self.secure_bootstrap_servers if group.users else self.bootstrap_servers
-            for node in self._launcher.prepare_workers(group, spec, servers):
+            for node in self._launcher.prepare_workers(group, spec, servers, agent=agent):
                 self._keep(self._launcher.launch(node))
                 names.append(node.name)
         self._await(names, deadline)

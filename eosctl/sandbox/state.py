@@ -14,7 +14,10 @@ _FILE = "stack.json"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One process of a stack. `address` is `host:port` of a broker, the REST URL of a worker; brokers have no group."""
+    """One process of a stack. `address` is `host:port` of a broker, the REST URL of a worker; brokers have no group.
+
+    `metrics_url` is what a Prometheus would read of a worker that has the agent, whose jar is `agent`.
+    """
 
     name: str
     kind: str
@@ -26,6 +29,8 @@ class Node:
     group_id: str | None = None
     mode: str | None = None
     secure_address: str | None = None
+    metrics_url: str | None = None
+    agent: str | None = None
 
     @property
     def process(self) -> ProcessId:

@@ -11,7 +11,7 @@ from eosctl.schemas.acl_kinds import ACL_KINDS
 from eosctl.schemas.notation import Kind, Shape
 from eosctl.schemas.offset_kinds import OFFSET_KINDS
 from eosctl.schemas.roll_kinds import ROLL_KINDS
-from eosctl.schemas.shapes import COUNTS, FENCE_ROW, FENCE_SUMMARY, FINDING, OWNER, PLACE
+from eosctl.schemas.shapes import COUNTS, FENCE_ROW, FENCE_SUMMARY, FINDING, FINDING_ROW, OWNER, PLACE
 from eosctl.schemas.upgrade_kinds import UPGRADE_KINDS
 
 _CONNECTOR_STATE: dict[str, Shape] = {
@@ -111,6 +111,7 @@ _NODE = {
     "mode": "str|null",
     "config": "str",
     "log": "str",
+    "metrics_url": "str|null",
 }
 _SANDBOX: dict[str, Shape] = {
     "environ": {"*": "str"},
@@ -248,6 +249,24 @@ KINDS: dict[str, Kind] = {
             "reason": "str|null",
         },
         {"counts": COUNTS},
+    ),
+    "metrics": Kind(
+        "How large the transactions of source tasks are, per task and endpoint.",
+        {
+            "connector": "str",
+            "task": "int",
+            "url": "str",
+            "transaction_size_min": "num|null",
+            "transaction_size_max": "num|null",
+            "transaction_size_avg": "num|null",
+            "source_record_poll_rate": "num|null",
+            "source_record_write_rate": "num|null",
+            "longest_ms": "int|null",
+            "transaction_timeout_ms": "int|null",
+            "open_ms": "int|null",
+            "findings": [FINDING_ROW],
+        },
+        {"tasks": "int", "counts": COUNTS},
     ),
     "sandbox-up": Kind(
         "The processes of a new sandbox.", _NODE, {"name": "str", "up": "bool", "kafka_version": "str"}, _SANDBOX

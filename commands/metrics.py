@@ -1,0 +1,47 @@
+"""`eosctl metrics`: parses, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+import click
+
+from eosctl.ops.app import App
+from eosctl.report import Report
+
+from .options import EosctlCommand, pass_app
+
+
+@click.command("metrics", cls=EosctlCommand)
+@click.option("--prometheus", multiple=True, metavar="URL", help="A page that Prometheus scrapes (repeatable).")
+@click.option("--jolokia", multiple=True, metavar="URL", help="A Jolokia agent, http://HOST:8778/jolokia (repeatable).")
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this one (repeatable).")
+@click.option(
+    "--wide", type=click.IntRange(min=1), default=100_000, show_default=True, metavar="RECORDS",
+    help="How many records in one transaction are too many.",
+)  # fmt: skip
+@click.option("--strict", is_flag=True, help="Warnings are findings too.")
+@pass_app
+def metrics(
+    app: App,
+    prometheus: tuple[str, ...],
+    jolokia: tuple[str, ...],
+    connectors: tuple[str, ...],
+    wide: int,
+    strict: bool,
+) -> Report:
+    """How large the transactions of source tasks are.
+
+    An exactly-once task commits its records in transactions, as its transaction.boundary says. A boundary that is too
+    wide makes read_committed consumers wait, and a transaction that outlasts its timeout is aborted: the task fails.
+    The worker that runs a task keeps the sizes of its committed transactions of about the last minute (MBeans
+    kafka.connect:type=source-task-metrics); name the endpoint of each worker. Names as jmx_exporter makes them are
+    known, with any prefix, if connector and task are labels.
+
+    With -b and -g the coordinators add each task's own timeout, and how long its present transaction is open: near the
+    timeout is an error, exit code 3. A size of - says that nothing was committed lately, or that the task is not
+    exactly-once. Needs Kafka Connect 3.3. ACLs: with -b and -g, DESCRIBE on the tasks' TransactionalIds.
+
+    Example: eosctl metrics --prometheus http://w1:9404/metrics --prometheus http://w2:9404/metrics
+    """
+    from eosctl.ops.metrics import MetricsRequest, read_metrics
+
+    return read_metrics(app, MetricsRequest(prometheus, jolokia, connectors, wide), strict=strict)

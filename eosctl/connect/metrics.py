@@ -1,0 +1,120 @@
+"""Metrics of source tasks over HTTP: a Prometheus endpoint (as of jmx_exporter), or a Jolokia agent.
+
+It sends no credentials, follows no redirect, and decides nothing about what the numbers mean.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import urllib3
+
+from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of
+from eosctl.connect.tls import make_rest_context
+from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.task_metrics import (
+    MBEANS,
+    SIZES,
+    TaskMetrics,
+    attribute_of,
+    metrics_of_mbeans,
+    metrics_of_samples,
+)
+from eosctl.deadline import Deadline
+from eosctl.errors import ConnectError, EosctlError, UnauthorizedError, UnreachableError
+
+_MAX_BYTES = 256 * 2**20  # a worker of a thousand tasks says some 20 MB
+_NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
+_PROMETHEUS_TEXT = "text/plain; version=0.0.4"
+_NO_CREDENTIALS = "eosctl sends no credentials to metrics endpoints: allow this host to read without, or use a proxy."
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsClient:
+    """One GET or POST at a time; of `access` only the authorities to trust are used."""
+
+    deadline: Deadline
+    access: ConnectAccess
+
+    def read_prometheus(self, url: str) -> list[TaskMetrics]:
+        """The source tasks in the text that a Prometheus would scrape at `url`.
+
+        Raises UnreachableError, UnauthorizedError, and ConnectError for an answer that is no such text.
+        """
+        body = self._exchange("GET", url, headers={"Accept": _PROMETHEUS_TEXT})
+        try:
+            return metrics_of_samples(_samples(body.decode("utf-8")))
+        except ValueError as exc:
+            raise _unreadable(url, "Prometheus text", str(exc)[:200]) from exc
+
+    def read_jolokia(self, url: str) -> list[TaskMetrics]:
+        """The source tasks that the Jolokia agent at `url` (`http://HOST:8778/jolokia`) has MBeans of.
+
+        Raises as `read_prometheus`.
+        """
+        request = json.dumps({"type": "read", "mbean": MBEANS}).encode("ascii")
+        body = self._exchange("POST", f"{url}/", body=request, headers={"Content-Type": "application/json"})
+        try:
+            answer = json.loads(body)
+        except (ValueError, RecursionError) as exc:
+            raise _unreadable(url, "Jolokia's JSON", str(exc)[:200]) from exc
+        if not isinstance(answer, Mapping) or not isinstance(answer.get("status"), int):
+            raise _unreadable(url, "Jolokia's JSON", "it has no status")
+        if answer["status"] == HTTPStatus.NOT_FOUND and "InstanceNotFound" in str(answer.get("error_type")):
+            return []  # a worker without source tasks has no such MBean
+        if answer["status"] != HTTPStatus.OK or not isinstance(answer.get("value"), Mapping):
+            raise _refused(url, answer["status"], str(answer.get("error", "no value"))[:200])
+        return metrics_of_mbeans(answer["value"])
+
+    def _exchange(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None) -> bytes:
+        self.deadline.check(f"waiting for {url}")
+        left_s = self.deadline.remaining_s()
+        context = make_rest_context(self.access, with_certificate=False) if url.startswith("https:") else None
+        with urllib3.PoolManager(retries=False, ssl_context=context) as pool:
+            try:
+                response = pool.request(
+                    method, url, body=body, headers={**headers, "Connection": "close", "User-Agent": "eosctl"},
+                    timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, left_s), read=left_s),
+                    redirect=False, preload_content=False,
+                )  # fmt: skip
+                data = response.read(_MAX_BYTES + 1)
+                response.release_conn()
+            except (urllib3.exceptions.HTTPError, OSError) as exc:
+                hint = "Check the URL, and that the exporter or agent listens there."
+                raise UnreachableError(f"{url} can't be reached: {reason_of(exc)}", hint=hint) from exc
+        if response.status != HTTPStatus.OK:
+            raise _refused(url, response.status, "")
+        if len(data) > _MAX_BYTES:
+            raise _unreadable(url, "metrics", f"more than {_MAX_BYTES} bytes")
+        return data
+
+
+def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    """The samples of source tasks; only their lines are parsed, of which a worker's metrics have few."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    lines = text.replace("\r\n", "\n").split("\n")
+    if text.strip() and not any(line.startswith("#") or _NAME.match(line) for line in lines):
+        raise ValueError("no line of it is a sample or a comment")
+    wanted = [line for line in lines if (name := _NAME.match(line)) and attribute_of(name[0])]
+    for family in text_string_to_metric_families("\n".join(wanted)):
+        for sample in family.samples:
+            yield sample.name, sample.labels, sample.value
+
+
+def _refused(url: str, status: int, reason: str) -> EosctlError:
+    said = f"{url} answered {status}{f' ({reason})' if reason else ''}"
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return UnauthorizedError(f"not allowed: {said}", hint=_NO_CREDENTIALS)
+    return ConnectError(said, hint="Is the path right? jmx_exporter has /metrics, Jolokia's agent /jolokia.")
+
+
+def _unreadable(url: str, what: str, reason: str) -> ConnectError:
+    return ConnectError(
+        f"{url} does not answer with {what}: {reason}",
+        hint=f"--prometheus takes a page of {SIZES[0]} and such, --jolokia the address of a Jolokia agent.",
+    )
