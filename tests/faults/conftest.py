@@ -19,6 +19,7 @@ from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
+from tests.sandbox_fixtures import FileSource, rest
 
 PAIR = "pair"
 
@@ -44,6 +45,25 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield stack
     finally:
         stack.down()
+
+
+def on_pair() -> list[str]:
+    """Group and topics of the pair, and JSON."""
+    topics = ["--config-topic", f"{PAIR}-configs", "--offset-topic", f"{PAIR}-offsets"]
+    return ["-g", PAIR, *topics, "-o", "json"]
+
+
+@pytest.fixture
+def source(pair: Stack, tmp_path: Path, unique: str) -> Iterator[FileSource]:
+    """A connector of the pair that has committed an offset and runs."""
+    path = tmp_path / f"{unique}.txt"
+    path.write_text("one\ntwo\n")
+    made = FileSource(pair.urls(PAIR)[0], unique, path, f"topic-{unique}")
+    made.put()
+    made.wait_running()
+    made.wait_position(8)
+    yield made
+    rest(f"{made.url}/connectors/{made.name}", "DELETE")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 from types import TracebackType
@@ -52,7 +53,7 @@ class Cut:
 
 def random_cuts(seed: int, count: int, *, most_bytes: int) -> list[Cut | None]:
     """Cuts for the first `count` connections, small numbers as likely as large ones; one in four is let through."""
-    chosen = random.Random(seed)
+    chosen = random.Random(seed)  # noqa: S311 - no secret
 
     def one() -> Cut | None:
         if chosen.random() < 0.25:
@@ -167,6 +168,39 @@ class Proxy:
             self.requests[api_key] += 1
             number = self.requests[api_key]
         return self._on_request(api_key, number)
+
+
+class Gate:
+    """Holds request `number` of a kind until it is opened."""
+
+    def __init__(self, api: Api, number: int) -> None:
+        self._held = (int(api), number)
+        self._came, self._open = threading.Event(), threading.Event()
+
+    def __call__(self, api_key: int, number: int) -> Fate:
+        if (api_key, number) == self._held:
+            self._came.set()
+            self._open.wait(_PATIENCE_S)
+        return Fate.PASS
+
+    def wait_closed(self) -> None:
+        """Until the request stands before it; fails when none comes."""
+        assert self._came.wait(_PATIENCE_S), "the request never came"
+
+    def open(self) -> None:
+        """Lets it pass."""
+        self._open.set()
+
+
+@contextmanager
+def held(broker: str, api: Api, number: int) -> Iterator[tuple[Proxy, Gate]]:
+    """A proxy with a gate, which is open at the end."""
+    gate = Gate(api, number)
+    with Proxy(broker, on_request=gate) as proxy:
+        try:
+            yield proxy, gate
+        finally:
+            gate.open()
 
 
 def _wire_address(port: int) -> bytes:

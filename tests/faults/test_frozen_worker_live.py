@@ -1,0 +1,91 @@
+"""A worker that is frozen (SIGSTOP): the kernel takes connections for it, and nobody ever answers.
+
+It stays a member of its group, as the session timeout of these workers is long.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.sandbox import process
+from eosctl.sandbox.stack import Stack
+from tests.conftest import Invoke
+from tests.faults.child import Child
+from tests.faults.conftest import PAIR, on_pair
+from tests.sandbox_fixtures import FileSource, rest, wait_until
+
+pytestmark = pytest.mark.live
+
+OK, FINDINGS, UNREACHABLE, PARTIAL = 0, 3, 4, 7
+
+
+@contextmanager
+def frozen(stack: Stack, url: str) -> Iterator[None]:
+    """The worker at `url` says nothing meanwhile; it answers again at the end."""
+    (node,) = [node for node in stack.state.of_kind("worker") if node.address == url]
+    process.signal_group(node.process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.signal_group(node.process, signal.SIGCONT)
+    wait_until(lambda: rest(url)["version"], what=f"{url} to answer")
+
+
+def test_the_others_are_told_in_full(pair: Stack, unique: str, tmp_path: Path) -> None:
+    """A frozen worker used to take all the time there was, whoever stood behind it.
+
+    Five commands look at once, for each waits out its patience with the frozen worker.
+    """
+    silent, well = pair.urls(PAIR)
+    commands = {
+        "list": ["workers", "list"],
+        "probe": ["workers", "probe"],
+        "plan": ["upgrade", "plan", "--to", "enabled"],
+        "status": ["upgrade", "status"],
+        "fence": ["fence", f"{PAIR}-{unique}-0", "--create-unknown", "--dry-run", "-u", silent, "-u", well],
+    }
+    flags = [*on_pair(), "-b", pair.bootstrap_servers, "--timeout", "20s"]
+    with frozen(pair, silent):
+        children = {name: Child([*words, *flags], tmp_path / name) for name, words in commands.items()}
+        done = {name: child.wait() for name, child in children.items()}
+    exit_codes = {name: each.exit_code for name, each in done.items()}
+    assert exit_codes == {"list": PARTIAL, "probe": PARTIAL, "plan": FINDINGS, "status": PARTIAL, "fence": OK}
+    for name in ("list", "probe"):
+        rows = {row["url"]: row for row in done[name].json()["data"]["rows"]}
+        assert (rows[well]["health"], rows[well]["mode"]) == ("healthy", "enabled")
+        assert (rows[silent]["health"], rows[silent]["mode"]) == ("unreachable", "unknown")
+        assert rows[silent]["member_id"], "the group still knows it"
+        assert [each["code"] for each in done[name].json()["errors"]] == ["worker_unreachable"]
+    for name in ("plan", "status"):
+        rows = {row["worker"]: row for row in done[name].json()["data"]["rows"]}
+        assert (rows[well]["mode"], rows[silent]["mode"]) == ("enabled", "unreachable")
+    gates = {gate["id"]: gate["status"] for gate in done["plan"].json()["data"]["gates"]}
+    assert {gates["members_known"], gates["modes_proven"], gates["worker_health"]} <= {"fail", "unknown"}
+    assert (gates["config_topic"], gates["offset_topic"], gates["connectors_healthy"]) == ("pass", "pass", "pass")
+
+
+def test_a_switch_waits_and_the_next_one_ends_it(pair: Stack, invoke: Invoke, source: FileSource) -> None:
+    """The worker that runs the task is silent: the connector can't be seen to stop."""
+    (task,) = rest(f"{source.url}/connectors/{source.name}/status")["tasks"]
+    silent = f"http://{task['worker_id']}"
+    (well,) = [url for url in pair.urls(PAIR) if url != silent]
+    words = ["offsets", "switch", "--connector", source.name, "--to", f"own-{source.name}", "--yes"]
+    words += [*on_pair(), "-b", pair.bootstrap_servers, "-u", well]
+    with frozen(pair, silent):
+        done = invoke(*words, "--timeout", "8s")
+    assert done.exit_code in (UNREACHABLE, PARTIAL), done.stderr
+    document: Any = done.json()
+    if document["kind"] == "offsets-switch-result":
+        assert [row["outcome"] for row in document["data"]["rows"]].count("done") == 0
+        assert "switch_unfinished" in [each["code"] for each in document["errors"]]
+    # the thawed worker ends its task only now, and says so: a run that sees that in its middle stops once more
+    wait_until(lambda: invoke(*words).exit_code == OK, what="a run that ends it", timeout_s=120)
+    source.wait_running()
+    source.append("three")
+    source.wait_position(14)
