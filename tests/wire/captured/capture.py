@@ -78,6 +78,8 @@ def _exchange(connection: socket.socket) -> Any:
     for api in apis:
         oldest, newest = offered[api.key]
         for version in range(max(oldest, api.oldest), min(newest, api.newest) + 1):
+            if version > offered[api.key][1]:  # ApiVersions itself, whose first answer tells
+                break
             number += 1
             request = request_of(api, version, producer_id)
             asked = encode_request(api, request, version=version, correlation_id=number, client_id="capture")
