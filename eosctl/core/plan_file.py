@@ -57,7 +57,7 @@ class PlanFormat:
                     hint=f"This is read: {self.name} {self.version}, from `eosctl {self.made_by} --plan-out`.",
                 )
             plan, digest = plan_from(document["plan"]), document["digest"]
-        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
             raise InputFileError(
                 f"{path} is not a plan of `{self.made_by}`: {_reason(exc)}",
                 hint=f"Write one with `eosctl {self.made_by} --plan-out FILE`.",

@@ -65,6 +65,6 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> st
 def _token_of(body: bytes, url: str) -> str:
     try:
         token = json.loads(body)["access_token"]
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise ProtocolError(f"{url} answered without an access_token") from exc
     return str(token)

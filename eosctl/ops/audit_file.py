@@ -80,6 +80,6 @@ def entry_in(text: bytes) -> dict[str, Any]:
     """The entry that `text` spells; empty where it is none."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) and "id" in found else {}

@@ -105,7 +105,7 @@ def _line_break_after(path: Path) -> bytes:
 def _entry(line: bytes) -> Mapping[str, Any] | None:
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
 
