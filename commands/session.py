@@ -10,7 +10,6 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -214,7 +213,7 @@ def require_private(path: str | Path, holds: str) -> None:
 def asked_output(argv: Sequence[str], environ: Mapping[str, str]) -> str:
     """The format that `argv` or $EOSCTL_OUTPUT asks for, for errors that come before the arguments could be parsed."""
     asked = environ.get("EOSCTL_OUTPUT", "")
-    for word, following in zip_longest(argv, argv[1:], fillvalue=""):
+    for word, following in zip(argv, (*argv[1:], ""), strict=True):
         if word.startswith("--output="):
             asked = word.partition("=")[2]
         elif word == "--output":

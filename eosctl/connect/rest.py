@@ -17,7 +17,6 @@ from urllib.parse import quote
 import urllib3
 
 from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.ids import connector_path
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
@@ -64,7 +63,7 @@ class _Answer:
         """The body as JSON; None where there is none or it is something else."""
         try:
             return json.loads(self.body)
-        except (ValueError, RecursionError):
+        except ValueError:
             return None
 
     def message(self) -> str | None:
@@ -285,7 +284,7 @@ def _path(connector: str) -> str:
             f"the connector name {connector!r} can't be part of a URL",
             hint="No REST client can address this connector.",
         )
-    return connector_path(connector)
+    return f"/connectors/{quote(connector, safe='')}"
 
 
 def _came_with(request: str) -> str:
