@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -213,7 +214,7 @@ def require_private(path: str | Path, holds: str) -> None:
 def asked_output(argv: Sequence[str], environ: Mapping[str, str]) -> str:
     """The format that `argv` or $EOSCTL_OUTPUT asks for, for errors that come before the arguments could be parsed."""
     asked = environ.get("EOSCTL_OUTPUT", "")
-    for word, following in zip(argv, (*argv[1:], ""), strict=True):
+    for word, following in zip_longest(argv, argv[1:], fillvalue=""):
         if word.startswith("--output="):
             asked = word.partition("=")[2]
         elif word == "--output":

@@ -82,6 +82,13 @@ def test_usage_errors_are_a_document_too(invoke: Invoke, argv: tuple[str, ...]) 
     assert "No such command 'nosuch'" in outcome.stderr
 
 
+def test_no_arguments_at_all_is_a_usage_error(invoke: Invoke) -> None:
+    """`eosctl` alone used to end in the traceback of a ValueError, after the help."""
+    outcome = invoke()
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert "Commands:" in outcome.stderr
+
+
 @pytest.mark.parametrize("value", ["0", "-1s", "5x", "", "1h30"])
 def test_a_bad_duration_is_a_usage_error(invoke: Invoke, value: str) -> None:
     outcome = invoke("--timeout", value, "workers", "list")

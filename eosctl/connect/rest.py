@@ -17,6 +17,7 @@ from urllib.parse import quote
 import urllib3
 
 from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.ids import connector_path
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
@@ -63,7 +64,7 @@ class _Answer:
         """The body as JSON; None where there is none or it is something else."""
         try:
             return json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def message(self) -> str | None:
@@ -284,7 +285,7 @@ def _path(connector: str) -> str:
             f"the connector name {connector!r} can't be part of a URL",
             hint="No REST client can address this connector.",
         )
-    return f"/connectors/{quote(connector, safe='')}"
+    return connector_path(connector)
 
 
 def _came_with(request: str) -> str:

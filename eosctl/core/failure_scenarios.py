@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.ids import connector_path
 from eosctl.core.rescue import FENCING_FAILED
 from eosctl.core.upgrade_observation import ObservedConnector
 
-_RESTART = "POST /connectors/{c}/restart?includeTasks=true&onlyFailed=true"
+_RESTART = "POST {path}/restart?includeTasks=true&onlyFailed=true"
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A known failure: all of `texts` are in the trace; `fix` has {c} for the connector."""
+    """A known failure: all of `texts` are in the trace; `fix` has {c} for the connector's name, {path} for its URL."""
 
     code: str
     texts: tuple[str, ...]
@@ -147,6 +149,7 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
         yield Finding(
             known.code if known else "task_failed", ERROR, subject,
             f"{subject} is FAILED: {known.meaning if known else said}",
-            (known.fix if known else "Read the trace: GET /connectors/{c}/status").replace("{c}", connector.name),
+            (known.fix if known else "Read the trace: GET {path}/status")
+            .replace("{c}", quote(connector.name)).replace("{path}", connector_path(connector.name)),
             {**evidence, "trace": said},
         )  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 
 from eosctl.core.connector_findings import OFFSETS_TOPIC, OTHER_CLUSTER
+from eosctl.core.ids import connector_path
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 
 REPAIR_FILE = "repair.ndjson"
@@ -72,7 +73,7 @@ def _aborted_offsets(observation: Observation) -> dict[str, object]:
 def _aborted_config(name: str, observation: Observation) -> Mapping[str, object]:
     """How the committed state of a connector becomes the newest record again, through the leader."""
     there = {each.name for each in observation.connectors or ()}
-    url = f"/connectors/{quote(name)}"
+    url = connector_path(name)
     if name in there:
         steps = [f"GET {url}/config, PUT {url}/config with the same body, then PUT {url}/resume (or /stop, as it was)"]
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import quote
 
 FLINK_SINK = "flink-sink"
 KAFKA_STREAMS = "kafka-streams"
@@ -24,6 +25,11 @@ _SHAPES = (
 def task_transactional_id(group_id: str, connector: str, task: int) -> str:
     """The transactional id of a source task (Kafka 3.3+, `Worker.taskTransactionalId`)."""
     return f"{group_id}-{connector}-{task}"
+
+
+def connector_path(connector: str) -> str:
+    """Where a worker's REST interface has a connector: `/connectors/my%20connector`."""
+    return f"/connectors/{quote(connector, safe='')}"
 
 
 def leader_transactional_id(group_id: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
 from eosctl.core.ids import leader_transactional_id, task_transactional_id
@@ -95,7 +96,8 @@ def _too_low(case: Case) -> Iterable[Finding]:
         f"the record says {recorded}, but {ids} beyond it are alive: a fencing round would miss them"
         if beyond
         else f"the record says {recorded}, but the newest task set has {now}: a fencing round would miss the rest",
-        f"Stop the connector, fence its ids (eosctl fence --connector {connector.name} --tasks N), and resume it.",
+        f"Stop the connector, fence its ids (eosctl fence --connector {quote(connector.name)} --tasks N), and "
+        "resume it.",
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from urllib.parse import quote
 
 from eosctl.core.fencing import FenceItem, LiveTask, Outcome, blocked_leaders, blocked_live
+from eosctl.core.ids import connector_path
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
@@ -115,7 +115,7 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
     workers = {item.live.connector: f"http://{item.live.worker}" for item in items if item.live is not None}
     given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
     return [
-        f"curl -X POST '{(given[0] if given else worker).rstrip('/')}/connectors/{quote(connector, safe='')}/restart"
+        f"curl -X POST '{(given[0] if given else worker).rstrip('/')}{connector_path(connector)}/restart"
         "?includeTasks=true&onlyFailed=true'"
         for connector, worker in sorted(workers.items())
     ]

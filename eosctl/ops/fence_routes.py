@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from eosctl.connect.signing import signature_headers
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
+from eosctl.core.ids import connector_path
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.core.worker_url import parse_worker_url
@@ -51,7 +52,7 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
     if state != "STOPPED" or tasks:
         raise RefusedError(
             f"connector {request.connector} is {state} with {counted(tasks, 'task')}; --via connect needs it STOPPED",
-            hint=f"PUT /connectors/{request.connector}/stop (Kafka 3.5+), then run again.",
+            hint=f"PUT {connector_path(request.connector)}/stop (Kafka 3.5+), then run again.",
         )
 
 
@@ -127,7 +128,7 @@ def session_headers(app: App) -> dict[str, str]:
         return {}
     try:
         return signature_headers(base64.b64decode(json.loads(value)["key"], validate=True))
-    except (ValueError, KeyError, TypeError, binascii.Error) as exc:
+    except (ValueError, KeyError, TypeError, RecursionError, binascii.Error) as exc:
         raise ConnectError(
             f"the session key in topic {app.target.config_topic} can't be read",
             hint="Is it the config topic of this group?",

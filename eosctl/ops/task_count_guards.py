@@ -6,11 +6,12 @@ Reads only. Each guard raises RefusedError with what was seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup
 from eosctl.core.fencing import Outcome, plan_items
-from eosctl.core.ids import Owner, task_transactional_ids
+from eosctl.core.ids import Owner, connector_path, task_transactional_ids
 from eosctl.core.rescue import ROUND_S, ROUND_TIMEOUTS_MS
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.core.task_count_writes import left_out
@@ -84,8 +85,8 @@ def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState) -> No
         listed = ", ".join(f"task {task.task} is {task.state} at {task.worker_id}" for task in tasks[:_NAMED])
         raise RefusedError(
             f"connector {connector.name} has {counted(len(tasks), 'task')} ({listed}); nothing was written",
-            hint=f"PUT /connectors/{connector.name}/stop (Kafka 3.5+), then run again. If all of them are FAILED in "
-            f"zombie fencing: eosctl rescue --connector {connector.name}",
+            hint=f"PUT {connector_path(connector.name)}/stop (Kafka 3.5+), then run again. If all of them are FAILED "
+            f"in zombie fencing: eosctl rescue --connector {quote(connector.name)}",
         )
 
 

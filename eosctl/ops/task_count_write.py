@@ -84,7 +84,7 @@ def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
         Problem(
             "not_fenced",
             f"--no-fence: {counted(recorded, 'recorded id stays as it is', 'recorded ids stay as they are')}{lost}",
-            hint=f"eosctl fence --connector {request.connector} --tasks {recorded}",
+            hint=f"eosctl fence --connector {shlex.quote(request.connector)} --tasks {recorded}",
             severity="warning",
         )
     ]
@@ -100,7 +100,7 @@ def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
             "connect_can",
             f"Connect can do this itself: its leader ({scene.leader_url}) would fence "
             f"{counted(due.fence_count, 'recorded id')} and write a record of {due.writes}",
-            hint=f"eosctl fence --connector {request.connector} --via connect",
+            hint=f"eosctl fence --connector {shlex.quote(request.connector)} --via connect",
             severity="warning",
         )
     ]

@@ -81,3 +81,18 @@ def test_a_failed_connector_and_a_task_without_a_worker() -> None:
 def test_whatever_runs_or_rests_is_no_failure() -> None:
     states = {"connector": "PAUSED", "task 0": "RUNNING", "task 1": "STOPPED", "task 2": "RESTARTING"}
     assert failure_findings([ObservedConnector("c", "source", {}, states)]) == []
+
+
+def test_what_mends_it_can_be_pasted_whatever_the_name() -> None:
+    """`my connector` used to be two words to a shell, and no URL."""
+    states = {"connector": "RUNNING", "task 0": "FAILED"}
+    [finding] = failure_findings([ObservedConnector("my 1", "source", {}, states, traces={"task 0": ZOMBIE})])
+    [refused] = failure_findings(
+        [
+            ObservedConnector(
+                "my 1", "source", {}, states, traces={"task 0": "TopicAuthorizationException: Not authorized"}
+            )
+        ]
+    )
+    assert "POST /connectors/my%201/restart" in finding.fix
+    assert "eosctl acls check --connector 'my 1'" in refused.fix
