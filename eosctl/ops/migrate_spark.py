@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from eosctl.errors import UnsupportedError
 from eosctl.java import require_java, spark_java_home
+from eosctl.sandbox.jars import cache_dir
 
 if TYPE_CHECKING:
     from eosctl.spark.job import MigrationJob, OnProgress
@@ -47,6 +48,10 @@ def spark_job(
             java_home=java_home,
             expected_records=expected_records,
             conf=conf,
+            cache=cache_dir(os.environ) / "spark",
         )
         with spark_session(settings) as spark:
             yield MigrationJob(spark, client, on_progress, others)
+            archive = settings.class_archive()
+            if archive is not None and archive.kept() is None:
+                on_progress("keeping Spark's classes, once, to start faster the next time", 0, 1)

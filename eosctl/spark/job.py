@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -224,7 +224,8 @@ class MigrationJob:
         try:
             yield
         except KeyboardInterrupt:
-            context.cancelJobGroup(group)
+            with suppress(Py4JError):  # the call that was cut off may have taken the connection along
+                context.cancelJobGroup(group)
             raise
         except (Py4JError, PySparkException) as exc:
             raise spark_error(exc, doing) from exc

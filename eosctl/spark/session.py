@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -25,6 +26,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import eosctl
+from eosctl.spark.class_archive import ClassArchive, class_archive
 from eosctl.spark.failures import spark_error
 
 _LOG4J = """\
@@ -46,7 +48,8 @@ class SessionSettings:
     """How to start Spark; `conf` are the user's own `--conf K=V` and win over everything else.
 
     `java_home` None takes what Spark finds. `work_dir` receives the package zip and Spark's scratch files, `log_file`
-    all that the JVM would have printed. `expected_records` chooses between a quick start and a quick run.
+    all that the JVM would have printed. `expected_records` chooses between a quick start and a quick run. In `cache`
+    the JVM's classes are kept for the next start.
     """
 
     work_dir: Path
@@ -56,6 +59,14 @@ class SessionSettings:
     expected_records: int = 0
     driver_memory: str = "1g"
     conf: Mapping[str, str] = field(default_factory=dict)
+    cache: Path | None = None
+
+    def class_archive(self) -> ClassArchive | None:
+        """The JVM's classes; None without a cache, and where the user's own `conf` decides what the JVM loads."""
+        own = {"spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
+        if self.cache is None or own & set(self.conf):
+            return None
+        return class_archive(self.cache, java_home=self.java_home, work_dir=self.work_dir)
 
 
 @contextmanager
@@ -70,13 +81,19 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     with _environment(environment), _quiet_logging(), settings.log_file.open("ab") as log:
         with _interrupt_handler_kept():
             gateway, context = _started(conf, log, settings.log_file)
+        patience_s = 5.0  # what failed need not leave a class archive
         try:
             yield SparkSession.builder.getOrCreate()
+            patience_s = 120.0
         finally:
             try:
-                context.stop()
+                with suppress(Py4JError):  # Ctrl-C may have cut off a call, and then the JVM answers no other
+                    context.stop()
             finally:
-                _end_jvm(gateway)
+                _end_jvm(gateway, patience_s=patience_s)
+    archive = settings.class_archive()
+    if archive is not None:
+        archive.keep()
 
 
 def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, SparkContext]:
@@ -101,6 +118,9 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     java_options = [f'"-Dlog4j2.configurationFile={log4j.as_uri()}"']
     if small:
         java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    archive = settings.class_archive()
+    if archive is not None:
+        java_options += archive.java_options()
     ours = {
         "spark.master": settings.master,
         "spark.app.name": "eosctl offsets migrate",
@@ -141,17 +161,18 @@ def package_zip(work_dir: Path) -> Path:
     return target
 
 
-def _end_jvm(gateway: Any) -> None:
-    """Ends the JVM that `launch_gateway` started: it exits when its standard input closes."""
-    gateway.shutdown()
+def _end_jvm(gateway: Any, *, patience_s: float = 5.0) -> None:
+    """Ends the JVM that `launch_gateway` started: it exits when its standard input closes, or is killed."""
+    with suppress(Py4JError):
+        gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     gateway.proc.stdin.close()
     try:
-        gateway.proc.wait(timeout=20)
-    except Exception:
+        with suppress(subprocess.TimeoutExpired):
+            gateway.proc.wait(timeout=patience_s)
+    finally:  # Spark is stopped: there is nothing to lose
         gateway.proc.kill()
         gateway.proc.wait()
-        raise
 
 
 @contextmanager
