@@ -20,7 +20,7 @@ SIZES = ("transaction-size-min", "transaction-size-max", "transaction-size-avg")
 ATTRIBUTES = (*SIZES, "source-record-poll-rate", "source-record-write-rate")
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000  # of every producer, unless the connector or the worker says otherwise
 NEAR = 0.8  # the part of the timeout from which on a transaction is close to it
-MANY_RECORDS = 1_000  # fewer in a minute are the mark of a quiet task, not of a wide boundary
+MANY_RECORDS = 10_000  # fewer in a minute are the mark of a quiet task, not of a wide boundary
 
 # exporters put what they like in front; jmx_exporter's own is kafka_connect_source_task_metrics_
 _SAMPLE = re.compile("(?:^|.*_)(" + "|".join(name.replace("-", "_") for name in ATTRIBUTES) + ")", re.IGNORECASE)

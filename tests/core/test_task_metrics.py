@@ -132,10 +132,10 @@ def test_how_long_the_largest_transaction_was_open_at_most(
         (metrics(), TimeLimits(None, 48_000), []),
         (metrics(50_000.0), TimeLimits(100_000), [("boundary_too_wide", WARNING)]),
         (metrics(49_999.0, 1e6), TimeLimits(), []),
-        (metrics(4800.0, 100.0), TimeLimits(), [("transaction_may_near_timeout", WARNING)]),
-        (metrics(4800.0, 100.0), TimeLimits(60_000), [("transaction_may_near_timeout", WARNING)]),
-        (metrics(4800.0, 100.0), TimeLimits(120_000), []),
-        (metrics(999.0, 1.0), TimeLimits(), []),  # a quiet task, not a wide boundary
+        (metrics(48_000.0, 1000.0), TimeLimits(), [("transaction_may_near_timeout", WARNING)]),
+        (metrics(48_000.0, 1000.0), TimeLimits(60_000), [("transaction_may_near_timeout", WARNING)]),
+        (metrics(48_000.0, 1000.0), TimeLimits(120_000), []),
+        (metrics(9_999.0, 10.0), TimeLimits(), []),  # a quiet task, not a wide boundary
         (
             metrics(60_000.0, 1000.0),
             TimeLimits(60_000, 59_000),
@@ -149,7 +149,7 @@ def test_what_the_numbers_say(task: TaskMetrics, limits: TimeLimits, expected: l
 
 
 def test_an_assumed_timeout_is_called_so() -> None:
-    (assumed,) = task_findings(metrics(4800.0, 100.0), TimeLimits(), wide_records=50_000)
-    (known,) = task_findings(metrics(4800.0, 100.0), TimeLimits(60_000), wide_records=50_000)
+    (assumed,) = task_findings(metrics(48_000.0, 1000.0), TimeLimits(), wide_records=50_000)
+    (known,) = task_findings(metrics(48_000.0, 1000.0), TimeLimits(60_000), wide_records=50_000)
     assert (assumed.evidence["assumed"], "Kafka's default" in assumed.message) == (True, True)
     assert (known.evidence["assumed"], "Kafka's default" in known.message) == (False, False)
