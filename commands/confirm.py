@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.errors import RefusedError, UnconfirmedError
+from eosctl.errors import InterruptedByUserError, RefusedError, UnconfirmedError
 from eosctl.render import render_problems, render_report
 from eosctl.report import Problem, Report
 
@@ -45,8 +45,8 @@ def settle(
     `apply` None means that there is nothing to do. The plan is shown on stderr, so that stdout holds one document.
     `target` is where the write goes, if that is not where the command line points to (`TOPIC@PROFILE`, a file).
     Every applied plan leaves one line in the audit log, whatever became of it. Raises UnconfirmedError when the answer
-    is no, or when there is no terminal to ask on and no `--yes`; RefusedError when the plan is about another cluster
-    or group than the profile expects, or when it can't be recorded.
+    is no, or when there is no terminal to ask on and no `--yes`; InterruptedByUserError on Ctrl-C; RefusedError when
+    the plan is about another cluster or group than the profile expects, or when it can't be recorded.
     """
     from eosctl.ops.expectations import require_expected
 
@@ -83,6 +83,9 @@ def _ask(question: str, session: Session) -> None:
     try:
         agreed = click.confirm(question, default=False, err=True)
     except click.Abort as exc:
+        click.echo(err=True)  # the cursor is still behind the question
+        if isinstance(exc.__context__, KeyboardInterrupt):  # click makes one of Ctrl-C and of the end of input
+            raise InterruptedByUserError("interrupted at the question; nothing was written") from exc
         raise UnconfirmedError("the question was not answered; nothing was written") from exc
     if not agreed:
         raise UnconfirmedError("answered with no; nothing was written")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from click.testing import CliRunner
@@ -69,7 +69,7 @@ def invoke(tmp_path: Path) -> Invoke:
         *args: str,
         doors: dict[str, Any] | None = None,
         environ: dict[str, str] | None = None,
-        input: str | None = None,  # noqa: A002 - click's own name for it
+        input: str | IO[bytes] | None = None,  # noqa: A002 - click's own name for it
         can_ask: bool | None = None,
         **session: Any,
     ) -> Outcome:

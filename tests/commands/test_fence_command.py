@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.fakes.transactions import Scene, scene
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 Invoke = Any
 Golden = Callable[[str, str], None]
@@ -104,6 +108,26 @@ def test_a_bad_file_is_a_usage_matter(fence: Invoke, tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [(), ("--tasks", "2"), ("--match", "("), ("--connector", "c", "--tasks", "-1")])
 def test_usage(fence: Invoke, arguments: tuple[str, ...]) -> None:
     assert fence(*arguments).exit_code == 2
+
+
+class Interrupted(io.RawIOBase):
+    """A terminal whose user answers with Ctrl-C."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        if memoryview(buffer).nbytes:
+            raise KeyboardInterrupt
+        return 0
+
+
+def test_an_interrupt_at_the_question_is_one(fence: Invoke) -> None:
+    """Ctrl-C at the question used to be exit code 6, as an answer that did not come."""
+    outcome = fence("g-orders-0", input=io.BufferedReader(Interrupted()), can_ask=True)
+    assert outcome.exit_code == 130
+    assert outcome.stderr.endswith("\nerror: interrupted at the question; nothing was written\n")
+    assert fence("g-orders-0", input="", can_ask=True).exit_code == 6
 
 
 def test_a_long_plan_shows_twenty_rows_as_text_and_all_as_json(fence: Invoke, tmp_path: Path) -> None:
