@@ -17,20 +17,27 @@ from eosctl.wire.group_messages import DescribedGroup
 from eosctl.wire.transaction_messages import DescribedTransaction, ListedTransaction
 
 _STATES = {state.value: state for state in TransactionState}
+_ENDED = {
+    TransactionState.EMPTY,
+    TransactionState.COMPLETE_COMMIT,
+    TransactionState.COMPLETE_ABORT,
+    TransactionState.DEAD,
+}
 
 
 def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> TransactionDescription | KafkaFault:
-    """One answer of DescribeTransactions."""
+    """One answer of DescribeTransactions; brokers tell the start of a transaction that has ended, too (4.3.1)."""
     if item.error_code != NONE:
         return fault(item.error_code)
+    state, started_ms = _STATES.get(item.transaction_state, TransactionState.UNKNOWN), item.transaction_start_time_ms
     return TransactionDescription(
         transactional_id=item.transactional_id,
         coordinator=coordinator,
-        state=_STATES.get(item.transaction_state, TransactionState.UNKNOWN),
+        state=state,
         producer_id=item.producer_id,
         producer_epoch=item.producer_epoch,
         transaction_timeout_ms=item.transaction_timeout_ms,
-        started_ms=item.transaction_start_time_ms if item.transaction_start_time_ms >= 0 else None,
+        started_ms=started_ms if started_ms >= 0 and state not in _ENDED else None,
         partitions=tuple((topic.topic, index) for topic in item.topics for index in topic.partitions),
     )
 
