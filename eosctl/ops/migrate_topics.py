@@ -48,12 +48,16 @@ def planned_targets(app: App, names: Sequence[str], *, sources: Sequence[Planned
     """
     found = _look_up(app, names)
     like = _like(app, sources)
+    clusters: dict[str | None, str | None] = {}  # hundreds of topics, one or two clusters
     targets = []
     for name in names:
         there = found[name]
         if there is not None and there.file is not None:
             raise RefusedError(f"{there.file} exists; nothing was written", hint="Name a file that is not there yet.")
-        targets.append(there or replace(like, name=name, topic_id=None, bounds=(), cluster_id=_cluster_id(app, name)))
+        profile = PlannedTopic(name, None, 1, 1).profile
+        if there is None and profile not in clusters:
+            clusters[profile] = _cluster_id(app, name)
+        targets.append(there or replace(like, name=name, topic_id=None, bounds=(), cluster_id=clusters[profile]))
     return targets
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.migration import Selection, read_plan
+from eosctl.core.migration import PlannedTopic, Selection, read_plan
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_stores import source_names, target_name_of
+from eosctl.ops.migrate_topics import planned_targets
 from eosctl.profiles import Target
 from eosctl.render import render_report
 from tests.fakes.migration import Scene, connector
@@ -140,3 +141,18 @@ def test_into_a_file_nothing_is_backed_up_and_nobody_need_stop(scene: Scene, tmp
     stream = io.StringIO()
     render_report(prepared.report, output="text", stream=stream, color=False)
     assert f"creates file {tmp_path / 'out.ndjson'}\n" in stream.getvalue(), "it used to be called a topic"
+
+
+def test_hundreds_of_new_topics_take_no_connection_each(scene: Scene) -> None:
+    """The cluster's id was asked for once per missing topic, each time over a new connection: 500 never got planned."""
+    app, opened = scene.app(), []
+
+    def open_topics(here: Any) -> Any:
+        opened.append(here)
+        return app.open_topics(here)
+
+    source = PlannedTopic("connect-offsets", "id-global", 25, 3)
+    names = [f"offsets-{number}" for number in range(500)]
+    targets = planned_targets(replace(app, open_topics=open_topics), names, sources=[source])
+    assert [(one.name, one.partitions, one.replication_factor) for one in targets] == [(name, 25, 3) for name in names]
+    assert len(opened) <= 3
