@@ -41,12 +41,15 @@ def run_once(command: Sequence[str]) -> Run:
     return Run(time.perf_counter() - started_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def compare(name_a: str, a: Command, name_b: str, b: Command, *, runs: int) -> float:
+def compare(
+    name_a: str, a: Command, name_b: str, b: Command, *, runs: int, run: Callable[[Sequence[str]], Run] = run_once
+) -> float:
     """Prints both sides and the ratios; returns the median ratio of wall time A/B.
 
-    `a` and `b` make the command line of each run, outside the timing. One warm-up pair is not counted.
+    `a` and `b` make the command line of each run, outside the timing, and `run` runs it. One warm-up pair is not
+    counted.
     """
-    pairs = [(run_once(a()), run_once(b())) for _ in range(runs + 1)][1:]
+    pairs = [(run(a()), run(b())) for _ in range(runs + 1)][1:]
     for name, side in ((name_a, 0), (name_b, 1)):
         walls = sorted(pair[side].wall_s for pair in pairs)
         peak = max(pair[side].peak_mib for pair in pairs)

@@ -1,0 +1,71 @@
+"""The Spark job that a user would write: earliest to LSO, `groupBy(key).max_by`, write; nothing is tuned or checked.
+
+It reads and writes with the same confluent-kafka code as eosctl, so that what differs is the job. `python3 -m
+benchmarks.migrate.naive BOOTSTRAP SOURCE TARGET`; the target is there already.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
+
+from eosctl.spark.kafka_io import OffsetRange, _messages, in_bins, write_records
+
+_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
+
+
+def main(bootstrap: str, source: str, target: str) -> None:
+    """Copies the newest record of each key."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    client = {"bootstrap.servers": bootstrap}
+    ranges = offset_ranges(client, source)
+    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    bins = in_bins(ranges, 2 * spark.sparkContext.defaultParallelism)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
+        for number in numbers:
+            messages = _messages(client, bins[number], 60.0)
+            while some := list(islice(messages, 10_000)):
+                yield as_batch(some)
+
+    records = spark.range(0, len(bins), 1, len(bins)).mapInArrow(
+        read, "partition int, offset long, key binary, value binary"
+    )
+    newest = records.groupBy("key").agg(F.max_by(F.struct("partition", "value"), "offset").alias("newest"))
+    rows = newest.select(
+        F.lit(target).alias("topic"), "newest.partition", F.lit(len(ranges)).alias("partitions"), "key", "newest.value"
+    )
+    written = write_records(rows, client, transactional_id=f"naive-{target}", tasks=2).collect()
+    print(sum(row.written for row in written), "records")
+    spark.stop()
+
+
+def offset_ranges(client: dict[str, Any], topic: str) -> list[OffsetRange]:
+    """Every partition from its begin to its last stable offset."""
+    consumer = Consumer({**client, "group.id": "naive", "isolation.level": "read_committed"})
+    try:
+        partitions = sorted(consumer.list_topics(topic, 30).topics[topic].partitions)
+        bounds = [(p, *consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)) for p in partitions]
+        return [OffsetRange(topic, partition, begin, end, len(partitions)) for partition, begin, end in bounds]
+    finally:
+        consumer.close()
+
+
+def as_batch(messages: Iterable[Any]) -> pa.RecordBatch:
+    """Messages as they come, every version of every key."""
+    rows = [(m.partition(), m.offset(), m.key(), m.value()) for m in messages]
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
