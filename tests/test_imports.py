@@ -49,6 +49,7 @@ class Interrupt(importlib.abc.MetaPathFinder):
         if name == "eosctl.commands.root":
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where this began in the background
 from eosctl.__main__ import main
 main()
 """
