@@ -176,19 +176,26 @@ class Gate:
     def __init__(self, api: Api, number: int) -> None:
         self._held = (int(api), number)
         self._came, self._open = threading.Event(), threading.Event()
+        self._fate = Fate.PASS
 
     def __call__(self, api_key: int, number: int) -> Fate:
         if (api_key, number) == self._held:
             self._came.set()
             self._open.wait(_PATIENCE_S)
+            return self._fate
         return Fate.PASS
 
     def wait_closed(self) -> None:
         """Until the request stands before it; fails when none comes."""
         assert self._came.wait(_PATIENCE_S), "the request never came"
 
-    def open(self) -> None:
-        """Lets it pass."""
+    def is_open(self) -> bool:
+        """Whether it was decided."""
+        return self._open.is_set()
+
+    def open(self, fate: Fate = Fate.PASS) -> None:
+        """Decides what becomes of it."""
+        self._fate = fate
         self._open.set()
 
 
@@ -200,7 +207,8 @@ def held(broker: str, api: Api, number: int) -> Iterator[tuple[Proxy, Gate]]:
         try:
             yield proxy, gate
         finally:
-            gate.open()
+            if not gate.is_open():
+                gate.open()
 
 
 def _wire_address(port: int) -> bytes:

@@ -59,19 +59,6 @@ def check_fenced(done: Outcome, before: Epochs, after: Epochs) -> None:
     assert done.exit_code == (OK if len(fenced) == len(rows) else PARTIAL if fenced else UNREACHABLE)
 
 
-@pytest.mark.parametrize("fate", [Fate.CUT, Fate.LOSE_ANSWER])
-def test_a_fence_goes_on_where_it_was_cut(
-    lone_broker: Stack, admin: NativeTransactionAdmin, invoke: Invoke, ids: list[str], tmp_path: Path, fate: Fate
-) -> None:
-    before = epochs(admin, ids)
-    cuts = at(Api.INIT_PRODUCER_ID, fate, 1, 100, 250)
-    with Proxy(lone_broker.bootstrap_servers, on_request=cuts) as proxy:
-        done = fence(invoke, tmp_path, ids, proxy.address)
-    assert proxy.cut == 3
-    assert done.exit_code == OK, done.stderr
-    check_fenced(done, before, epochs(admin, ids))
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_fence_tells_the_truth_wherever_it_is_cut(
     lone_broker: Stack, admin: NativeTransactionAdmin, invoke: Invoke, ids: list[str], tmp_path: Path, seed: int

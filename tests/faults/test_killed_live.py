@@ -15,11 +15,9 @@ import pytest
 from eosctl.core.transactions import TransactionDescription
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
-from tests.conftest import Invoke, Outcome
+from tests.conftest import Invoke
 from tests.faults.child import Child
-from tests.faults.conftest import on_pair
-from tests.faults.proxy import Api, held
-from tests.sandbox_fixtures import FileSource
+from tests.faults.proxy import Api, Fate, held
 
 pytestmark = pytest.mark.live
 
@@ -41,6 +39,7 @@ def test_a_fence(
         child = Child([*words, "-b", proxy.address], tmp_path)
         gate.wait_closed()
         child.kill()
+        gate.open(Fate.CUT)
     done = invoke(*words, "-b", lone_broker.bootstrap_servers)
     assert done.exit_code == 0, done.stderr
     described = admin.describe_transactions(ids)
@@ -49,26 +48,3 @@ def test_a_fence(
         assert isinstance(told, TransactionDescription)
         assert row["after"] == {"producer_id": told.producer_id, "producer_epoch": told.producer_epoch}
     assert outcomes(invoke) == ["killed", "ok"]
-
-
-def test_a_task_count_record(pair: Stack, invoke: Invoke, source: FileSource, tmp_path: Path) -> None:
-    """The old record counts until the next run, which ends the transaction that was left open."""
-    source.stop_and_wait()
-    words = ["task-counts", "write", source.name, "--count", "2", "--yes", *on_pair()]
-    with held(pair.bootstrap_servers, Api.END_TXN, 1) as (proxy, gate):
-        child = Child([*words, "-b", proxy.address], tmp_path)
-        gate.wait_closed()
-        child.kill()
-    killed = invoke("task-counts", "show", source.name, *on_pair(), "-b", pair.bootstrap_servers)
-    assert recorded(killed) == 1
-    done = invoke(*words, "-b", pair.bootstrap_servers)
-    assert done.exit_code == 0, done.stderr
-    shown = invoke("task-counts", "show", source.name, *on_pair(), "-b", pair.bootstrap_servers)
-    assert recorded(shown) == 2
-    assert outcomes(invoke) == ["killed", "ok"]
-
-
-def recorded(shown: Outcome) -> object:
-    """The count in the record that workers read."""
-    [row] = shown.json()["data"]["rows"]
-    return row["recorded"]
