@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ from hypothesis import HealthCheck, settings
 from tests.schema_check import faults_of
 
 pytest_plugins = ["tests.sandbox_fixtures", "tests.secure_user"]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: its children would be deaf to Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples on every run, however slow the machine: what fails here fails everywhere.
 settings.register_profile(
