@@ -74,7 +74,7 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """A Spark session; at the end of the block session, JVM and Python workers are gone."""
     settings.work_dir.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False).setAll(list(session_conf(settings).items()))
-    environment = {"PYSPARK_PYTHON": sys.executable}
+    environment = {"PYSPARK_PYTHON": settings.conf.get("spark.pyspark.python", sys.executable)}
     if settings.java_home is not None:
         environment["JAVA_HOME"] = str(settings.java_home)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,12 @@ def package_zip(work_dir: Path) -> Path:
 
 
 def _end_jvm(gateway: Any, *, patience_s: float = 5.0) -> None:
-    """Ends the JVM that `launch_gateway` started: it exits when its standard input closes, or is killed."""
+    """Ends the JVM that `launch_gateway` started: it exits when its standard input closes, or is killed.
+
+    That of spark-submit is not ours and ends after us.
+    """
+    if gateway.proc is None:
+        return
     with suppress(Py4JError):
         gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
