@@ -88,7 +88,7 @@ CLOSED_PORT = [
     "offsets get --connector c",
     "offsets diff --connector c",
     "offsets merge --connector c --into dedicated --yes",
-    "offsets export --store global",
+    "offsets export --store global {tmp}/records.ndjson",
     "task-counts list",
     "task-counts show c",
     "task-counts validate",
@@ -122,9 +122,9 @@ def test_bad_input(invoke: Invoke, tmp_path: Path, line: str, exit_code: int) ->
 
 @pytest.mark.live  # no stack, but librdkafka takes three seconds to say that nobody is there
 @pytest.mark.parametrize("line", CLOSED_PORT)
-def test_a_closed_port_is_unreachable(invoke: Invoke, line: str) -> None:
+def test_a_closed_port_is_unreachable(invoke: Invoke, tmp_path: Path, line: str) -> None:
     """Commands over our own connections had no hint here."""
-    outcome = invoke("-o", "json", *NOWHERE, *line.split())
+    outcome = invoke("-o", "json", *NOWHERE, *line.format(tmp=tmp_path).split())
     document = envelope_of(outcome, "error", 4)
     assert "127.0.0.1:1" in document["errors"][0]["message"]
     assert "--bootstrap-server" in document["errors"][0]["hint"]

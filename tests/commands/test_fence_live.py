@@ -28,6 +28,7 @@ pytestmark = pytest.mark.live
 
 Invoke = Any
 GROUP = "connect-eos"
+MANY = 100_000  # ids: fencing them takes longer than noticing that it has begun
 
 
 def zombie(stack: Any, transactional_id: str, topic: str) -> Producer:
@@ -221,7 +222,7 @@ def test_as_a_process_ids_come_from_stdin_and_stdout_is_one_document(target_flag
 def test_ctrl_c_ends_with_a_report_and_the_next_run_knows_what_is_done(
     invoke: Invoke, target_flags: list[str], unique: str
 ) -> None:
-    ids = [f"{unique}-{number}" for number in range(60_000)]
+    ids = [f"{unique}-{number}" for number in range(MANY)]
     words = ["fence", "--from-file", "-", "--create-unknown", "--yes", "--timeout", "120s", "-o", "json", *target_flags]
     process = subprocess.Popen(
         [sys.executable, "-m", "eosctl", *words],
@@ -232,18 +233,15 @@ def test_ctrl_c_ends_with_a_report_and_the_next_run_knows_what_is_done(
     process.stdin.close()
     process.stdin = None
 
-    def some_are_fenced() -> bool:
-        listed = invoke("txn", "list", "--match", f"{unique}-.*", "-o", "json", *target_flags).json()
-        return int(listed["data"]["summary"]["ids"]) > 100
-
-    wait_for(some_are_fenced, "the first ids to be fenced")
+    first = ["txn", "describe", ids[0], *target_flags]
+    wait_for(lambda: invoke(*first).exit_code == 0, "the first id to be fenced")
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
     document = json.loads(stdout)
     counts = document["data"]["summary"]["counts"]
-    assert counts["fenced"] + counts["unconfirmed"] == 60_000
-    assert 0 < counts["fenced"] < 60_000
+    assert counts["fenced"] + counts["unconfirmed"] == MANY
+    assert 0 < counts["fenced"] < MANY
     assert next(error["code"] for error in document["errors"] if error["severity"] == "error") == "interrupted"
     done = [row["transactional_id"] for row in document["data"]["rows"] if row["outcome"] == "fenced"]
     plan = invoke("fence", *done[:3], "--dry-run", "-o", "json", *target_flags).json()

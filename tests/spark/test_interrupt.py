@@ -22,7 +22,7 @@ from eosctl.spark.session import SessionSettings, spark_session
 def slow(batches):
     (folder / "begun").touch()
     for batch in batches:
-        time.sleep(120)
+        time.sleep(600)
         yield batch
 
 def interrupt():
@@ -46,7 +46,7 @@ except KeyboardInterrupt:
 def test_interrupt(tmp_path: Path) -> None:
     """py4j used to print two tracebacks here, and Spark's own handler failed inside its call to the JVM."""
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110)  # less than the task takes
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)  # less than the task takes
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
