@@ -6,7 +6,7 @@ off leaves all of it or nothing; a journal tells the next run that there was one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,6 +25,8 @@ from eosctl.ops.offset_writes import WritePlan, check_writable, plan_data, plan_
 from eosctl.ops.offsets import report_target
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report, Row
+
+_LATE_WRITE_S, _POLL_S = 10.0, 0.2
 
 Place = tuple[str, bytes, int]
 """A topic, a key and the partition that is written to."""
@@ -121,16 +123,31 @@ def _write(app: App, plan: WritePlan, send: Send, *, backup: Path) -> Report:
 
 
 def _read_back(app: App, topics: TopicStore, plan: WritePlan, *, failed: bool) -> _ReadBack:
+    """What the topics hold; what was accepted may come a little later.
+
+    A worker answers PATCH before it has written to the second of a connector's two stores (Kafka 4.3.1,
+    ConnectorOffsetBackingStore).
+    """
     sends = plan.sends()
     there = topics.describe(sorted({write.topic for write in sends}))
-    stores = {topic: read_settled(app, topics, topic)[0] for topic in there}
-    holds = {_place(write): write.topic in stores and _holds(stores[write.topic], write) for write in sends}
+    patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
+    holds = _what_holds(app, topics, sends, there)
+    while not failed and False in holds.values() and not patience.expired():
+        patience.sleep(_POLL_S)
+        holds = _what_holds(app, topics, sends, there)
     if not failed:
         return _ReadBack(holds)
     reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
     uncommitted = {read.topic: fold_store(read) for read in reads}
     aborted = [w for w in sends if holds[_place(w)] is False and w.topic in there and _has(uncommitted[w.topic], w)]
     return _ReadBack(holds, len(aborted))
+
+
+def _what_holds(
+    app: App, topics: TopicStore, sends: Sequence[PlannedWrite], there: Collection[str]
+) -> dict[Place, bool | None]:
+    stores = {topic: read_settled(app, topics, topic)[0] for topic in there}
+    return {_place(write): write.topic in stores and _holds(stores[write.topic], write) for write in sends}
 
 
 def _place(write: PlannedWrite) -> Place:
@@ -146,9 +163,7 @@ def _has(store: Store, write: PlannedWrite) -> bool:
     return (record.value if record else None) == write.after
 
 
-def _result_report(
-    app: App, plan: WritePlan, read: _ReadBack, *, backup: Path, failure: EosctlError | None
-) -> Report:
+def _result_report(app: App, plan: WritePlan, read: _ReadBack, *, backup: Path, failure: EosctlError | None) -> Report:
     sends = plan.sends()
     # what was not answered may still happen
     lost = isinstance(failure, UnreachableError | DeadlineError)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Timer
 from typing import Any, cast
 
 from eosctl.core.client_settings import ClientSettings
@@ -112,7 +113,11 @@ class TickingWorker(FakeConnectWorker):
         for entry in offsets:
             key = encode_key(connector, cast("Mapping[str, object]", entry["partition"]))
             offset = cast("Mapping[str, object] | None", entry["offset"])
-            self.world.topics.put(GLOBAL, key, None if offset is None else encode_offset(offset))
+            value = None if offset is None else encode_offset(offset)
+            if self.world.late_s:
+                Timer(self.world.late_s, self.world.topics.put, (GLOBAL, key, value)).start()
+            else:
+                self.world.topics.put(GLOBAL, key, value)
             if self.world.store() != GLOBAL and offset is None and self.world.connect.modes[URL] == "enabled":
                 raise ConnectError("500: Request timed out")
             if self.world.store() != GLOBAL:
@@ -121,13 +126,17 @@ class TickingWorker(FakeConnectWorker):
 
 @dataclass
 class SwitchWorld:
-    """The connector `c` over `lines`; `delivered` is what its task has produced."""
+    """The connector `c` over `lines`; `delivered` is what its task has produced.
+
+    With `late_s` what REST changes is in the global topic only after so many seconds.
+    """
 
     lines: list[str] = field(default_factory=lambda: ["one", "two", "three"])
     delivered: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     kill_at: int | None = None
     task_fails: bool = False
+    late_s: float = 0.0
     ticks: int = 0
     key: bytes = KEY
     rest_key: bytes = KEY
