@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.config_view import hide_secrets
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.ops.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
