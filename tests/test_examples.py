@@ -38,6 +38,7 @@ EXIT_CODES = {
     "connectors check": CHECKS,
     "doctor": CHECKS,
     "offsets diff": CHECKS,
+    "metrics": CHECKS,
     "offsets lint": CHECKS,
     "rescue": {6},
     "task-counts validate": CHECKS,
@@ -168,6 +169,7 @@ def _on_the_stack(words: list[str], stack: Stack, source: FileSource) -> list[st
         "connect-cluster-connect": f"connect-cluster-{GROUP}",
         "/etc/kafka/connect-distributed.properties": "worker.properties",
     }
-    url = stack.urls(GROUP)[0]
-    replaced = [url if word.startswith("http") else names.get(word, word) for word in words]
+    worker = next(node for node in stack.state.of_kind("worker") if node.group_id == GROUP)
+    urls = {True: str(worker.metrics_url), False: worker.address}
+    replaced = [urls[":9404/" in word] if word.startswith("http") else names.get(word, word) for word in words]
     return [re.sub(r'\{"filename":".*?"\}', f'{{"filename":"{source.path}"}}', word) for word in replaced]
