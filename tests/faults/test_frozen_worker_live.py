@@ -37,7 +37,20 @@ def frozen(stack: Stack, url: str) -> Iterator[None]:
     wait_until(lambda: rest(url)["version"], what=f"{url} to answer")
 
 
-def test_the_others_are_told_in_full(pair: Stack, unique: str, tmp_path: Path) -> None:
+def wait_for_a_calm_group(pair: Stack, invoke: Invoke) -> None:
+    """A worker that is frozen in a rebalance holds it up, and nobody is a member meanwhile; one may bring the next."""
+    calm = 0
+
+    def stays_stable() -> bool:
+        nonlocal calm
+        done = invoke("workers", "list", *on_pair(), "-b", pair.bootstrap_servers)
+        calm = calm + 1 if done.exit_code == OK and not done.json()["errors"] else 0
+        return calm == 10
+
+    wait_until(stays_stable, what="a group without a rebalance", timeout_s=120)
+
+
+def test_the_others_are_told_in_full(pair: Stack, invoke: Invoke, unique: str, tmp_path: Path) -> None:
     """A frozen worker used to take all the time there was, whoever stood behind it.
 
     Five commands look at once, for each waits out its patience with the frozen worker.
@@ -51,6 +64,7 @@ def test_the_others_are_told_in_full(pair: Stack, unique: str, tmp_path: Path) -
         "fence": ["fence", f"{PAIR}-{unique}-0", "--create-unknown", "--dry-run", "-u", silent, "-u", well],
     }
     flags = [*on_pair(), "-b", pair.bootstrap_servers, "--timeout", "45s"]
+    wait_for_a_calm_group(pair, invoke)
     with frozen(pair, silent):
         children = {name: Child([*words, *flags], tmp_path / name) for name, words in commands.items()}
         done = {name: child.wait() for name, child in children.items()}
