@@ -24,7 +24,8 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
     every offset, resume, and watch it run. A connector that was STOPPED or PAUSED is so again in the end.
 
     Each step is in a journal. After a kill, or a step that failed, the same command goes on where it was; `--to` with
-    the former topic goes back. --timeout is per step. Needs workers of Kafka 3.5 or newer.
+    the former topic goes back. Where the connector keeps its offsets there already, nothing is done, exit code 0; it
+    is refused if that topic lacks some. --timeout is per step. Needs workers of Kafka 3.5 or newer.
 
     Example: eosctl offsets switch -b kafka:9092 -g connect --connector orders-source --to orders-offsets
     """
@@ -33,4 +34,5 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
 
     plan = plan_switch(app, SwitchRequest(connector, target))
     question = f"Stop {connector} and move its offsets?"
-    return settle(show_switch(app, plan), lambda: apply_switch(app, plan), question=question, yes=yes, dry_run=dry_run)
+    apply = (lambda: apply_switch(app, plan)) if plan.steps or plan.begun else None
+    return settle(show_switch(app, plan), apply, question=question, yes=yes, dry_run=dry_run)

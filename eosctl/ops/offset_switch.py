@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any, cast
 
 from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.offset_takeover import ONLY_IN_TARGET, plan_takeover
-from eosctl.core.offset_views import GLOBAL, Store
+from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, offset_views
 from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnreachableError, UnsupportedError
@@ -77,7 +78,8 @@ class ConnectorNow:
 class SwitchPlan:
     """`steps` are to be done, `done` were done by the run that `begun` tells of; `state` is to be reached again.
 
-    `merge` is how the offsets compare now; a running connector moves them on until it is stopped.
+    No steps: the target is in use already. `merge` is how the offsets compare now; a running connector moves them on
+    until it is stopped.
     """
 
     connector: str
@@ -101,7 +103,7 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     """Looks and decides; writes nothing.
 
     Raises NotFoundError, UnsupportedError below Kafka 3.5, RefusedError for a sink, a rebalance, the worker of another
-    group, brokers of the connector's own, and a target that is in use already.
+    group, brokers of the connector's own, and a target that is in use already and lacks offsets.
     """
     cluster_id = _require_stable_group(app)
     now = look_at(app, request.connector, reach_worker(app, cluster_id))
@@ -109,14 +111,12 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     target, current = store_name(app, request.to), now.store(app)
     journal = journal_of(app, "offsets-switch", request.connector, cluster_id=cluster_id)
     begun = unfinished_switch(journal)
-    if current == target and begun is None:
-        raise RefusedError(
-            f"connector {request.connector} keeps its offsets in {describe_store(target)} already",
-            hint="`eosctl offsets diff` compares its stores.",
-        )
+    in_use = current == target and begun is None
+    if in_use:
+        _require_complete(app, request.connector, target)
     origin = begun.origin if begun is not None and current == target else current
     state = begun.state if begun is not None else _STATE_AFTER[now.state]
-    steps = _steps(now, current=current, target=target, begun=begun, state=state)
+    steps = () if in_use else _steps(now, current=current, target=target, begun=begun, state=state)
     continued = begun is not None and begun.target == target
     return SwitchPlan(
         connector=request.connector,
@@ -148,6 +148,24 @@ def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None,
     if state == RUNNING and (parse_version(now.version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
         steps += [RESTART]
     return tuple(steps)
+
+
+def _require_complete(app: App, connector: str, target: str) -> None:
+    """Raises RefusedError where the topic in use lacks what the global one has: it was not `switch` that set it."""
+    if target == GLOBAL:
+        return
+    found = _gather(app, (target,))
+    stores = {GLOBAL: found.stores[found.global_topic], DEDICATED: found.stores[target]}
+    views = offset_views(stores, connector, dedicated_in_use=True)
+    unseen = [view for view in views if view.documented is not view.runtime]
+    if unseen:
+        raise RefusedError(
+            f"connector {connector} keeps its offsets in {describe_store(target)} already, which lacks "
+            f"{counted(len(unseen), 'source partition')} that the global offsets topic has: the tasks read them from "
+            "their beginning",
+            hint=f"`eosctl offsets list --connector {quote(connector)}` shows which; with the connector stopped, "
+            f"`eosctl offsets merge --connector {quote(connector)} --into dedicated` gives them to it.",
+        )
 
 
 def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, settled: bool = False) -> WritePlan:

@@ -101,7 +101,7 @@ def examine(app: App, name: str) -> Patient:
         )
     with app.topics() as store:
         topic = read_config_topic(app, store)
-    connector = find_connector(topic, name)
+    connector = find_connector(topic, name, group_id=group.group_id)
     statuses = running_tasks(app).get(name, ())
     tasks = [SeenTask(each.task, each.state, each.worker_id, each.trace) for each in statuses]
     leader = parse_worker_url(group.leader_url).text if group.leader_url else ""

@@ -29,8 +29,8 @@ _NAMED = 5
 _ROUND_SEEN_S = 3.0
 
 
-def observe_for_write(app: App, name: str) -> Scene:
-    """The connector and its group.
+def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene:
+    """The connector and its group; where the record says `count` already, tasks may run.
 
     Raises NotFoundError for an unknown one; RefusedError for a sink, while the connector has tasks, while the group is
     neither Stable nor without members, and where a worker answers for a group without members.
@@ -43,11 +43,11 @@ def observe_for_write(app: App, name: str) -> Scene:
         )
     with app.topics() as store:
         topic = read_config_topic(app, store)
-    connector = find_connector(topic, name)
+    connector = find_connector(topic, name, group_id=group.group_id)
     if plugin_type(connector.config) == "sink":
         raise RefusedError(f"{name} is a sink connector: it has no task-count record; nothing was written")
     if group.state == STABLE:
-        _refuse_tasks(app, topic, connector)
+        _refuse_tasks(app, topic, connector, may_run=count is not None and says_already(connector, count))
     else:
         _refuse_doubtful(app, group, topic)
     return Scene(
@@ -58,6 +58,11 @@ def observe_for_write(app: App, name: str) -> Scene:
         leader_url=group.leader_url,
         committed_ms=newest_commit_ms(topic, connector),
     )
+
+
+def says_already(connector: ConnectorState, count: int) -> bool:
+    """Whether a record of `count` would change neither what is recorded nor its order."""
+    return connector.task_count_record == count and not connector.pending_fencing
 
 
 def _refuse_doubtful(app: App, group: ConnectGroup, topic: ConfigTopic) -> None:
@@ -72,7 +77,7 @@ def _refuse_doubtful(app: App, group: ConnectGroup, topic: ConfigTopic) -> None:
         )
 
 
-def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState) -> None:
+def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState, *, may_run: bool) -> None:
     at_connect = running_tasks(app)
     if connector.name not in at_connect and connector.config is not None:
         raise RefusedError(
@@ -81,7 +86,7 @@ def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState) -> No
             hint="Name a worker and the config topic of the same group.",
         )
     tasks = at_connect.get(connector.name, ())
-    if tasks:
+    if tasks and not may_run:
         listed = ", ".join(f"task {task.task} is {task.state} at {task.worker_id}" for task in tasks[:_NAMED])
         raise RefusedError(
             f"connector {connector.name} has {counted(len(tasks), 'task')} ({listed}); nothing was written",

@@ -48,12 +48,15 @@ class RecordWrite:
     failure: EosctlError | None = None
 
 
-def find_connector(topic: ConfigTopic, name: str) -> ConnectorState:
+def find_connector(topic: ConfigTopic, name: str, *, group_id: str) -> ConnectorState:
     """The connector as a worker holds it; raises NotFoundError, or RefusedError where records may be hidden."""
     if topic.read.blocked():
+        ours, leader = own_transactional_id(group_id), leader_transactional_id(group_id)
         raise RefusedError(
             f"topic {topic.read.topic}: an open transaction hides newer records; nothing was written",
-            hint="`eosctl txn hanging` tells whose it is. Wait for its end, or end it, then run again.",
+            hint=f"`eosctl txn hanging --topic {topic.read.topic}` tells whose it is. Wait for its end, or end it, and "
+            f"run again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {ours}` ends it at once; so "
+            f"does `eosctl fence {leader} --allow-leader`, if the group has no members.",
         )
     connector = topic.state.connectors.get(name)
     if connector is None:

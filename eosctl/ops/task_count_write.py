@@ -25,6 +25,7 @@ from eosctl.ops.task_count_guards import (
     refuse_implausible,
     refuse_left_out,
     refuse_running_round,
+    says_already,
 )
 from eosctl.ops.task_count_record import Scene, with_whole_timeout, write_record
 from eosctl.report import Problem, Report, Row
@@ -51,8 +52,7 @@ class WritePlan:
     @property
     def changes_something(self) -> bool:
         """Whether the record, or its order, would be another one."""
-        there = self.scene.connector
-        return there.task_count_record != self.request.count or there.pending_fencing
+        return not says_already(self.scene.connector, self.request.count)
 
 
 def plan_write(app: App, request: WriteRequest) -> WritePlan:
@@ -60,9 +60,13 @@ def plan_write(app: App, request: WriteRequest) -> WritePlan:
 
     Raises NotFoundError for an unknown connector; RefusedError while it has tasks, while the group is neither Stable
     nor Empty, while a fencing round of the leader is seen, and for a record that would leave out ids that are alive.
+    A record that is there already is nothing to do, whether tasks run or not.
     """
-    scene = observe_for_write(app, request.connector)
+    scene = observe_for_write(app, request.connector, count=request.count)
     fence = None
+    if says_already(scene.connector, request.count):
+        refuse_left_out(app, request.connector, request.count, fenced=())
+        return WritePlan(request, scene, fence)
     refuse_running_round(app, scene)
     if request.fence and scene.connector.task_count_record:
         refuse_implausible(scene.connector)
@@ -70,8 +74,7 @@ def plan_write(app: App, request: WriteRequest) -> WritePlan:
         fence = plan_fence(app, FenceRequest(connector=request.connector, live=no_workers))
     refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else ())
     problems = [*_not_fenced(request, scene), *(fence.problems if fence else ())]
-    plan = WritePlan(request, scene, fence, tuple(problems))
-    return plan if plan.changes_something else replace(plan, fence=None, problems=())
+    return WritePlan(request, scene, fence, tuple(problems))
 
 
 def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from eosctl.render.cells import Column, View, dig, format_cell, partition_name, summary_lines
+from eosctl.render.cells import Column, View, dig, format_cell, partition_name, printable, summary_lines
 from eosctl.report import Report, Row
 
 
@@ -155,6 +155,10 @@ _MISMATCHES = (
 
 def _switch_lines(report: Report) -> Iterable[str]:
     """The topic that the merge makes, and where the steps are written down; then the summary."""
+    if not report.rows:
+        store = "the global offsets topic" if report.data["to"] == "global" else f"topic {report.data['to']}"
+        yield printable(f"Connector {report.data['connector']} keeps its offsets in {store} already.")
+        return
     yield from _created_topic_lines(report)
     yield f"journal: {format_cell(report.data.get('journal'))}"
 

@@ -77,6 +77,15 @@ def _without_backup(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("backup: "))
 
 
-@pytest.mark.parametrize(("words", "exit_code"), [(["--to", "global", "--yes"], 6), ([], 2)])
-def test_other_exit_codes(run: Run, words: list[str], exit_code: int) -> None:
-    assert run(*words).exit_code == exit_code
+def test_there_already(run: Run, world: SwitchWorld) -> None:
+    """Neither a question nor --yes: a job may say it each time."""
+    done = run("--to", "global")
+    assert (done.exit_code, done.stderr, world.calls) == (0, "", [])
+    assert done.stdout == "Nothing to do.\nConnector c keeps its offsets in the global offsets topic already.\n"
+    assert run("--to", "own", "--yes").exit_code == 0
+    again = run("--to", "own")
+    assert again.stdout == "Nothing to do.\nConnector c keeps its offsets in topic own already.\n"
+
+
+def test_a_target_is_needed(run: Run) -> None:
+    assert run().exit_code == 2

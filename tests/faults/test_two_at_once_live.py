@@ -61,7 +61,8 @@ def test_the_same_switch(pair: Stack, source: FileSource, invoke: Invoke, tmp_pa
     source.wait_running()
     source.append("three")
     source.wait_position(14)
-    assert "already" in invoke(*words, "-b", pair.bootstrap_servers).stderr
+    third = invoke(*words, "-b", pair.bootstrap_servers)
+    assert (third.exit_code, third.json()["data"]["rows"]) == (OK, []), third.stderr
 
 
 def test_the_same_roll(pair: Stack, invoke: Invoke, tmp_path: Path) -> None:

@@ -68,6 +68,51 @@ def test_write_fences_first_then_writes_under_an_id_of_its_own(scene: Scene) -> 
     assert not again.changes_something
 
 
+def test_what_is_recorded_already_is_nothing_to_do_while_tasks_run(scene: Scene) -> None:
+    """It used to be refused for the running tasks, so that a job that runs twice failed the second time."""
+    stop(scene)
+    assert write(scene, 3).exit_code is ExitCode.OK
+    scene.connect.connectors["c"].state = "RUNNING"
+    plan = plan_write(scene.app, WriteRequest("c", 3))
+    assert not plan.changes_something
+    assert show_write(scene.app, plan).rows[0]["outcome"] == "unchanged"
+    with pytest.raises(RefusedError, match="has 2 tasks"):
+        plan_write(scene.app, WriteRequest("c", 4))
+
+
+def test_a_first_record_is_not_taken_for_one_that_is_there(scene: Scene) -> None:
+    scene.connect.connectors["c"].state = "RUNNING"
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"tasks-fencing-c", None)])
+    with pytest.raises(RefusedError, match="has 2 tasks"):
+        plan_write(scene.app, WriteRequest("c", 0))
+
+
+def test_a_write_killed_anywhere_is_done_by_the_next_run(tmp_path: Path) -> None:
+    """Every call to Kafka and Connect is the last one once; what a record replaced is in a backup by then."""
+    kill_at = 0
+    while True:
+        kill_at += 1
+        with rescue_scene(tmp_path / str(kill_at)) as scene:
+            stop(scene)
+            scene.kill_at, scene.ticks = kill_at, 0
+            try:
+                write(scene, 5)
+            except KilledError:
+                scene.kill_at = None
+            else:
+                break
+            kept = [json.loads(path.read_text()) for path in sorted(scene.state_dir.rglob("task-counts-write*"))]
+            assert {each["value"] for each in kept} <= {'{"task-count": 3}'}
+            assert len(kept) >= len(scene.records()), f"killed at call {kill_at}: a record without a backup"
+            plan = plan_write(scene.app, WriteRequest("c", 5))
+            assert plan.changes_something is not bool(scene.records()), f"killed at call {kill_at}"
+            if plan.changes_something:
+                assert apply_write(scene.app, plan).exit_code is ExitCode.OK, f"killed at call {kill_at}"
+            assert scene.records() == [("eosctl-config-g", b'{"task-count":5}')], f"killed at call {kill_at}"
+            assert timeouts(scene) == [FENCE_TRANSACTION_TIMEOUT_MS] * 3, f"killed at call {kill_at}"
+    assert kill_at > 20, "fewer calls than that were never made"
+
+
 def test_without_workers_it_is_written_under_the_leaders_id(scene: Scene) -> None:
     scene.empty_group()
     assert write(scene, 2).exit_code is ExitCode.OK
@@ -109,9 +154,10 @@ def test_a_round_that_still_runs_on_the_leader_is_seen(scene: Scene, fence: bool
     assert plan_write(app, WriteRequest("c", 3, fence)).changes_something, "nothing was touched the second time"
     touches = iter([(1, 60_000)])
     assert plan_write(app, WriteRequest("c", 3, fence)).changes_something, "a zombie that commits is no round"
-    slept_s, scene.time.now_s = scene.time.slept_s, scene.time.now_s + 100
+    scene.time.slept.clear()
+    scene.time.now_s += 100
     plan_write(app, WriteRequest("c", 3, fence))
-    assert scene.time.slept_s == slept_s, "no round is that old, so nothing is waited for"
+    assert not scene.time.slept, "no round is that old, so nothing is waited for"
 
 
 def test_what_write_refuses(scene: Scene) -> None:
