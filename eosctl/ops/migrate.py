@@ -83,7 +83,9 @@ class MigrationStages(Protocol):
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]: ...
     def write_tasks(self, plan: MigrationPlan) -> int: ...
     def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int: ...
-    def write(self, folder: Path, plan: MigrationPlan, *, tasks: int, part: str = "decisions") -> SentCounts: ...
+    def write(
+        self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions"
+    ) -> SentCounts: ...
     def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Comparison: ...
 
 
@@ -219,7 +221,7 @@ def spark_stages(
         app.on_event(Event("starting Spark"))
         with spark_job(
             client, snapshots=snapshots, master=master, conf=conf or {}, expected_records=expected_records,
-            others=others, on_progress=lambda doing, done, total: app.on_event(Event(doing, done, total, "tasks")),
+            others=others, on_progress=lambda *progress: app.on_event(Event(*progress)),
         ) as job:  # fmt: skip
             yield job
 

@@ -222,7 +222,9 @@ class _Run:
             to_send, part = stages.unwritten(self.folder, now), "unwritten"
         tasks = self.past.write_tasks or stages.write_tasks(plan)
         with self._noted(Stage.WRITE, tasks=tasks) as outcome:
-            sent = stages.write(self.folder, plan, tasks=tasks, part=part) if to_send else SentCounts()
+            sent = SentCounts()
+            if to_send:
+                sent = stages.write(self.folder, plan, tasks=tasks, records=to_send, part=part)
             if sent.records() != to_send:
                 raise EosctlError(
                     f"{to_send} records were to be sent, {sent.records()} were confirmed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -28,9 +28,10 @@ from eosctl.spark import transforms
 from eosctl.spark.failures import spark_error
 from eosctl.spark.files import snapshot_file, write_file
 from eosctl.spark.kafka_io import RECORDS, OffsetRange, read_newest, write_records
+from eosctl.spark.record_counts import RecordCounts
 
-OnProgress = Callable[[str, int, int], None]
-"""Called with (what is being done, tasks done, tasks in all)."""
+OnProgress = Callable[[str, int, int, str], None]
+"""Called with (what is being done, how many are done, of how many, of what); once all are done it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +43,27 @@ class MigrationJob:
 
     spark: SparkSession
     client: Mapping[str, Any]
-    on_progress: OnProgress = lambda _doing, _done, _total: None
+    on_progress: OnProgress = lambda _doing, _done, _total, _unit: None
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def snapshot(self, topics: Iterable[PlannedTopic], folder: Path) -> int:
         """Reads topics up to their planned bounds, and files, into Parquet at `folder`; returns how many rows."""
         topics = list(topics)
-        with self._stage(f"reading into {folder.name}"):
-            self._of_kafka(topics).write.mode("overwrite").parquet(str(folder))
+        again, _, side = folder.name.rpartition("-")
+        in_kafka = [bound for topic in topics if topic.file is None for bound in topic.bounds]
+        counts = _counts(folder, sum(bound.lso - bound.begin for bound in in_kafka))
+        with self._stage(f"reading the {side}{' again' if again else ''}", counts):
+            self._of_kafka(topics, counts).write.mode("overwrite").parquet(str(folder))
             for number, topic in enumerate(topics):
                 if topic.file is not None and topic.topic_id is not None:
                     part = folder / f"file-{number}.parquet"
                     snapshot_file(topic.file, topic.name, part, partitions=topic.partitions)
             return self._records(folder).count()
 
-    def _of_kafka(self, topics: Sequence[PlannedTopic]) -> DataFrame:
+    def _of_kafka(self, topics: Sequence[PlannedTopic], counts: RecordCounts) -> DataFrame:
         profiles = sorted({topic.profile or "" for topic in topics if topic.file is None})
         parts = [
-            read_newest(self.spark, self._client(profile), planned_ranges(topics, profile=profile))
+            read_newest(self.spark, self._client(profile), planned_ranges(topics, profile=profile), counts=counts)
             for profile in profiles
         ]
         return reduce(DataFrame.unionByName, parts) if parts else self.spark.createDataFrame([], RECORDS)
@@ -161,19 +165,21 @@ class MigrationJob:
             missing.write.mode("overwrite").parquet(str(folder / "unwritten"))
             return self._decisions(folder, "unwritten").count()
 
-    def write(self, folder: Path, plan: MigrationPlan, *, tasks: int, part: str = "decisions") -> SentCounts:
-        """Sends what the decisions in `folder`/`part` say, in one transaction per task, and counts what is confirmed.
+    def write(
+        self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions"
+    ) -> SentCounts:
+        """Sends the so many `records` of `folder`/`part`, in one transaction per task, and counts what is confirmed.
 
         With as many `tasks` as before, each partition comes to the id that it had before. A file is written whole.
         """
         target_file = plan.target_file()
-        with self._stage("writing"):
+        with self._stage("writing", counts := _counts(folder / part, records)):
             if target_file is not None:
                 count = write_file(target_file, self._to_file(folder, plan))
                 return SentCounts({target_file: (count, 0)})
             rows = transforms.to_write(self._decisions(folder, part))
             client, name = self._client(plan.target_profile()), plan.transactional_id()
-            written = write_records(rows, client, transactional_id=name, tasks=tasks).collect()
+            written = write_records(rows, client, transactional_id=name, tasks=tasks, counts=counts).collect()
         topics: dict[str, tuple[int, int]] = {}
         last_offsets: dict[tuple[str, int], int] = {}
         for row in sorted(written, key=lambda row: (row.topic, row.partition)):
@@ -213,16 +219,17 @@ class MigrationJob:
         return self.spark.read.schema(transforms.DECISIONS).parquet(str(folder / part))
 
     @contextmanager
-    def _stage(self, doing: str) -> Iterator[None]:
-        """Names the jobs of the block, reports their tasks, cancels them on Ctrl-C, and translates Spark's errors."""
+    def _stage(self, doing: str, counts: RecordCounts | None = None) -> Iterator[None]:
+        """Names the jobs of the block, reports how far they are, cancels them on Ctrl-C, translates Spark's errors."""
         context = self.spark.sparkContext
         group = f"eosctl {doing}"
         context.setJobGroup(group, doing, interruptOnCancel=True)
         over = threading.Event()
-        watch = threading.Thread(target=self._watch, args=(group, doing, over), daemon=True)
+        watch = threading.Thread(target=self._watch, args=(group, doing, counts, over), daemon=True)
         watch.start()
         try:
-            yield
+            with counts or nullcontext():
+                yield
         except KeyboardInterrupt:
             with suppress(Py4JError):  # the call that was cut off may have taken the connection along
                 context.cancelJobGroup(group)
@@ -233,15 +240,34 @@ class MigrationJob:
             over.set()
             watch.join()
 
-    def _watch(self, group: str, doing: str, over: threading.Event) -> None:
+    def _watch(self, group: str, doing: str, counts: RecordCounts | None, over: threading.Event) -> None:
+        """Tells how far a stage is: in records where its tasks count them, else in tasks; in the end, that it is over.
+
+        It seems over now and then, before Spark tells of the next tasks: that is kept back.
+        """
+        done, total, unit = (0, counts.total, "records") if counts else (0, 0, "tasks")
+        while True:
+            if done < total:
+                self.on_progress(doing, done, total, unit)
+            if over.wait(0.5):
+                break
+            with suppress(Py4JError):  # the stage itself tells what is wrong with the JVM
+                done, total = (counts.done(), counts.total) if counts else self._tasks(group)
+        if total:
+            self.on_progress(doing, total, total, unit)
+
+    def _tasks(self, group: str) -> tuple[int, int]:
+        """How many tasks of the jobs of `group` are done, of how many that Spark knows of."""
         tracker = self.spark.sparkContext.statusTracker()
-        while not over.wait(0.5):
-            infos = [info for job in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(job)) is not None]
-            stages = [tracker.getStageInfo(stage) for info in infos for stage in info.stageIds]
-            known = [stage for stage in stages if stage is not None]
-            if known:
-                done = sum(stage.numCompletedTasks for stage in known)
-                self.on_progress(doing, done, sum(stage.numTasks for stage in known))
+        infos = [info for job in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(job)) is not None]
+        stages = [tracker.getStageInfo(stage) for info in infos for stage in info.stageIds]
+        known = [stage for stage in stages if stage is not None]
+        return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+
+def _counts(folder: Path, total: int) -> RecordCounts:
+    """Counts of what becomes of `folder`, beside it."""
+    return RecordCounts(folder.with_name(f"{folder.name}-counts"), total)
 
 
 def planned_ranges(topics: Iterable[PlannedTopic], *, profile: str = "") -> list[OffsetRange]:

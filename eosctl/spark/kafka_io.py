@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eosctl.core.offset_keys import key_owner
 from eosctl.core.offset_records import is_nothing
 from eosctl.core.records import Record
+from eosctl.spark.record_counts import RecordCounts, TaskCount
 
 RECORDS = (
     "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
@@ -35,32 +37,18 @@ PLACED = "topic string, partition int, key binary, value binary"
 WRITTEN = "task int, topic string, partition int, written long, tombstones long, last_offset long"
 """Rows of `write_records`: what one task's transaction committed to one partition."""
 
-ARROW_RECORDS = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("nothing", pa.bool_()),
-        ("at_home", pa.bool_()),
-        ("versions", pa.int64()),
-        ("connector", pa.string()),
-        ("name_start", pa.int32()),
-        ("name_end", pa.int32()),
-    ]
-)
-_ARROW_WRITTEN = pa.schema(
-    [
-        ("task", pa.int32()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("written", pa.int64()),
-        ("tombstones", pa.int64()),
-        ("last_offset", pa.int64()),
-    ]
-)
+
+def _arrow_schema(columns: str) -> pa.Schema:
+    """The Arrow schema of Spark's "name type, name type, ..."."""
+    types = {"string": pa.string, "int": pa.int32, "long": pa.int64, "binary": pa.binary, "boolean": pa.bool_}
+    return pa.schema([(name, types[kind]()) for name, kind in map(str.split, columns.split(","))])
+
+
+ARROW_RECORDS = _arrow_schema(RECORDS)
+_ARROW_WRITTEN = _arrow_schema(WRITTEN)
+Row = tuple[str, int, bytes, bytes | None]
+"""(topic, partition, key, value) of a record to write."""
+
 Counts = dict[tuple[str, int], tuple[int, int, int]]
 """(topic, partition) -> (records written, tombstones among them, offset of the last)."""
 
@@ -117,12 +105,18 @@ def in_bins(ranges: Iterable[OffsetRange], count: int) -> list[list[OffsetRange]
 
 
 def read_newest(
-    spark: SparkSession, client: Mapping[str, Any], ranges: Iterable[OffsetRange], *, stall_timeout_s: float = 60.0
+    spark: SparkSession,
+    client: Mapping[str, Any],
+    ranges: Iterable[OffsetRange],
+    *,
+    stall_timeout_s: float = 60.0,
+    counts: RecordCounts | None = None,
 ) -> DataFrame:
     """The newest record per partition and key of `ranges`, as RECORDS; `client` are librdkafka properties.
 
     Very many keys make a task give rows away early, so one partition and key may come more than once: the newest is
-    still among them. Every action on the result reads Kafka again: write it to a snapshot first.
+    still among them. Every action on the result reads Kafka again: write it to a snapshot first. `counts` are told how
+    many offsets are read.
     """
     bins = in_bins(ranges, 2 * spark.sparkContext.defaultParallelism)
     if not bins:
@@ -130,11 +124,19 @@ def read_newest(
     settings = dict(client)
 
     def read_bins(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        count = counts.of_task(_task()) if counts else None
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from read_ranges(settings, bins[number], stall_timeout_s=stall_timeout_s)
+                yield from read_ranges(settings, bins[number], stall_timeout_s=stall_timeout_s, count=count)
 
     return spark.range(0, len(bins), 1, len(bins)).mapInArrow(read_bins, RECORDS)
+
+
+def _task() -> int:
+    """The number of the task that this runs in."""
+    from pyspark import TaskContext
+
+    return TaskContext.get().partitionId()  # type: ignore[union-attr] # mapInArrow runs inside tasks only
 
 
 def read_ranges(
@@ -143,6 +145,7 @@ def read_ranges(
     *,
     stall_timeout_s: float = 60.0,
     keys_at_once: int = 1_000_000,
+    count: TaskCount | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Reads `ranges` with one consumer, committed records only; batches of RECORDS.
 
@@ -152,7 +155,7 @@ def read_ranges(
     newest: dict[tuple[str, int], dict[bytes | None, list[Any]]] = {(r.topic, r.partition): {} for r in ranges}
     topics = {r.topic: (r.name or r.topic, r.partitions) for r in ranges}
     held = 0
-    for message in _messages(client, ranges, stall_timeout_s):
+    for message in _messages(client, ranges, stall_timeout_s, count):
         keys = newest[message.topic(), message.partition()]
         kept = keys.get(message.key())
         if kept is None:
@@ -168,7 +171,9 @@ def read_ranges(
     yield from _batches(newest, topics)
 
 
-def _messages(client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_timeout_s: float) -> Iterator[Any]:
+def _messages(
+    client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_timeout_s: float, count: TaskCount | None = None
+) -> Iterator[Any]:
     """Every committed message inside `ranges`; stops each partition at its end, markers and gaps included."""
     from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -195,12 +200,22 @@ def _messages(client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_ti
                     progress_s = time.monotonic()
                     del todo[where]
                     consumer.pause([TopicPartition(*where)])
+            if count is not None:
+                count.tell(partial(_passed, consumer, ranges, todo), last=not todo)
             if todo and time.monotonic() - progress_s > stall_timeout_s:
                 raise RuntimeError(f"no records for {stall_timeout_s:g} s, still to read: {_named(todo)}")
     finally:
         consumer.close()
         if collecting:
             gc.enable()
+
+
+def _passed(consumer: Any, ranges: Sequence[OffsetRange], todo: Mapping[tuple[str, int], int]) -> int:
+    """How many offsets of `ranges` are behind the consumer: markers and gaps too, so that it ends at their length."""
+    from confluent_kafka import TopicPartition
+
+    positions = {(at.topic, at.partition): at.offset for at in consumer.position([TopicPartition(*w) for w in todo])}
+    return sum(min(max(positions.get((r.topic, r.partition), r.end), r.begin), r.end) - r.begin for r in ranges)
 
 
 def _named(todo: Mapping[tuple[str, int], int]) -> str:
@@ -248,23 +263,28 @@ def arrow_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Record
     )
 
 
-def write_records(rows: DataFrame, client: Mapping[str, Any], *, transactional_id: str, tasks: int) -> DataFrame:
+def write_records(
+    rows: DataFrame,
+    client: Mapping[str, Any],
+    *,
+    transactional_id: str,
+    tasks: int,
+    counts: RecordCounts | None = None,
+) -> DataFrame:
     """Writes `rows` (topic, partition, partitions, key, value) and yields WRITTEN per task and partition.
 
     Each Kafka partition, and so each key, belongs to exactly one task, and each task commits one transaction under
     `<transactional_id>-<task>`: a retried task fences its predecessor. Tasks that shared partitions would cost the
-    broker a marker each, several times the time. Every action on the result writes again: collect it once.
+    broker a marker each, several times the time. Every action on the result writes again: collect it once. `counts` are
+    told how many records are confirmed.
     """
     settings = dict(client)
 
     def write_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None  # noqa: S101 - mapInArrow runs inside tasks only
-        task = context.partitionId()
-        counts = write_transaction(settings, f"{transactional_id}-{task}", _rows_of(batches))
-        lines = [(task, *where, *numbers) for where, numbers in sorted(counts.items())]
+        task = _task()
+        count = counts.of_task(task) if counts else None
+        confirmed = write_transaction(settings, f"{transactional_id}-{task}", _rows_of(batches), count)
+        lines = [(task, *where, *numbers) for where, numbers in sorted(confirmed.items())]
         if lines:
             yield arrow_batch(lines, _ARROW_WRITTEN)
 
@@ -294,15 +314,15 @@ def placed(rows: DataFrame) -> DataFrame:
     return rows.select("topic", "partition", "partitions", "key", "value").mapInArrow(place, PLACED)
 
 
-def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, bytes, bytes | None]]:
+def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def write_transaction(
-    client: Mapping[str, Any], transactional_id: str, rows: Iterable[tuple[str, int, bytes, bytes | None]]
+    client: Mapping[str, Any], transactional_id: str, rows: Iterable[Row], count: TaskCount | None = None
 ) -> Counts:
-    """Writes `rows` (topic, partition, key, value) in one transaction and returns what was confirmed.
+    """Writes `rows` in one transaction and returns what was confirmed.
 
     Nothing is opened for no rows. Raises KafkaException or RuntimeError after aborting, so that none was written.
     """
@@ -316,7 +336,7 @@ def write_transaction(
     _until_done(producer.init_transactions)
     producer.begin_transaction()
     try:
-        counts = _produce(producer, first, iterator)
+        counts = _produce(producer, first, iterator, count)
         _until_done(producer.commit_transaction)
     except BaseException:
         producer.purge()
@@ -325,9 +345,7 @@ def write_transaction(
     return counts
 
 
-def _produce(
-    producer: Any, first: tuple[str, int, bytes, bytes | None], rest: Iterable[tuple[str, int, bytes, bytes | None]]
-) -> Counts:
+def _produce(producer: Any, first: Row, rest: Iterable[Row], count: TaskCount | None) -> Counts:
     """Produces and flushes; returns what delivery reports confirmed. Raises RuntimeError for an undelivered record."""
     sent, failures = 0, list[str]()
     confirmed: Counts = {}
@@ -340,20 +358,23 @@ def _produce(
         written, tombstones, last = confirmed.get(where, (0, 0, -1))
         confirmed[where] = written + 1, tombstones + (message.value() is None), max(last, message.offset())
 
-    for topic, partition, key, value in _chain(first, rest):
+    for topic, partition, key, value in chain((first,), rest):
         _with_room(producer, partial(producer.produce, topic, value, key, partition, on_delivery))
         sent += 1
         if sent % 1000 == 0:
             producer.poll(0)
+            if count is not None:
+                count.tell(partial(_written, confirmed))
     left = producer.flush(60)
-    if failures or left or sum(written for written, _, _ in confirmed.values()) != sent:
+    if count is not None:
+        count.tell(partial(_written, confirmed), last=True)
+    if failures or left or _written(confirmed) != sent:
         raise RuntimeError(f"{left + len(failures)} of {sent} records were not delivered: {failures[:3]}")
     return confirmed
 
 
-def _chain(first: Any, rest: Iterable[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
+def _written(confirmed: Counts) -> int:
+    return sum(written for written, _, _ in confirmed.values())
 
 
 def _with_room(producer: Any, produce: Callable[[], None]) -> None:

@@ -106,7 +106,7 @@ class Stages:
         self.calls.append("unwritten")
         return 0 if self.sends else 1
 
-    def write(self, folder: Path, plan: MigrationPlan, *, tasks: int, part: str = "decisions") -> Any:
+    def write(self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions") -> Any:
         self.calls.append(f"write {part} in {tasks}")
         return Counts(sent=self.sends)
 

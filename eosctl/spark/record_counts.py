@@ -1,0 +1,62 @@
+"""How many records the tasks of a stage have handled so far, which Spark does not tell while Python tasks run.
+
+Each task keeps a number in a file of its own, in a folder that driver and executors both see, as they see the snapshot.
+Runs on executors. The numbers are for a person to look at: nothing depends on them, and losing one is no error.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+_TELL_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCounts:
+    """The numbers of one stage, in `folder` for as long as the block lasts; `total` is where they end."""
+
+    folder: Path
+    total: int
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def of_task(self, task: int) -> TaskCount:
+        """Where one task tells how far it is; a second attempt tells it in the place of the first."""
+        return TaskCount(self.folder / str(task))
+
+    def done(self) -> int:
+        """What the tasks told last, together; never more than `total`."""
+        return min(self.total, sum(_number(file) for file in self.folder.glob("*")))
+
+
+class TaskCount:
+    """Tells how far one task is, twice a second at most."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._next_s = file, 0.0
+
+    def tell(self, count: Callable[[], int], *, last: bool = False) -> None:
+        """Writes down what `count` returns, which is called only when it is time to, or for the `last` time."""
+        now_s = time.monotonic()
+        if last or now_s >= self._next_s:
+            self._next_s = now_s + _TELL_EVERY_S
+            with suppress(OSError):
+                self._file.write_text(str(count()))
+
+
+def _number(file: Path) -> int:
+    """What a file says; 0 where it is just being written, or gone."""
+    with suppress(OSError, ValueError):
+        return int(file.read_text())
+    return 0
