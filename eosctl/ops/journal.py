@@ -5,7 +5,6 @@ JSON lines in one file, synced one by one, readable by its owner only. What an e
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -19,8 +18,12 @@ from typing import Any
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.ops.app import App
+from eosctl.ops.audit_file import lock_now
 from eosctl.ops.backups import sync_directory
-from eosctl.report import Json, Problem
+from eosctl.report import Json, Problem, rfc3339
+
+_HOLD = "hold"
+"""The event that says which process took the lock; none of the command's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,10 @@ class Journal:
     clock: Clock
 
     def entries(self) -> list[Mapping[str, Any]]:
-        """Every entry; a line that a crash cut off counts as not written. Raises EosctlError."""
+        """What its command wrote; a line that a crash cut off counts as not written. Raises EosctlError."""
+        return [entry for entry in self._lines() if entry.get("event") != _HOLD]
+
+    def _lines(self) -> list[Mapping[str, Any]]:
         try:
             lines = self.path.read_bytes().splitlines()
         except FileNotFoundError:
@@ -71,16 +77,37 @@ class Journal:
         except OSError as exc:
             raise self._unwritable(exc) from exc
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as exc:
-                raise RefusedError(
-                    f"another eosctl is at work on {what}; nothing was written",
-                    hint=f"Wait for it, or end it; the lock is on {self.path}.",
-                ) from exc
+            if not lock_now(descriptor):
+                raise self._held(what, self._holder())
+            self.write(_HOLD, pid=os.getpid())
             yield
         finally:
             os.close(descriptor)
+
+    def refuse_held(self, what: str) -> None:
+        """Raises RefusedError where another eosctl has the lock now; for plans, which make no file."""
+        holder = self.holder()
+        if holder is not None:
+            raise self._held(what, holder)
+
+    def holder(self) -> str | None:
+        """Who has the lock, in words; None where nobody has. Raises EosctlError."""
+        try:
+            file = self.path.open("rb")
+        except OSError:
+            return None
+        with file:
+            return None if lock_now(file.fileno()) else self._holder()
+
+    def _holder(self) -> str:
+        last = next((entry for entry in reversed(self._lines()) if entry.get("event") == _HOLD), None)
+        return "process unknown" if last is None else f"process {last['pid']}, since {rfc3339(int(last['time_ms']))}"
+
+    def _held(self, what: str, holder: str) -> RefusedError:
+        return RefusedError(
+            f"another eosctl is at work on {what} ({holder}); nothing was written",
+            hint=f"Wait for it, or end it; the lock is on {self.path}.",
+        )
 
     def _open(self) -> int:
         self.path.parent.mkdir(parents=True, exist_ok=True)

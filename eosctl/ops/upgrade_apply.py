@@ -98,8 +98,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
     journal = upgrade_journal(app, cluster_id)
-    newest = newest_roll(journal)
-    begun = _begun(request, newest)
+    begun = _begun(app, request, journal)
     target = _target(request, begun)
     open_step = begun.open if begun else None
     brought = begun.brought if begun else {}
@@ -176,8 +175,9 @@ def blocking_modes(workers: Sequence[UpgradeWorker], mode: Mode) -> list[str]:
     ]
 
 
-def _begun(request: RollRequest, newest: Roll | None) -> Roll | None:
-    """The roll to go on with; raises RefusedError where that is not what was asked for."""
+def _begun(app: App, request: RollRequest, journal: Journal) -> Roll | None:
+    """The roll to go on with; raises RefusedError where that is not what was asked for, or another eosctl is at it."""
+    newest = newest_roll(journal)
     unfinished = newest if newest is not None and newest.unfinished else None
     if request.resume:
         if unfinished is None:
@@ -191,6 +191,7 @@ def _begun(request: RollRequest, newest: Roll | None) -> Roll | None:
             raise RefusedError("the unfinished upgrade was begun with another plan", hint="Leave the plan out.")
         return unfinished
     if unfinished is not None and not request.start_over:
+        journal.refuse_held(f"the upgrade of group {app.target.group_id}")
         raise RefusedError(
             f"{describe_roll(unfinished)}; nothing was written",
             hint="--resume goes on with it; --start-over forgets it and plans anew, from what is seen now.",

@@ -10,6 +10,7 @@ from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_gates import Gate
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
+from eosctl.ops.journal import Journal
 from eosctl.ops.upgrade_apply import View, describe_roll, look
 from eosctl.ops.upgrade_journal import Brought, Roll, newest_roll, upgrade_journal
 from eosctl.report import Json, Problem, Report, Row, rfc3339
@@ -22,13 +23,14 @@ def upgrade_status(app: App) -> Report:
 
     Exit 7 when a worker can't be reached. Raises what `observe_workers` raises.
     """
-    roll, cluster_id = _newest_roll(app)
+    journal, cluster_id = _journal(app)
+    roll = newest_roll(journal)
     view = look(app, roll.target if roll else Mode.ENABLED, roll.brought if roll else {}, ())
     workers = view.observation.workers
     silent = [worker for worker in workers if worker.mode is Mode.UNREACHABLE]
     problems = [Problem("worker_unreachable", f"the worker at {w.name} can't be reached") for w in silent]
     if roll is not None and roll.unfinished:
-        problems.append(Problem("upgrade_unfinished", describe_roll(roll), "--resume goes on.", "warning"))
+        problems.append(_unfinished(roll, journal.holder()))
     modes = Counter(worker.mode.value for worker in workers)
     return Report(
         kind="upgrade-status",
@@ -46,7 +48,8 @@ def verify_upgrade(app: App, target: Mode) -> Report:
 
     Raises what `observe_workers` raises.
     """
-    roll, cluster_id = _newest_roll(app)
+    journal, cluster_id = _journal(app)
+    roll = newest_roll(journal)
     view = look(app, target, roll.brought if roll else {}, ())
     findings = [
         *(_worker_finding(worker, target) for worker in view.observation.workers if worker.mode is not target),
@@ -71,10 +74,17 @@ def verify_upgrade(app: App, target: Mode) -> Report:
     )
 
 
-def _newest_roll(app: App) -> tuple[Roll | None, str]:
+def _journal(app: App) -> tuple[Journal, str]:
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
-    return newest_roll(upgrade_journal(app, cluster_id)), cluster_id
+    return upgrade_journal(app, cluster_id), cluster_id
+
+
+def _unfinished(roll: Roll, holder: str | None) -> Problem:
+    if holder is not None:
+        message = f"{describe_roll(roll)}; eosctl is at work on it now ({holder})"
+        return Problem("upgrade_unfinished", message, "Wait for it.", "warning")
+    return Problem("upgrade_unfinished", describe_roll(roll), "--resume goes on.", "warning")
 
 
 def _open_gates(view: View) -> list[Gate]:

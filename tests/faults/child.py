@@ -40,6 +40,11 @@ class Child:
             start_new_session=True,
         )
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def wait(self) -> Outcome:
         """Its end, and what it printed."""
         try:

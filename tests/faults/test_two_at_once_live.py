@@ -9,7 +9,7 @@ import pytest
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.faults.child import Child
-from tests.faults.conftest import Merge, on_pair
+from tests.faults.conftest import PAIR, Merge, on_pair
 from tests.faults.proxy import Api, held
 from tests.sandbox_fixtures import FileSource, wait_until
 
@@ -76,11 +76,12 @@ def test_the_same_roll(pair: Stack, invoke: Invoke, tmp_path: Path) -> None:
     first = Child(words, tmp_path)
     try:
         wait_until(begun.exists, what="the restart command of the first")
-        second = invoke(*words, "--resume")
+        beside = [invoke(*words), invoke(*words, "--resume")]
     finally:
         go_on.touch()
         done = first.wait()
-    assert second.exit_code == REFUSED, second.stderr
-    assert "another eosctl is at work on the upgrade of group" in second.stderr
+    for each in beside:
+        assert each.exit_code == REFUSED, each.stderr
+        assert f"another eosctl is at work on the upgrade of group {PAIR} (process {first.pid}, since" in each.stderr
     assert done.exit_code == PARTIAL, done.stderr
     assert invoke("upgrade", "verify", "--to", "enabled", *on_pair(), "-b", pair.bootstrap_servers).exit_code == OK

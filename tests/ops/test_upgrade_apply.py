@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -253,6 +254,27 @@ def test_resume_holds_to_the_plan_and_the_mode_it_began_with(tmp_path: Path) -> 
     there.start(W2)
     assert roll(app, driver, Mode.DISABLED, start_over=True).exit_code is ExitCode.OK
     assert set(there.workers.values()) == {"disabled"}
+
+
+def test_beside_a_running_one_it_says_who_is_at_work(tmp_path: Path) -> None:
+    """It used to say only that an upgrade was not finished, and to offer --resume and --start-over."""
+    there = world(w1="disabled", w2="disabled")
+    app, driver = there.app(tmp_path), FakeDriver(there)
+    seen: list[str] = []
+
+    def look(_url: str) -> None:
+        for resume in (False, True):
+            with pytest.raises(RefusedError) as caught:
+                roll(app, driver, resume=resume)
+            seen.append(caught.value.message)
+        seen.append(upgrade_status(app).problems[-1].message)
+
+    there.after_start.append(look)
+    assert roll(app, driver).exit_code is ExitCode.OK
+    at_work = f"another eosctl is at work on the upgrade of group g (process {os.getpid()}, since 1970-01-01T00:00:00"
+    assert [message.startswith(at_work) for message in seen] == [True, True, False] * 4
+    assert all(f"eosctl is at work on it now (process {os.getpid()}, " in message for message in seen[2::3])
+    assert upgrade_status(app).problems == []
 
 
 def test_a_worker_lost_between_two_runs_forbids_to_go_on(tmp_path: Path) -> None:
