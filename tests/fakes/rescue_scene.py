@@ -12,12 +12,13 @@ from typing import Any
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.core.rescue import FENCING_FAILED
-from eosctl.deadline import Clock, Deadline
+from eosctl.deadline import Deadline
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.app import App
 from eosctl.profiles import Target
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeGroup, FakeTransaction
+from tests.fakes.clock import FakeTime
 from tests.fakes.config_cluster import CONFIG_TOPIC, created
 from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
 from tests.fakes.switching import KilledError
@@ -25,21 +26,6 @@ from tests.fakes.topics import FakeTopicStore
 
 URL = "http://w0:8083"
 CLUSTER = "fake-cluster-id"
-
-
-@dataclass
-class Time:
-    """A clock that only sleeping moves."""
-
-    now_s: float = 1_700_000_000.0
-    slept_s: float = 0.0
-
-    def clock(self) -> Clock:
-        return Clock(now_s=lambda: self.now_s, monotonic_s=lambda: self.now_s, sleep_s=self.sleep)
-
-    def sleep(self, seconds: float) -> None:
-        self.now_s += seconds
-        self.slept_s += seconds
 
 
 @dataclass
@@ -53,7 +39,7 @@ class Scene:
     connect: FakeConnect
     topics: FakeTopicStore
     state_dir: Path
-    time: Time = field(default_factory=Time)
+    time: FakeTime = field(default_factory=lambda: FakeTime(1_700_000_000.0))
     restarted_take_ids: bool = True
     kill_at: int | None = None
     ticks: int = 0

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import io
 
-from eosctl.deadline import Clock
 from eosctl.events import Event
 from eosctl.render.progress import Talk
-
-
-class _Time:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def clock(self) -> Clock:
-        return Clock(now_s=lambda: self.now_s, monotonic_s=lambda: self.now_s, sleep_s=lambda _s: None)
+from tests.fakes.clock import FakeTime
 
 
 def test_sentences_come_at_once_and_cannot_steer_the_terminal() -> None:
     out = io.StringIO()
-    talk = Talk(out, _Time().clock(), live=False)
+    talk = Talk(out, FakeTime().clock(), live=False)
     talk(Event("starting"))
     talk(Event("bad \x1b[2J name", warning=True))
     assert out.getvalue() == "starting\nwarning: bad \\x1b[2J name\n"
@@ -29,7 +19,7 @@ def test_sentences_come_at_once_and_cannot_steer_the_terminal() -> None:
 
 def test_a_line_every_ten_seconds_with_the_rate_of_this_job() -> None:
     """The rate was counted from the start of the program: 1,000 of 1,000 records (9/s, 0 s left)."""
-    time, out = _Time(), io.StringIO()
+    time, out = FakeTime(), io.StringIO()
     talk = Talk(out, time.clock(), live=False)
     time.now_s += 500
     for second in range(21):
@@ -41,7 +31,7 @@ def test_a_line_every_ten_seconds_with_the_rate_of_this_job() -> None:
 
 
 def test_short_work_is_not_spoken_of() -> None:
-    time, out = _Time(), io.StringIO()
+    time, out = FakeTime(), io.StringIO()
     talk = Talk(out, time.clock(), live=True)
     talk(Event("reading t", done=0, total=10))
     time.now_s += 1.9
@@ -51,7 +41,7 @@ def test_short_work_is_not_spoken_of() -> None:
 
 
 def test_the_live_display_leaves_sentences_whole_and_goes_away() -> None:
-    time, out = _Time(), io.StringIO()
+    time, out = FakeTime(), io.StringIO()
     talk = Talk(out, time.clock(), live=True)
     talk(Event("reading t", done=0, total=10))
     time.now_s += 5
@@ -63,7 +53,7 @@ def test_the_live_display_leaves_sentences_whole_and_goes_away() -> None:
 
 
 def test_a_long_way_to_go_is_told_in_minutes_and_hours() -> None:
-    time, out = _Time(), io.StringIO()
+    time, out = FakeTime(), io.StringIO()
     talk = Talk(out, time.clock(), live=False)
     talk(Event("reading t", done=0, total=1_000_000, unit="records"))
     time.now_s += 10
@@ -74,7 +64,7 @@ def test_a_long_way_to_go_is_told_in_minutes_and_hours() -> None:
 
 
 def test_without_a_total_there_is_a_rate() -> None:
-    time, out = _Time(), io.StringIO()
+    time, out = FakeTime(), io.StringIO()
     talk = Talk(out, time.clock(), live=False, verbose=True)
     talk(Event("writing t", done=0, unit="records"))
     time.now_s += 10
