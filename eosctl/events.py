@@ -7,14 +7,27 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one of many stands in a long operation: a worker, the step it takes, and how far that is."""
+
+    subject: str
+    step: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
-    """Progress (`done` of `total`, counted in `unit`) or a sentence (`message` alone); `warning`: it must be seen."""
+    """Progress (`done` of `total`, counted in `unit`) or a sentence (`message` alone); `warning`: it must be seen.
+
+    `standings` are lines of a table, which a terminal shows in place of the sentence; with them it may be empty.
+    """
 
     message: str
     done: int | None = None
     total: int | None = None
     unit: str = ""
     warning: bool = False
+    standings: tuple[Standing, ...] = ()
 
 
 OnEvent = Callable[[Event], None]

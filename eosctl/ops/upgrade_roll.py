@@ -24,7 +24,7 @@ from eosctl.ops.upgrade_apply import (
 )
 from eosctl.ops.upgrade_drivers import Acted
 from eosctl.ops.upgrade_journal import Brought, OpenStep
-from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_settled, look_app, read_claim
+from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_settled, look_app, read_claim, standings
 from eosctl.ops.workers import GroupObservation, observe_workers
 from eosctl.report import Report
 
@@ -111,7 +111,8 @@ def _interrupted(run: _Run) -> InterruptedByUserError:
     return InterruptedByUserError(
         f"interrupted; done before: {'; '.join(done) or 'nothing'}"
         + (f"; under way: {under_way[0]}" if under_way else ""),
-        hint="Run again with --resume: it goes on from here. `eosctl upgrade status` shows where it stands.",
+        hint=f"Go on from here: eosctl upgrade apply --driver {run.roll.driver.name} --resume\n"
+        "(with the options that the driver needs). `eosctl upgrade status` shows where it stands.",
     )
 
 
@@ -142,7 +143,9 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
             f"no worker may become {mode.value} now: {'; '.join(refusals)}",
             hint="Mend it; --resume then goes on, and gives a worker that lacks it the pass before first.",
         )
-    run.app.on_event(Event(f"pass {mode.value}: {counted(len(pending), 'worker')}"))
+    words = f"pass {mode.value}: {counted(len(pending), 'worker')}"
+    ordered = sorted(pending, key=lambda name: (name == view.group.leader_url, name))
+    run.app.on_event(Event(words, standings=standings(ordered, mode, "to come")))
 
 
 def _next(app: App, pending: set[str]) -> str:
@@ -162,11 +165,13 @@ def _step(run: _Run, mode: Mode, workers: tuple[str, ...]) -> None:
         settled = await_settled(app, _expected(run, mode, workers, members=members, claim=claim, acted=acted))
     except EosctlError as exc:
         outcome.detail = exc.message
+        app.on_event(Event("", standings=standings(workers, mode, "failed")))
         raise
     run.roll.journal.write("done", members=dict(settled.members), evidence=list(settled.evidence))
     run.brought |= {name: Brought(mode, member_id) for name, member_id in settled.members.items()}
     outcome.outcome, outcome.detail = "done", "; ".join(settled.evidence)
-    run.app.on_event(Event(f"{', '.join(workers)}: {mode.value}, everything as before"))
+    words = f"{', '.join(workers)}: {mode.value}, everything as before"
+    run.app.on_event(Event(words, standings=standings(workers, mode, "done")))
 
 
 def _act(
@@ -186,7 +191,8 @@ def _act(
         members = _members(group, again, at_once=roll.driver.at_once)
         claim = read_claim(look_app(app), group)
         roll.journal.write("start", mode=mode.value, workers=list(workers), members=members)
-        app.on_event(Event(f"{', '.join(workers)}: restarting as {mode.value}"))
+        words = f"{', '.join(workers)}: restarting as {mode.value}"
+        app.on_event(Event(words, standings=standings(workers, mode, "restarting")))
     acted = roll.driver.bring(app, workers, mode)
     roll.journal.write("restarted", words=acted.words)
     return members, claim, acted

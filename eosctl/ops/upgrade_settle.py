@@ -5,7 +5,7 @@ Looks and waits; the one thing it changes is to restart tasks once that failed i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,7 @@ from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, DeadlineError, EosctlError
-from eosctl.events import Event
+from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
 
@@ -134,8 +134,14 @@ def await_settled(app: App, expected: Expected) -> Settled:
             )
         if waiting != watch.spoken:
             watch.spoken = waiting
-            app.on_event(Event(f"{', '.join(expected.workers)}: waiting: {waiting}"))
+            words = f"{', '.join(expected.workers)}: waiting: {waiting}"
+            app.on_event(Event(words, standings=standings(expected.workers, expected.mode, "settling")))
         app.clock.sleep_s(_POLL_S)
+
+
+def standings(workers: Iterable[str], mode: Mode, state: str) -> tuple[Standing, ...]:
+    """The workers' lines in a live table."""
+    return tuple(Standing(worker, mode.value, state) for worker in workers)
 
 
 def _deadline(app: App, timeout_s: float | None) -> Deadline | None:

@@ -1,4 +1,7 @@
-"""Talk on stderr: sentences at once, progress as a live line on a terminal, else one line every ten seconds."""
+"""Talk on stderr: sentences at once, progress as a live line on a terminal, else one line every ten seconds.
+
+Where many go through the same steps, a terminal has a live table of them (board.py) in place of their sentences.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import IO, Any
 
 from eosctl.deadline import Clock
 from eosctl.events import Event
+from eosctl.render.board import Board
 from eosctl.render.cells import duration, printable
 
 _QUIET_S = 2.0
@@ -33,23 +37,39 @@ class Talk:
     def __init__(self, stream: IO[str], clock: Clock, *, live: bool, verbose: bool = False) -> None:
         self._stream, self._clock, self._live, self._verbose = stream, clock, live, verbose
         self._display: Any = None
+        self._board: Board | None = None
         self._jobs: dict[str, _Job] = {}
 
     def __call__(self, event: Event) -> None:
-        if event.done is None:
-            self._say(("warning: " if event.warning else "") + event.message)
-        else:
+        if event.standings and self._live:
+            self._stand(event)
+        elif event.done is not None:
             self._progress(event, event.done)
+        elif event.message:
+            self._say(("warning: " if event.warning else "") + event.message)
 
     def close(self) -> None:
-        """Takes the live display off the terminal; safe to call twice."""
+        """Takes bars off the terminal, and leaves a table there as it was last; safe to call twice."""
         if self._display is not None:
             self._display.stop()
             self._display = None
+        if self._board is not None:
+            self._board.close()
+            self._board = None
         self._jobs.clear()
+
+    def _stand(self, event: Event) -> None:
+        """Shows the table, alone: two displays that redraw themselves would overwrite each other."""
+        if self._board is None or not self._board.continues(event):
+            self.close()
+            self._board = Board(self._stream, self._clock)
+        self._board.show(event)
 
     def _say(self, text: str) -> None:
         clean = "\n".join(printable(line) for line in text.split("\n"))
+        if self._board is not None:
+            self._board.say(clean)
+            return
         if self._display is not None:
             self._display.console.print(clean, markup=False, highlight=False)
             return
@@ -63,7 +83,9 @@ class Talk:
             return
         heard_for_s = now_s - job.started_s
         how_far = _how_far(event, done, (done - job.started_at) / heard_for_s if heard_for_s > 0 else 0.0)
-        if self._live:
+        if self._board is not None:
+            self._board.wait(f"{event.message}: {how_far}")
+        elif self._live:
             self._show(event, job, how_far)
         elif now_s - job.spoken_s >= _LINE_EVERY_S:
             job.spoken_s = now_s

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
 
 import pytest
+
+from tests.terminals import on_a_terminal
 
 LONG = "/data/" + "directory/" * 12 + "customers.txt"
 PROGRAM = f"""
@@ -43,28 +38,6 @@ talk.close()
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-def _on_a_terminal(argv: list[str], *, columns: int, environ: dict[str, str] | None = None) -> str:
-    """Runs Python with `argv` on a terminal of its own; returns everything that it printed there."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    surroundings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
-    surroundings |= {"TERM": "xterm-256color", **(environ or {})}
-    started = subprocess.Popen([sys.executable, *argv], stdin=slave, stdout=slave, stderr=slave, env=surroundings)
-    os.close(slave)
-    printed = b""
-    while True:
-        try:
-            block = os.read(master, 65536)
-        except OSError:  # Linux: the last one that had the terminal open is gone
-            break
-        if not block:
-            break
-        printed += block
-    os.close(master)
-    assert started.wait(timeout=60) == 0, printed.decode()
-    return printed.decode().replace("\r\n", "\n")
-
-
 @pytest.mark.parametrize(
     ("columns", "output", "environ"),
     [
@@ -76,7 +49,7 @@ def _on_a_terminal(argv: list[str], *, columns: int, environ: dict[str, str] | N
 )
 def test_text_fits_and_nothing_is_lost(columns: int, output: str, environ: dict[str, str]) -> None:
     """Without colours the table of a pipe was printed on a terminal too, however wide."""
-    printed = _on_a_terminal(["-c", PROGRAM, output], columns=columns, environ=environ)
+    printed = on_a_terminal(["-c", PROGRAM, output], columns=columns, environ=environ)
     blocks = columns < (200 if output == "wide" else 100)  # too narrow for these columns as a table
     assert bool(ANSI.search(printed)) == (not environ and not blocks)
     lines = ANSI.sub("", printed).splitlines()
@@ -93,13 +66,13 @@ def test_text_fits_and_nothing_is_lost(columns: int, output: str, environ: dict[
 
 
 def test_a_real_command_on_a_narrow_terminal() -> None:
-    printed = _on_a_terminal(["-m", "eosctl", "sandbox", "status", "--name", "none"], columns=80)
+    printed = on_a_terminal(["-m", "eosctl", "sandbox", "status", "--name", "none"], columns=80)
     assert printed == "name: none, up: no\n"
 
 
 def test_the_live_line_has_rate_and_time_left_and_fits() -> None:
     """A terminal saw `1000/4000` and no rate; a pipe saw both."""
-    printed = ANSI.sub("", _on_a_terminal(["-c", WORKING], columns=80))
+    printed = ANSI.sub("", on_a_terminal(["-c", WORKING], columns=80))
     [line, *_again] = [line for line in re.split(r"[\r\n]+", printed) if "reading" in line]
     assert line.rstrip().endswith("1,000 of 4,000 records (200/s, 15 s left)")
     assert line.startswith("reading connect-offsets ")
