@@ -177,9 +177,7 @@ class MigrationJob:
             if target_file is not None:
                 count = write_file(target_file, self._to_file(folder, plan))
                 return SentCounts({target_file: (count, 0)})
-            rows = transforms.to_write(self._decisions(folder, part))
-            client, name = self._client(plan.target_profile()), plan.transactional_id()
-            written = write_records(rows, client, transactional_id=name, tasks=tasks, counts=counts).collect()
+            written = self._written(self._decisions(folder, part), plan, tasks=tasks, counts=counts).collect()
         topics: dict[str, tuple[int, int]] = {}
         last_offsets: dict[tuple[str, int], int] = {}
         for row in sorted(written, key=lambda row: (row.topic, row.partition)):
@@ -188,6 +186,12 @@ class MigrationJob:
             where = row.topic, row.partition
             last_offsets[where] = max(last_offsets.get(where, -1), row.last_offset)
         return SentCounts(topics, last_offsets, len({row.task for row in written}))
+
+    def _written(self, decisions: DataFrame, plan: MigrationPlan, *, tasks: int, counts: RecordCounts) -> DataFrame:
+        """What writing `decisions` yields, as WRITTEN: collecting it is what writes."""
+        client, name = self._client(plan.target_profile()), plan.transactional_id()
+        rows = transforms.to_write(decisions)
+        return write_records(rows, client, transactional_id=name, tasks=tasks, counts=counts)
 
     def _to_file(self, folder: Path, plan: MigrationPlan) -> Iterator[Record]:
         """The records of a target that is a file, by key: under the topic and on the partition that they would have."""
