@@ -74,6 +74,20 @@ class TopicRead:
 
 
 @dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create; offsets topics are compacted."""
+
+    topic: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
+
+    def as_row(self) -> dict[str, object]:
+        """A member of `data.creates`."""
+        return {"topic": self.topic, "partitions": self.partitions, "replication_factor": self.replication_factor}
+
+
+@dataclass(frozen=True, slots=True)
 class TopicDescription:
     """What the cluster says of a topic; `config` holds the effective values, empty where they may not be read."""
 

@@ -77,7 +77,7 @@ class KafkaAclStore:
             return
         futures = self._connection.client().create_acls(bindings, request_timeout=self._timeout_s())
         for future in futures.values():
-            self._connection.wait(future, doing)
+            self._connection.wait([future], doing)
             try:
                 future.result()
             except KafkaException as exc:

@@ -12,15 +12,15 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
     ConfigResource,
-    NewTopic,
     OffsetSpec,
     ResourceType,
 )
+from confluent_kafka.admin import NewTopic as AskedTopic  # type: ignore[attr-defined]
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, TopicDescription
+from eosctl.core.records import Bounds, NewTopic, TopicDescription
 from eosctl.deadline import Deadline
-from eosctl.errors import NotFoundError
+from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnreachableError
 from eosctl.kafka.access import Access
 from eosctl.kafka.admin_connection import AdminConnection
 from eosctl.kafka.librdkafka import error_of, translate
@@ -36,6 +36,13 @@ _LEADER_MOVES = (
     KafkaError.OFFSET_NOT_AVAILABLE,
     KafkaError._NOENT,  # librdkafka lost the connection while it asked for the leaders of a topic that is there
 )
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+
+class _LeaderMovesError(Exception):
+    """The leader of a partition is not settled; the text tells what was asked."""
 
 
 class TopicAdmin:
@@ -55,15 +62,9 @@ class TopicAdmin:
 
     def describe(self, topics: Collection[str]) -> dict[str, TopicDescription]:
         """Partitions, replication, id and config of the topics that exist; an unreadable config is empty."""
-        names = sorted(set(topics))
-        if not names:
-            return {}
-        client = self._connection.client()
-        futures = client.describe_topics(TopicCollection(names), request_timeout=self._connection.request_timeout_s())
-        found = {name: self._existing(name, future) for name, future in futures.items()}
-        existing = [name for name in names if found[name] is not None]
-        configs = self._configs(existing)
-        return {name: _description(found[name], configs[name]) for name in existing}
+        found = self._described(topics)
+        configs = self._configs(list(found))
+        return {name: _description(one, configs[name]) for name, one in found.items()}
 
     def broker_settings(self, name: str) -> dict[int, str]:
         """The value of one setting (`transaction.max.timeout.ms`) at each broker, by broker id.
@@ -81,69 +82,111 @@ class TopicAdmin:
         }
         return {int(broker): there[name].value or "" for broker, there in sorted(entries.items()) if name in there}
 
-    def partition_count(self, topic: str) -> int:
-        """How many partitions `topic` has; raises NotFoundError."""
-        client = self._connection.client()
-        futures = client.describe_topics(TopicCollection([topic]), request_timeout=self._connection.request_timeout_s())
-        described = self._existing(topic, futures[topic])
-        if described is None:
-            raise _missing(topic)
-        return len(described.partitions)
+    def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
+        """How many partitions each of `topics` has; raises NotFoundError."""
+        described = self._described(topics)
+        for topic in topics:
+            if topic not in described:
+                raise _missing(topic)
+        return {topic: len(found.partitions) for topic, found in described.items()}
 
-    def bounds(self, topic: str) -> tuple[Bounds, ...]:
-        """Begin, LSO and end of every partition. Raises NotFoundError.
+    def bounds_of(self, topics: Collection[str]) -> dict[str, tuple[Bounds, ...]]:
+        """Begin, LSO and end of every partition of `topics`. Raises NotFoundError.
 
         The end is asked before the LSO, and the LSO is cut to it: a transaction that begins between the two questions
         is none of ours, and must not look like one that blocks.
         """
-        partitions = range(self.partition_count(topic))
-        begin = self._offsets(topic, partitions, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
-        end = self._offsets(topic, partitions, _LATEST, IsolationLevel.READ_UNCOMMITTED)
-        stable = self._offsets(topic, partitions, _LATEST, IsolationLevel.READ_COMMITTED)
-        return tuple(Bounds(p, begin[p], min(stable[p], end[p]), end[p]) for p in partitions)
+        counts = self.partition_counts(topics)
+        places = _places(counts)
+        begin = self._offsets(places, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+        end = self._offsets(places, _LATEST, IsolationLevel.READ_UNCOMMITTED)
+        stable = self._offsets(places, _LATEST, IsolationLevel.READ_COMMITTED)
+        bounds: dict[str, list[Bounds]] = {topic: [] for topic in counts}
+        for at in places:
+            topic, partition = at
+            bounds[topic].append(Bounds(partition, begin[at], min(stable[at], end[at]), end[at]))
+        return {topic: tuple(found) for topic, found in bounds.items()}
 
-    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Creates `topic` and waits until every partition has a leader that answers.
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, EosctlError]:
+        """Creates `topics` and waits until every partition has a leader that answers; the refusals by topic.
 
         Metadata names the leaders a moment before they know of it themselves (seen on Kafka 4.3.1), so they are asked.
+        Raises UnreachableError or DeadlineError, and then it is not known which are there.
         """
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=replication_factor, config=dict(config))
+        refused = self._create(topics, validate_only=validate_only)
+        made = {new.topic: new.partitions for new in topics if new.topic not in refused}
+        if made and not validate_only:
+            while not self._are_ready(made):
+                self._deadline.check(f"waiting for the partitions of new {_some(made)}")
+                self._deadline.sleep(_POLL_S)
+            self._offsets(_places(made), _LATEST, IsolationLevel.READ_UNCOMMITTED)
+        return refused
+
+    def _create(self, topics: Sequence[NewTopic], *, validate_only: bool) -> dict[str, EosctlError]:
+        if not topics:
+            return {}
+        wanted = [
+            AskedTopic(
+                new.topic,
+                num_partitions=new.partitions,
+                replication_factor=new.replication_factor,
+                config=dict(new.config),
+            )
+            for new in topics
+        ]
         client, timeout_s = self._connection.client(), self._connection.request_timeout_s()
-        future = client.create_topics([new], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
-        self._connection.result(future, f"creating topic {topic}", Access("CREATE", "Topic", topic, self._settings))
-        while not self._is_ready(topic, partitions):
-            self._deadline.check(f"waiting for the {partitions} partitions of the new topic {topic}")
-            self._deadline.sleep(_POLL_S)
-        self._offsets(topic, range(partitions), _LATEST, IsolationLevel.READ_UNCOMMITTED)
+        futures = client.create_topics(
+            wanted, operation_timeout=timeout_s, request_timeout=timeout_s, validate_only=validate_only
+        )
+        refused: dict[str, EosctlError] = {}
+        for topic, future in futures.items():
+            access = Access("CREATE", "Topic", topic, self._settings)
+            try:
+                self._connection.result(future, f"creating topic {topic}", access)
+            except (UnreachableError, DeadlineError):
+                raise
+            except EosctlError as exc:
+                refused[topic] = exc
+        return refused
 
-    def _is_ready(self, topic: str, partitions: int) -> bool:
-        client = self._connection.client()
-        futures = client.describe_topics(TopicCollection([topic]), request_timeout=self._connection.request_timeout_s())
-        described = self._existing(topic, futures[topic])
-        if described is None or len(described.partitions) < partitions:
-            return False
-        return all(part.leader is not None and part.leader.id >= 0 for part in described.partitions)
+    def _are_ready(self, partitions: Mapping[str, int]) -> bool:
+        described = self._described(partitions)
+        return all(
+            topic in described
+            and len(described[topic].partitions) >= count
+            and all(part.leader is not None and part.leader.id >= 0 for part in described[topic].partitions)
+            for topic, count in partitions.items()
+        )
 
-    def _offsets(self, topic: str, partitions: Sequence[int], spec: OffsetSpec, isolation: Any) -> dict[int, int]:
+    def _offsets(self, places: Sequence[Place], spec: OffsetSpec, isolation: Any) -> dict[Place, int]:
         """One offset per partition; asked again while a leader moves."""
-        doing = f"reading the offsets of topic {topic}"
         while True:
             try:
-                return self._ask_offsets(topic, partitions, spec, isolation)
-            except KafkaException as exc:
-                if error_of(exc).code() not in _LEADER_MOVES:
-                    raise self._connection.translated(exc, doing, self._reading(topic)) from exc
-                self._deadline.check(f"{doing} ({error_of(exc).name()})")
+                return self._ask_offsets(places, spec, isolation)
+            except _LeaderMovesError as exc:
+                self._deadline.check(str(exc))
             self._deadline.sleep(_POLL_S)
 
-    def _ask_offsets(self, topic: str, partitions: Sequence[int], spec: OffsetSpec, isolation: Any) -> dict[int, int]:
-        wanted = {TopicPartition(topic, partition): spec for partition in partitions}
+    def _ask_offsets(self, places: Sequence[Place], spec: OffsetSpec, isolation: Any) -> dict[Place, int]:
+        """Raises _LeaderMovesError where another try may help."""
+        if not places:
+            return {}
         futures = self._connection.client().list_offsets(
-            wanted, isolation_level=isolation, request_timeout=self._connection.request_timeout_s()
+            {TopicPartition(*place): spec for place in places},
+            isolation_level=isolation,
+            request_timeout=self._connection.request_timeout_s(),
         )
-        for future in futures.values():
-            self._connection.wait(future, f"reading the offsets of topic {topic}")
-        return {where.partition: future.result().offset for where, future in futures.items()}
+        self._connection.wait(futures.values(), f"reading the offsets of {_some({topic for topic, _ in places})}")
+        offsets: dict[Place, int] = {}
+        for where, future in futures.items():
+            doing = f"reading the offsets of topic {where.topic}"
+            try:
+                offsets[where.topic, where.partition] = future.result().offset
+            except KafkaException as exc:
+                if error_of(exc).code() in _LEADER_MOVES:
+                    raise _LeaderMovesError(f"{doing} ({error_of(exc).name()})") from exc
+                raise self._connection.translated(exc, doing, self._reading(where.topic)) from exc
+        return offsets
 
     def _configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         if not topics:
@@ -155,7 +198,7 @@ class TopicAdmin:
         configs: dict[str, dict[str, str]] = {}
         for resource, future in futures.items():
             try:
-                self._connection.wait(future, f"reading the config of topic {resource.name}")
+                self._connection.wait([future], f"reading the config of topic {resource.name}")
                 entries = future.result()
                 configs[resource.name] = {name: entry.value or "" for name, entry in entries.items()}
             except KafkaException as exc:
@@ -163,6 +206,16 @@ class TopicAdmin:
                     raise translate(error_of(exc), f"reading the config of topic {resource.name}") from exc
                 configs[resource.name] = {}
         return configs
+
+    def _described(self, topics: Collection[str]) -> dict[str, Any]:
+        """What DescribeTopics says of those among `topics` that exist, by name."""
+        names = sorted(set(topics))
+        if not names:
+            return {}
+        client = self._connection.client()
+        futures = client.describe_topics(TopicCollection(names), request_timeout=self._connection.request_timeout_s())
+        found = {name: self._existing(name, future) for name, future in futures.items()}
+        return {name: found[name] for name in names if found[name] is not None}
 
     def _existing(self, topic: str, future: Future[Any]) -> Any:
         """What DescribeTopics says of `topic`, None when there is no such topic."""
@@ -174,6 +227,16 @@ class TopicAdmin:
     def _reading(self, topic: str) -> Access:
         """What is asked about here is read next: READ, which includes the DESCRIBE that asking needs."""
         return Access("READ", "Topic", topic, self._settings)
+
+
+def _places(partitions: Mapping[str, int]) -> list[Place]:
+    """Every partition, in order."""
+    return [(topic, partition) for topic, count in partitions.items() for partition in range(count)]
+
+
+def _some(topics: Collection[str]) -> str:
+    name, more = min(topics), len(topics) - 1
+    return f"topic {name}" + (f" and {more} more" if more else "")
 
 
 def _missing(topic: str) -> NotFoundError:

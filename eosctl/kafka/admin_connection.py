@@ -5,7 +5,7 @@ its reason.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from typing import Any, ParamSpec, TypeVar
@@ -99,7 +99,7 @@ class AdminConnection:
 
     def result(self, future: Future[Any], doing: str, access: Access | None = None) -> Any:
         """What `future` comes to; a refusal is told with the `access` that was missing."""
-        self.wait(future, doing)
+        self.wait([future], doing)
         try:
             return future.result()
         except KafkaException as exc:
@@ -110,10 +110,10 @@ class AdminConnection:
         self._errors.check(doing)
         return translate(error_of(exc), doing, access=access, because=self._errors.reason())
 
-    def wait(self, future: Future[Any], doing: str) -> None:
-        """Waits for `future` while serving librdkafka's callbacks, which hold the reason of a failure."""
+    def wait(self, futures: Collection[Future[Any]], doing: str) -> None:
+        """Waits for all `futures` while serving librdkafka's callbacks, which hold the reason of a failure."""
         self._errors.clear()
-        while not wait_for([future], timeout=_POLL_S).done:
+        while wait_for(futures, timeout=_POLL_S).not_done:
             self._serve_callbacks()
             self._errors.check(doing)
             self._deadline.check(doing)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, OutRecord, TopicDescription, TopicRead, Written
+from eosctl.core.records import Bounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
 from eosctl.deadline import Deadline
-from eosctl.errors import UsageError
+from eosctl.errors import EosctlError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
 from eosctl.kafka.admin import TopicAdmin
 from eosctl.kafka.topic_reader import TopicReader
@@ -44,12 +44,21 @@ class KafkaTopicStore:
         return self._admin.broker_settings(name)
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Creates a topic and waits until every partition has a leader."""
-        self._admin.create(topic, partitions=partitions, replication_factor=replication_factor, config=config)
+        """Creates a topic and waits until every partition has a leader; raises why not."""
+        for refusal in self.create_all([NewTopic(topic, partitions, replication_factor, config)]).values():
+            raise refusal
+
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
+        """Creates topics by one request and waits until all their partitions have leaders; the refusals by topic."""
+        return self._admin.create_all(topics, validate_only=validate_only)
 
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
         """Begin, LSO and high watermark of every partition, now; raises NotFoundError."""
-        return self._admin.bounds(topic)
+        return self.bounds_of([topic])[topic]
+
+    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
+        """`bounds` of many topics, by the same few requests."""
+        return self._admin.bounds_of(topics)
 
     def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start: the LSO, or the end for read_uncommitted.
@@ -60,7 +69,7 @@ class KafkaTopicStore:
         """
         if isolation not in _ISOLATIONS:
             raise UsageError(f"unknown isolation {isolation}", hint=f"One of {', '.join(_ISOLATIONS)}.")
-        bounds = self._admin.bounds(topic)
+        bounds = self.bounds(topic)
         reader = TopicReader(
             self._settings, topic, bounds, isolation=isolation, deadline=self._deadline, on_event=self._on_event
         )
@@ -75,7 +84,7 @@ class KafkaTopicStore:
         """
         writer = TopicWriter(
             self._settings,
-            self._admin.partition_count,
+            lambda topic: self._admin.partition_counts([topic])[topic],
             transactional_id=transactional_id,
             deadline=self._deadline,
             on_event=self._on_event,
@@ -108,5 +117,6 @@ class KafkaTopicStore:
 
     def _hidden(self, last: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:
         """The partitions of `last` whose LSO has not passed the offset there."""
-        stable = {(topic, b.partition): b.lso for topic in {t for t, _ in last} for b in self._admin.bounds(topic)}
+        bounds = self.bounds_of({topic for topic, _partition in last})
+        stable = {(topic, bound.partition): bound.lso for topic, found in bounds.items() for bound in found}
         return sorted(where for where, offset in last.items() if stable[where] <= offset)

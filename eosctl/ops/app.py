@@ -78,6 +78,10 @@ class App:
         """The REST interface at `url`."""
         return self.open_worker(self, url)
 
+    def with_whole_timeout(self) -> App:
+        """The same with a deadline that starts now: what went before does not count."""
+        return replace(self, deadline=Deadline.after(self.deadline.timeout_s, self.clock))
+
     def elsewhere(self, profile: str) -> App:
         """The same surroundings on what `profile` names; raises InputFileError for a profile that there is not."""
         return replace(self, target=self.target_of(profile))

@@ -18,6 +18,7 @@ from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, 
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_backup, undo_command
+from eosctl.ops.new_topics import create_topics
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
@@ -41,7 +42,7 @@ def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan], *, sen
     The deadline starts anew: the time in which a person read the plan does not count. Raises StalePlanError or
     RefusedError before anything was written, also while another eosctl writes offsets of this cluster.
     """
-    app = _with_whole_timeout(app)
+    app = app.with_whole_timeout()
     journal = offsets_journal(app, plan.found.cluster_id)
     with journal.hold(f"the offsets of cluster {plan.found.cluster_id}"):
         check_writable(app, plan)
@@ -55,10 +56,6 @@ def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan], *, sen
         report = _write(app, plan, send or send_to_topics, backup=backup)
         left_open = journal.close(exit_code=int(report.exit_code))
     return replace(report, problems=[*report.problems, *left_open])
-
-
-def _with_whole_timeout(app: App) -> App:
-    return replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
 
 
 def moved(app: App, found: OffsetStores) -> bool:
@@ -75,20 +72,15 @@ def moved(app: App, found: OffsetStores) -> bool:
                 raise StalePlanError(
                     f"topic {topic} was created, deleted or recreated since the plan", hint="Plan again."
                 )
-        here = any(topics.bounds(topic) != found.bounds[topic] for topic in there)
+        here = any(now != found.bounds[topic] for topic, now in topics.bounds_of(there).items())
     return here or any(read_away(app, name).bounds != there.bounds for name, there in found.away.items())
 
 
 def send_to_topics(app: App, plan: WritePlan) -> None:
     """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
-    with app.topics() as topics:
-        for new in plan.creates:
-            topics.create(
-                new.topic,
-                partitions=new.partitions,
-                replication_factor=new.replication_factor,
-                config={"cleanup.policy": "compact"},
-            )
+    for refusal in create_topics(app, plan.creates).refused.values():
+        raise refusal
+    with app.with_whole_timeout().topics() as topics:
         for batch in plan.transactions():
             records = [OutRecord(w.topic, w.key.raw, w.after, partition=w.partition) for w in batch]
             topics.write(records, transactional_id=offsets_transactional_id(app.target.group_id))
@@ -114,7 +106,7 @@ def _write(app: App, plan: WritePlan, send: Send, *, backup: Path) -> Report:
         failure = exc
     read = _ReadBack({})
     try:
-        app = _with_whole_timeout(app)
+        app = app.with_whole_timeout()
         with app.topics() as topics:
             read = _read_back(app, topics, plan, failed=failure is not None)
     except EosctlError as exc:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from eosctl.core.offset_imports import ImportPlan, OffsetsFile, parse_offsets_file, plan_import
 from eosctl.core.offset_records import IgnoredKey
 from eosctl.core.offset_views import Store
-from eosctl.core.records import TopicDescription
+from eosctl.core.records import NewTopic, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, NotFoundError
 from eosctl.ops.app import App
@@ -18,7 +18,7 @@ from eosctl.ops.backups import refuse_config
 from eosctl.ops.dedicated_topics import DedicatedTopics
 from eosctl.ops.offset_export import store_topic
 from eosctl.ops.offset_stores import OffsetStores, read_settled
-from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, NewTopic, WritePlan, refuse_blocked
+from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_blocked
 from eosctl.report import Problem
 
 STDIN = "-"

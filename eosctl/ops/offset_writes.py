@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Prefer, Store, plan_merge
+from eosctl.core.records import NewTopic
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.migrate_guard import refuse_running
@@ -19,7 +20,7 @@ from eosctl.ops.offset_journal import cut_off_problems
 from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offsets import refuse_same, report_target, require_store
-from eosctl.report import Problem, Report, Row
+from eosctl.report import Problem, Report
 
 MOST_IN_ONE_TRANSACTION = 200_000
 """Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
@@ -55,19 +56,6 @@ class MergeRequest:
     dedicated_topic: str | None = None
     source: str | None = None
     allowances: Allowances = NOTHING_WAIVED
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """A topic that the plan creates, compacted."""
-
-    topic: str
-    partitions: int
-    replication_factor: int
-
-    def as_row(self) -> Row:
-        """A member of `data.creates`."""
-        return {"topic": self.topic, "partitions": self.partitions, "replication_factor": self.replication_factor}
 
 
 @dataclass(frozen=True, slots=True)

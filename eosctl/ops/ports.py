@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from eosctl.core.acl import Acl
-from eosctl.core.records import Bounds, OutRecord, TopicDescription, TopicRead, Written
+from eosctl.core.records import Bounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
 from eosctl.core.transactions import (
     ActiveProducer,
     Coordinator,
@@ -19,6 +19,7 @@ from eosctl.core.transactions import (
     TransactionDescription,
     TransactionListing,
 )
+from eosctl.errors import EosctlError
 
 
 class TransactionAdmin(Protocol):
@@ -82,10 +83,19 @@ class TopicStore(Protocol):
         """The value of one setting at each broker, by broker id; raises UnauthorizedError where it may not be read."""
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Creates a topic and waits until it can be used."""
+        """Creates a topic and waits until it can be used; raises what `create_all` tells of it."""
+
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
+        """Creates topics by one request and waits until they can be used; why not, for each that was refused.
+
+        `validate_only` asks the brokers whether they would.
+        """
 
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
         """Begin, LSO and high watermark of every partition, now; raises NotFoundError."""
+
+    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
+        """`bounds` of many topics, by the same few requests."""
 
     def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted)."""

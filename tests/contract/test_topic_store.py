@@ -11,7 +11,7 @@ import confluent_kafka
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import OutRecord
+from eosctl.core.records import Bounds, NewTopic, OutRecord
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, NotFoundError, UsageError
 from eosctl.events import Event
@@ -158,12 +158,42 @@ def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.bounds("contract-nowhere")
     with pytest.raises(NotFoundError, match="contract-nowhere"):
+        store.bounds_of(["contract-nowhere"])
+    with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.write([OutRecord("contract-nowhere", b"k", b"v")])
 
 
 def test_a_topic_is_not_created_twice(store: TopicStore, topic: str) -> None:
     with pytest.raises(BrokerError, match="TOPIC_ALREADY_EXISTS"):
         store.create(topic, partitions=1, replication_factor=1, config={})
+
+
+def test_many_topics_are_created_at_once(store: TopicStore) -> None:
+    name = f"contract-{uuid.uuid4().hex[:8]}"
+    new = [NewTopic(f"{name}-{number}", number, 1) for number in (1, 2, 3)]
+    assert store.create_all(new) == {}
+    found = store.describe([each.topic for each in new])
+    assert [(each.partitions, each.config["cleanup.policy"]) for each in found.values()] == [
+        (number, "compact") for number in (1, 2, 3)
+    ]
+    store.write(_at(f"{name}-2", 1, (b"k", b"v")))
+    bounds = store.bounds_of([f"{name}-1", f"{name}-2"])
+    assert bounds == {f"{name}-1": (Bounds(0, 0, 0, 0),), f"{name}-2": (Bounds(0, 0, 0, 0), Bounds(1, 0, 1, 1))}
+    assert {topic: store.bounds(topic) for topic in bounds} == bounds
+
+
+def test_a_topic_that_is_refused_does_not_keep_the_others_from_being_made(store: TopicStore, topic: str) -> None:
+    new = [NewTopic(topic, 1, 1), NewTopic(f"{topic}-far", 1, 9), NewTopic(f"{topic}-good", 1, 1)]
+    refused = store.create_all(new, validate_only=True)
+    assert "TOPIC_ALREADY_EXISTS" in refused[topic].message
+    assert "INVALID_REPLICATION_FACTOR" in refused[f"{topic}-far"].message
+    assert list(store.describe([each.topic for each in new])) == [topic], "nothing is made where the brokers are asked"
+    assert list(store.create_all(new)) == list(refused) == [topic, f"{topic}-far"]
+    assert list(store.describe([each.topic for each in new])) == [topic, f"{topic}-good"]
+
+
+def test_nothing_is_asked_of_no_topics(store: TopicStore) -> None:
+    assert (store.create_all([]), store.bounds_of([])) == ({}, {})
 
 
 def test_a_partition_that_is_not_there_is_refused(store: TopicStore, topic: str) -> None:

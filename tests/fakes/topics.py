@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eosctl.core.murmur2 import partition_for
-from eosctl.core.records import Bounds, OutRecord, Record, TopicDescription, TopicRead, Written
-from eosctl.errors import BrokerError, EosctlError, NotFoundError, UsageError
+from eosctl.core.records import Bounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
+from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
 
 
 @dataclass
@@ -43,6 +43,7 @@ class FakeTopicStore:
         self.written: list[tuple[str | None, tuple[OutRecord, ...]]] = []
         self._cluster_id, self._now_ms = cluster_id, now_ms
         self._failures: dict[str, EosctlError] = {}
+        self.brokers = 3
         self.settings = {"transaction.max.timeout.ms": "900000"}
 
     def __enter__(self) -> FakeTopicStore:
@@ -98,10 +99,31 @@ class FakeTopicStore:
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         self._maybe_fail("create")
-        if topic in self.topics:
-            raise BrokerError(f"creating topic {topic} failed: TOPIC_ALREADY_EXISTS")
+        self._check_creatable(NewTopic(topic, partitions, replication_factor, config))
         self.add_topic(topic, partitions, config)
         self.topics[topic].replication_factor = replication_factor
+
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
+        self._maybe_fail("create_all")
+        refused: dict[str, EosctlError] = {}
+        for new in topics:
+            try:
+                self._check_creatable(new)
+                if not validate_only:
+                    self.create(
+                        new.topic,
+                        partitions=new.partitions,
+                        replication_factor=new.replication_factor,
+                        config=new.config,
+                    )
+            except (UnreachableError, DeadlineError):
+                raise
+            except EosctlError as exc:
+                refused[new.topic] = exc
+        return refused
+
+    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
+        return {topic: self.bounds(topic) for topic in topics}
 
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
         self._maybe_fail("bounds")
@@ -148,6 +170,12 @@ class FakeTopicStore:
         if not 0 <= record.partition < partitions:
             raise UsageError(f"topic {record.topic} has {partitions} partitions, no number {record.partition}")
         return record.partition
+
+    def _check_creatable(self, new: NewTopic) -> None:
+        if new.topic in self.topics:
+            raise BrokerError(f"creating topic {new.topic} failed: TOPIC_ALREADY_EXISTS")
+        if new.replication_factor > self.brokers:
+            raise BrokerError(f"creating topic {new.topic} failed: INVALID_REPLICATION_FACTOR")
 
     def _topic(self, name: str) -> FakeTopic:
         if name not in self.topics:
