@@ -19,8 +19,9 @@ def profile() -> None:
     is --config, $EOSCTL_CONFIG, or eosctl/config.yaml below $XDG_CONFIG_HOME (~/.config).
 
     No secret stands in it: instead of PASSWORD it says PASSWORD_env (the name of a variable), PASSWORD_file (a file
-    with mode 0600) or PASSWORD_command (what prints it). expect.kafka_cluster_id and expect.group_id are held against
-    every plan: a write to any other cluster or group is refused.
+    with mode 0600) or PASSWORD_command (what prints it: then nobody else may own the file, or write to it).
+    expect.kafka_cluster_id and expect.group_id are held against every plan: a write to any other cluster or group is
+    refused.
     """
 
 

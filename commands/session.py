@@ -190,10 +190,11 @@ def read_text_file(path: str | Path) -> str:
         return data.decode("iso-8859-1")
 
 
-def require_private(path: str | Path, holds: str) -> None:
-    """Refuses a file of secrets that others than its owner may read or write; pipes are nobody else's.
+def require_private(path: str | Path, holds: str, *, readable: bool = False) -> None:
+    """Refuses a file that others than its owner may write, or, unless it is `readable`, read; pipes are nobody else's.
 
-    A file that is missing is left to whoever reads it. Raises RefusedError.
+    A `readable` one must also be one's own, or root's. A file that is missing is left to whoever reads it. Raises
+    RefusedError.
     """
     import stat
 
@@ -201,13 +202,22 @@ def require_private(path: str | Path, holds: str) -> None:
 
     where = Path(path).expanduser()
     try:
-        mode = where.stat().st_mode
+        found = where.stat()
     except OSError:
         return
-    if stat.S_ISREG(mode) and mode & 0o077:
+    if not stat.S_ISREG(found.st_mode):
+        return
+    if found.st_mode & (0o022 if readable else 0o077):
+        change = "go-w" if readable else "600"
         raise RefusedError(
-            f"{path} holds {holds} and has mode {stat.S_IMODE(mode):04o}: others on this machine can get at it",
-            hint=f"chmod 600 {shlex.quote(str(where))}, or name a copy of your own with that mode.",
+            f"{path} holds {holds} and has mode {stat.S_IMODE(found.st_mode):04o}: others on this machine can "
+            f"{'change it' if readable else 'get at it'}",
+            hint=f"chmod {change} {shlex.quote(str(where))}, or name a copy of your own with that mode.",
+        )
+    if readable and os.geteuid() not in (0, found.st_uid) and found.st_uid != 0:
+        raise RefusedError(
+            f"{path} holds {holds} and belongs to user {found.st_uid}, who can change it",
+            hint="Name a copy of your own with --config.",
         )
 
 

@@ -34,7 +34,7 @@ profiles:
 WORKER = "bootstrap.servers=worker:9092\ngroup.id=from-worker\noffset.storage.topic=worker-offsets\n"
 
 
-def _anyone(_path: str, _holds: str) -> None:
+def _anyone(path: str, holds: str, *, readable: bool = False) -> None:
     """Lets every file pass."""
 
 

@@ -73,7 +73,10 @@ def open_config(sources: Sources) -> ConfigFile:
 
 
 def load_profile(sources: Sources) -> Said | None:
-    """Puts the chosen profile into `sources` and returns its name; without -p and --config there may be no file."""
+    """Puts the chosen profile into `sources` and returns its name; without -p and --config there may be no file.
+
+    Raises InputFileError, and RefusedError where others could have put the commands there that it has for secrets.
+    """
     path, name = config_path(sources), sources.first("profile")
     try:
         file = parse_config(sources.read_text(path), path)
@@ -89,7 +92,14 @@ def load_profile(sources: Sources) -> Said | None:
     chosen = name or (Said(file.current, path) if file.current else None)
     if chosen is not None:
         sources.profile, sources.profile_origin = file.profile(chosen.value), f"profile {chosen.value}"
+        if sources.fetch_secrets and _runs_commands(sources.profile):
+            sources.require_private(path, "commands that eosctl runs", readable=True)
     return chosen
+
+
+def _runs_commands(profile: Mapping[str, Any]) -> bool:
+    sections = (profile.get("client"), profile.get("connect"))
+    return any(str(key).endswith("_command") for section in sections for key in section or ())
 
 
 def _is_missing(exc: InputFileError) -> bool:

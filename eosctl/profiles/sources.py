@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from eosctl.core.client_properties import split_list
 from eosctl.core.client_settings import Secret
@@ -12,8 +12,14 @@ from eosctl.errors import InputFileError
 
 ReadFile = Callable[[str], bytes]
 """What a file holds; raises InputFileError."""
-RequirePrivate = Callable[[str, str], None]
-"""Refuses a file (path, what it holds) that others than its owner may read or write."""
+
+
+class RequirePrivate(Protocol):
+    """Refuses a file that others than its owner may write, or, unless it is `readable`, read; `holds`: why."""
+
+    def __call__(self, path: str, holds: str, *, readable: bool = False) -> None:
+        """Raises RefusedError; a file that is missing is left to whoever reads it."""
+
 
 SECRET_SUFFIXES = ("_env", "_file", "_command")
 _SECRET_COMMAND_TIMEOUT_S = 30

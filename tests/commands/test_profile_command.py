@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -184,6 +185,41 @@ def test_show_runs_no_command(profile: Profile, file: Path, tmp_path: Path) -> N
     rows = profile("show", "p", "-o", "json").json()["data"]["rows"]
     assert {"name": "client.sasl_password", "value": "***"} in rows
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("section", ["client", "connect"])
+@pytest.mark.parametrize(("mode", "exit_code"), [(0o644, 4), (0o664, 6), (0o646, 6)])
+def test_commands_that_others_could_have_put_there_are_not_run(
+    invoke: Invoke, file: Path, tmp_path: Path, section: str, mode: int, exit_code: int
+) -> None:
+    """Whoever could write the file had a command run as its owner at the owner's next eosctl."""
+    marker = tmp_path / "ran"
+    client = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
+    secret = {"client": ("sasl.password_command", client), "connect": ("password_command", {"username": "me"})}
+    key, settings = secret[section]
+    chosen = {"bootstrap_server": "127.0.0.1:1", section: {**settings, key: f"touch {marker}; echo canary"}}
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"profiles": {"p": chosen, "q": {"bootstrap_server": "127.0.0.1:1"}}}))
+    file.chmod(mode)
+    done = invoke("txn", "list", "-p", "p", "--timeout", "2s")
+    assert (done.exit_code, marker.exists()) == (exit_code, exit_code != 6), done.stderr
+    if exit_code == 6:
+        assert f"{file} holds commands that eosctl runs and has mode {mode:04o}: others on this" in done.stderr
+        assert f"chmod go-w {file}" in done.stderr
+    assert invoke("txn", "list", "-p", "q", "--timeout", "2s").exit_code == 4, "a profile without commands"
+    assert invoke("profile", "show", "p").exit_code == 0, "looking at it runs nothing"
+
+
+def test_commands_in_a_file_of_another_user_are_not_run(
+    invoke: Invoke, commented: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commented.chmod(0o644)
+    if commented.stat().st_uid == 0:
+        os.chown(commented, 4712, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    done = invoke("txn", "list", "-p", "dev")
+    assert done.exit_code == 6
+    assert f"belongs to user {commented.stat().st_uid}, who can change it" in done.stderr
 
 
 def test_import_of_a_worker_and_of_a_client(profile: Profile, file: Path, tmp_path: Path) -> None:

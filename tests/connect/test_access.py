@@ -246,6 +246,7 @@ def test_a_command_shows_itself_to_a_worker(
         connect |= {"password_command": f"cat {secret_file}"}
         config = tmp_path / "config.yaml"
         config.write_text(json.dumps({"profiles": {"p": {"connect_url": served.url, "connect": connect}}}))
+        config.chmod(0o644)
         args = ["--config", str(config), "-p", "p"]
     done = invoke("workers", "list", *args, environ=environ)
     assert ("/", BASIC, True) in served.asked, done.stderr
