@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eosctl.errors import UnsupportedError
 from eosctl.java import require_java, spark_java_home
+from eosctl.ops.work_folders import work_folder
 from eosctl.sandbox.jars import cache_dir
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def spark_job(
     from eosctl.spark.session import SessionSettings, spark_session
 
     java_home = spark_java_home(require_java(os.environ), snapshots)
-    with tempfile.TemporaryDirectory(prefix="eosctl-spark-", ignore_cleanup_errors=True) as work:
+    with work_folder(snapshots.resolve(), ".spark-") as work:
         settings = SessionSettings(
-            Path(work),
+            work,
             snapshots / "spark.log",
             master=master,
             java_home=java_home,
