@@ -7,15 +7,24 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eosctl.core.connect_group import DEAD, connect_group, judge_absence
 from eosctl.core.offset_findings import open_transaction_finding
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, OffsetView, diff_status, offset_views
-from eosctl.errors import ExitCode, NotFoundError, UsageError
+from eosctl.errors import (
+    DeadlineError,
+    ExitCode,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UsageError,
+)
 from eosctl.ops.app import App
 from eosctl.ops.offset_rest import compare_with_rest
 from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.open_transactions import find_open_transactions
+from eosctl.ops.workers import answering_url, read_group
 from eosctl.report import Problem, Report, Row
 
 
@@ -121,8 +130,27 @@ def require_store(found: OffsetStores, connector: str, name: str) -> None:
 
 
 def _gather(app: App, query: OffsetQuery) -> OffsetStores:
+    _require_group(app)
     extra = tuple(name for name in query.stores if name not in (GLOBAL, DEDICATED))
     return gather_stores(app, connectors=query.connectors or None, pattern=query.dedicated_topic, extra=extra)
+
+
+def _require_group(app: App) -> None:
+    """Raises NotFoundError where a worker answers, and the group that is named beside it does not exist.
+
+    Looking at offsets needs no group, and no right to describe it; who mistypes one here goes on to a write with it.
+    """
+    group_id = app.target.group_id
+    if group_id is None or not app.target.connect_urls:
+        return
+    try:
+        with app.transactions() as admin:
+            raw = admin.describe_group(group_id)
+        state = connect_group(raw).state if raw.state != DEAD else read_group(app, gone_ok=True)[0].state
+    except (UnauthorizedError, UnreachableError, DeadlineError):
+        return
+    if state == DEAD:
+        judge_absence(group_id, state=state, answering=answering_url(app), has_ids=True)
 
 
 def _views(found: OffsetStores, query: OffsetQuery) -> list[OffsetView]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pytest
 
 from eosctl.core.murmur2 import partition_for
+from eosctl.core.transactions import RawGroup
 from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke, Outcome
-from tests.fakes.offset_topics import OffsetWorld
+from tests.fakes.offset_topics import MemoryGroup, MemoryWorker, OffsetWorld
 
 GLOBAL, OWN = "connect-offsets", "own"
 A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
@@ -54,6 +55,40 @@ def has_junk(world: OffsetWorld) -> None:
     world.topics.put(GLOBAL, b"junk", b"1")
 
 
+class OtherGroups(MemoryGroup):
+    """The coordinator of groups among which `connect` is not; of another group it says nothing."""
+
+    state = "Dead"
+
+    def describe_group(self, group_id: str) -> RawGroup:
+        return RawGroup(group_id, self.state, "consumer" if self.state == "Stable" else "", "", ())
+
+
+class ConsumerGroup(OtherGroups):
+    state = "Stable"
+
+
+class SecretGroup(MemoryGroup):
+    def describe_group(self, group_id: str) -> RawGroup:
+        raise DENIED
+
+
+class SilentWorker(MemoryWorker):
+    def root(self) -> Mapping[str, str]:
+        raise UNREACHABLE
+
+    def connectors(self) -> Mapping[str, Mapping[str, object]]:
+        raise UNREACHABLE
+
+
+def is_called(groups: type[MemoryGroup]) -> Callable[[OffsetWorld], None]:
+    return lambda world: setattr(world, "group", groups())
+
+
+def is_forgotten(world: OffsetWorld) -> None:
+    world.group, world.worker = OtherGroups(), SilentWorker()
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A command line, what is the matter, and the exit code."""
@@ -68,7 +103,12 @@ CASES = [
     Case(0, ("list",)),
     Case(0, MERGE),
     Case(0, (*MERGE, "--dry-run"), yes=False),
+    Case(0, ("list",), is_called(SecretGroup)),
+    Case(0, ("list",), is_forgotten),
     Case(1, ("list", "--connector", "nosuch")),
+    Case(1, ("list",), is_called(OtherGroups)),
+    Case(1, ("get", "--connector", "c"), is_called(ConsumerGroup)),
+    Case(1, ("diff", "--connector", "c"), is_called(OtherGroups)),
     Case(1, ("lint", "--store", "nosuch")),
     Case(1, MERGE, write_fails(EosctlError("the transaction is aborted, nothing was written"))),
     Case(2, ("merge", "--into", "dedicated")),
