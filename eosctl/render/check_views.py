@@ -10,7 +10,7 @@ from eosctl.report import Report, Row
 
 
 def _finding_lines(report: Report) -> Iterable[str]:
-    """Two lines a finding; what one can do stands right below what is wrong."""
+    """What one can do stands right below what is wrong; then the summary."""
     width = max((len(str(row["severity"])) for row in report.rows), default=0)
     for row in report.rows:
         check = f"{row['check']}/" if "check" in row else ""
@@ -19,9 +19,12 @@ def _finding_lines(report: Report) -> Iterable[str]:
         yield f"{row['severity']!s:<{width}}  {check}{row['code']}  {printable(about)}"
         for number, line in enumerate(str(row["fix"]).splitlines()):
             yield f"{'':<{width}}  {'     ' if number else 'fix: '}{printable(line)}"
-    if not report.rows:
-        yield "Nothing is wrong." if report.kind == "doctor" else "Nothing stands against exactly-once."
     yield from ("", *summary_lines(report))
+
+
+def findings_view(empty: str) -> View:
+    """Two lines a finding, for their sentences are too long for a table; `empty` where there is none."""
+    return View((), footer=_finding_lines, empty=empty, prose=False)
 
 
 def _task_findings(report: Report) -> Iterable[str]:
@@ -59,5 +62,8 @@ _METRICS = View(
     ),
     footer=_task_findings,
 )
-_FINDINGS = View((), footer=_finding_lines, prose=False)
-CHECK_VIEWS = {"connectors-check": _FINDINGS, "doctor": _FINDINGS, "metrics": _METRICS}
+CHECK_VIEWS = {
+    "connectors-check": findings_view("Nothing stands against exactly-once."),
+    "doctor": findings_view("Nothing is wrong."),
+    "metrics": _METRICS,
+}

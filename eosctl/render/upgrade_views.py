@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from eosctl.render.cells import Column, View, printable, summary_lines
+from eosctl.render.check_views import findings_view
 from eosctl.report import Report, Row
 
 
@@ -70,21 +71,9 @@ _STATUS = View(
     empty="The group has no worker.",
 )
 
-_VERIFY = View(
-    (
-        Column("SEVERITY", "severity"),
-        Column("CODE", "code"),
-        Column("SUBJECT", "subject"),
-        Column("MESSAGE", "message"),
-        Column("FIX", "fix"),
-    ),
-    footer=summary_lines,
-    empty="Every worker is proven, and every gate passes.",
-)
-
 UPGRADE_VIEWS: dict[str, View] = {
     "upgrade-apply-plan": _APPLY,
     "upgrade-apply-result": _APPLY,
     "upgrade-status": _STATUS,
-    "upgrade-verify": _VERIFY,
+    "upgrade-verify": findings_view("Every worker is proven, and every gate passes."),
 }
