@@ -19,6 +19,8 @@ class Standing:
 class Event:
     """Progress (`done` of `total`, counted in `unit`) or a sentence (`message` alone); `warning`: it must be seen.
 
+    What is in progress has the same `message` from event to event, and is over once `done` is `total`.
+
     `standings` are lines of a table, which a terminal shows in place of the sentence; with them it may be empty.
     """
 

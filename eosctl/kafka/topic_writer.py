@@ -106,6 +106,7 @@ class TopicWriter:
         except _FATAL as exc:  # poll and flush raise a fatal error too, such as being fenced
             raise self._translated(_kafka_error(exc), f"writing records ({self._tally()})", None) from exc
         self._check(producer)
+        self._report(self._delivered)
 
     def _send(self, producer: Producer, record: OutRecord) -> None:
 
@@ -152,7 +153,10 @@ class TopicWriter:
         self._written[index] = Written(topic, message.partition() or 0, message.offset() or 0)
         self._delivered += 1
         if self._delivered % _PROGRESS_EVERY == 0:
-            self._on_event(Event(f"writing {topic}", done=self._delivered, total=self._total, unit="records"))
+            self._report(self._total)
+
+    def _report(self, total: int | None) -> None:
+        self._on_event(Event("writing", done=self._delivered, total=total, unit="records"))
 
     def _check(self, producer: Producer) -> None:
         """Raises when a record was not delivered, when no time is left, or when waiting longer is useless."""

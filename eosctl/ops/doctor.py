@@ -158,7 +158,7 @@ def examine(app: App, *, strict: bool = False) -> Report:
     findings: dict[str, Sequence[Finding]] = {}
     failed: dict[str, EosctlError] = {}
     for check in CHECKS:
-        app.on_event(Event(f"checking {check.id}", len(findings), len(CHECKS), "checks"))
+        app.on_event(Event("checking", len(findings), len(CHECKS), "checks"))
         try:
             findings[check.id] = list(check.run(visit))
         except InterruptedByUserError:

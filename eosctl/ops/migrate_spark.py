@@ -54,4 +54,4 @@ def spark_job(
             yield MigrationJob(spark, client, on_progress, others)
             archive = settings.class_archive()
             if archive is not None and archive.kept() is None:
-                on_progress("keeping Spark's classes, once, to start faster the next time", 0, 1, "files")
+                on_progress("keeping Spark's classes, once, to start faster the next time", None, None, "")

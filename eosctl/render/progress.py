@@ -79,6 +79,9 @@ class Talk:
     def _progress(self, event: Event, done: int) -> None:
         now_s = self._clock.monotonic_s()
         job = self._jobs.setdefault(event.message, _Job(now_s, done, now_s))
+        if event.total is not None and done >= event.total:
+            self._take_down(self._jobs.pop(event.message))
+            return
         if now_s - job.started_s < _QUIET_S and not self._verbose:
             return
         heard_for_s = now_s - job.started_s
@@ -104,12 +107,23 @@ class Talk:
             job.bar = self._display.add_task(printable(event.message), total=event.total, far=how_far)
         self._display.update(job.bar, completed=event.done, total=event.total, far=how_far)
 
+    def _take_down(self, job: _Job) -> None:
+        """The bar of what is over goes, and with the last one the display."""
+        if self._board is not None:
+            self._board.wait("")
+        if self._display is not None and job.bar is not None:
+            self._display.remove_task(job.bar)
+            if not self._display.tasks:
+                self._display.stop()
+                self._display = None
+
 
 def _how_far(event: Event, done: int, rate: float) -> str:
     """`1,000 of 4,000 records (100/s, 30 s left)`: the time only where the total is known; `rate` is per second."""
+    per_s = f"{rate:,.0f}" if rate >= 10 or rate == round(rate) else f"{rate:.1f}"
     of = f" of {event.total:,}" if event.total else ""
     left = f", {_time(max(event.total - done, 0) / rate)} left" if event.total and rate > 0 else ""
-    return f"{done:,}{of} {event.unit} ({rate:,.0f}/s{left})"
+    return f"{done:,}{of} {event.unit} ({per_s}/s{left})"
 
 
 def _time(seconds: float) -> str:

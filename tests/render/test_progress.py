@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from eosctl.events import Event
 from eosctl.render.progress import Talk
 from tests.fakes.clock import FakeTime
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def test_sentences_come_at_once_and_cannot_steer_the_terminal() -> None:
@@ -70,3 +77,33 @@ def test_without_a_total_there_is_a_rate() -> None:
     time.now_s += 10
     talk(Event("writing t", done=50, unit="records"))
     assert out.getvalue() == "writing t: 50 records (5/s)\n"
+
+
+def test_what_is_over_goes_from_the_terminal_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bars of finished reads stayed until the command ended, and the next read of the topic had the rate of both."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    time, out = FakeTime(), _Terminal()
+    talk = Talk(out, time.clock(), live=True)
+    for _read in range(2):
+        out.truncate(0)
+        talk(Event("reading t", done=0, total=100, unit="records"))
+        time.now_s += 5
+        talk(Event("reading t", done=50, total=100, unit="records"))
+        assert "50 of 100 records (10/s, 5 s left)" in out.getvalue()
+        talk(Event("reading t", done=100, total=100, unit="records"))
+        time.now_s += 60
+    assert "100 of 100" not in out.getvalue()
+    shown_before = out.getvalue()
+    talk.close()
+    assert out.getvalue() == shown_before
+
+
+def test_slow_work_has_a_rate_too() -> None:
+    """It was 0/s below one in two seconds."""
+    time, out = FakeTime(), io.StringIO()
+    talk = Talk(out, time.clock(), live=False, verbose=True)
+    talk(Event("deciding", done=0, unit="of 9 tasks so far"))
+    time.now_s += 20
+    talk(Event("deciding", done=5, unit="of 9 tasks so far"))
+    assert out.getvalue() == "deciding: 5 of 9 tasks so far (0.2/s)\n"
