@@ -30,15 +30,15 @@ from eosctl.ops.task_counts import (
 )
 from eosctl.profiles import Target
 from eosctl.report import Report
+from tests.fakes.clock import FakeTime
 from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created, listing
-from tests.fakes.rescue_scene import Time
 
 URL = "http://w1:8083"
 
 
 def app_of(cluster: FakeCluster, *, group_id: str | None = "g", urls: tuple[str, ...] = (URL,)) -> App:
     target = Target(group_id=group_id, connect_urls=urls)
-    clock = Time().clock()
+    clock = FakeTime(1_700_000_000.0).clock()
     deadline = Deadline.after(10, clock)
     return App(target=target, deadline=deadline, state_dir=Path("unused"), clock=clock, **cluster.doors())
 
