@@ -47,13 +47,18 @@ def acls() -> None:
 def _scope_options(function: _F) -> _F:
     """Which rights, of whom: the options that all three commands share."""
     options = (
-        click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A source connector."),
+        click.option(
+            "--connector", "connectors", multiple=True, metavar="NAME", help="A source connector (repeatable)."
+        ),
         click.option(
             "--tasks", multiple=True, type=click.IntRange(1, 10_000), metavar="N",
             help="How many tasks; once for all connectors, or once for each (default: from the config topic).",
         ),
         click.option("--all", "every", is_flag=True, help="Every source connector in the config topic."),
-        click.option("--role", "roles", multiple=True, type=click.Choice(_ROLES), help="Default: Connect's four."),
+        click.option(
+            "--role", "roles", multiple=True, type=click.Choice(_ROLES), metavar="ROLE",
+            help=f"Whose rights (repeatable; default: the first four): {', '.join(_ROLES)}.",
+        ),
         click.option(
             "--principal", "principals", multiple=True, metavar="ROLE=User:NAME",
             help="Who has a role; User:NAME alone: every other role (default: the users in the worker's file, -w).",
@@ -67,7 +72,8 @@ def _scope_options(function: _F) -> _F:
             help="A topic that the connectors write to; TOPIC* is a prefix (repeatable).",
         ),
         click.option(
-            "--dedicated-topic", metavar="PATTERN", help="For connectors without a topic of their own."
+            "--dedicated-topic", metavar="PATTERN",
+            help="For connectors without a topic of their own: 'offsets-{connector}'.",
         ),
         click.option("--prefixed", is_flag=True, help="One right for all tasks of a connector: GROUP-CONNECTOR-*."),
         click.option("--old-brokers", is_flag=True, help="Brokers before Kafka 2.8: they want IDEMPOTENT_WRITE too."),

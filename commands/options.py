@@ -39,81 +39,64 @@ def _collect(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     return value
 
 
+# names -> what click is told of the option
+_GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
+    ("-b", "--bootstrap-server"): {
+        "metavar": "HOST:PORT,...",
+        "help": "The Kafka cluster of Connect's internal topics.",
+    },
+    ("--command-config",): {"metavar": "FILE", "help": "Client settings: Java client.properties or librdkafka names."},
+    ("-u", "--connect-url"): {
+        "metavar": "URL",
+        "multiple": True,
+        "help": "REST URL of a worker (repeatable); else found from the group.",
+    },
+    ("--connect-ca",): {"metavar": "FILE", "help": "PEM certificates of the authorities that workers are known by."},
+    ("--connect-certificate",): {"metavar": "FILE", "help": "PEM client certificate for workers."},
+    ("--connect-key",): {"metavar": "FILE", "help": "PEM key of that certificate, where another file has it."},
+    ("--connect-username",): {"metavar": "NAME", "help": "User at the workers (basic authentication)."},
+    ("--connect-password-file",): {"metavar": "FILE", "help": "Password of that user; also $EOSCTL_CONNECT_PASSWORD."},
+    ("--connect-token-file",): {"metavar": "FILE", "help": "Bearer token for workers; also $EOSCTL_CONNECT_TOKEN."},
+    ("--connect-trust-discovered",): {
+        "is_flag": True,
+        "help": "Show certificate, password and token also to workers known from the group only.",
+    },
+    ("-g", "--group-id"): {"metavar": "NAME", "help": "Connect's group.id."},
+    ("-w", "--worker-config"): {
+        "metavar": "FILE",
+        "multiple": True,
+        "help": "A worker's .properties file (repeatable).",
+    },
+    ("--config-topic",): {"metavar": "TOPIC", "help": "config.storage.topic (default connect-configs)."},
+    ("--offset-topic",): {
+        "metavar": "TOPIC",
+        "help": "offset.storage.topic, the global offsets topic (default connect-offsets).",
+    },
+    ("-p", "--profile"): {"metavar": "NAME", "help": "A profile of the config file."},
+    ("--config",): {"metavar": "FILE", "help": "The config file with profiles."},
+    ("-o", "--output"): {
+        "type": click.Choice(OUTPUTS),
+        "envvar": "EOSCTL_OUTPUT",
+        "help": "Default text; wide has more columns, ndjson a row a line.",
+    },
+    ("--timeout",): {
+        "type": Duration(),
+        "metavar": "DURATION",
+        "envvar": "EOSCTL_TIMEOUT",
+        "help": "Overall deadline (default 60s).",
+    },
+    ("--audit-log",): {"metavar": "FILE", "help": "Where every write is recorded (default: in the state directory)."},
+    ("--log-file",): {"metavar": "FILE", "help": "Add what is said on stderr, with the time, to a file."},
+    ("--no-color",): {"is_flag": True, "help": "No colours; also NO_COLOR or TERM=dumb."},
+    ("-v", "--verbose"): {"count": True, "help": "More talk; -vv shows tracebacks."},
+}
+
+
 def global_options(*, hidden: bool) -> list[click.Option]:
     """Fresh copies of the global options; leaves carry them hidden, so that `--help` there stays about the command."""
-    declared: list[tuple[tuple[str, ...], dict[str, Any]]] = [
-        (
-            ("-b", "--bootstrap-server"),
-            {"metavar": "HOST:PORT,...", "help": "The Kafka cluster of Connect's internal topics."},
-        ),
-        (
-            ("--command-config",),
-            {"metavar": "FILE", "help": "Client settings: Java client.properties or librdkafka names."},
-        ),
-        (
-            ("-u", "--connect-url"),
-            {
-                "metavar": "URL",
-                "multiple": True,
-                "help": "REST URL of a worker (repeatable); else found from the group.",
-            },
-        ),
-        (
-            ("--connect-ca",),
-            {"metavar": "FILE", "help": "PEM certificates of the authorities that workers are known by."},
-        ),
-        (
-            ("--connect-certificate",),
-            {"metavar": "FILE", "help": "PEM client certificate for workers, with its key, or"},
-        ),
-        (("--connect-key",), {"metavar": "FILE", "help": "its key in a file of its own."}),
-        (("--connect-username",), {"metavar": "NAME", "help": "User at the workers (basic authentication), and"}),
-        (("--connect-password-file",), {"metavar": "FILE", "help": "the password; also $EOSCTL_CONNECT_PASSWORD."}),
-        (("--connect-token-file",), {"metavar": "FILE", "help": "Bearer token; also $EOSCTL_CONNECT_TOKEN."}),
-        (
-            ("--connect-trust-discovered",),
-            {"is_flag": True, "help": "Give these also to workers known from the group only."},
-        ),
-        (("-g", "--group-id"), {"metavar": "NAME", "help": "Connect's group.id."}),
-        (
-            ("-w", "--worker-config"),
-            {"metavar": "FILE", "multiple": True, "help": "A worker's .properties file (repeatable)."},
-        ),
-        (("--config-topic",), {"metavar": "TOPIC", "help": "config.storage.topic (default connect-configs)."}),
-        (
-            ("--offset-topic",),
-            {"metavar": "TOPIC", "help": "offset.storage.topic, the global offsets topic (default connect-offsets)."},
-        ),
-        (("-p", "--profile"), {"metavar": "NAME", "help": "A profile of the config file."}),
-        (("--config",), {"metavar": "FILE", "help": "The config file with profiles."}),
-        (
-            ("-o", "--output"),
-            {
-                "type": click.Choice(OUTPUTS),
-                "envvar": "EOSCTL_OUTPUT",
-                "help": "Default text; wide has more columns, ndjson a row a line.",
-            },
-        ),
-        (
-            ("--timeout",),
-            {
-                "type": Duration(),
-                "metavar": "DURATION",
-                "envvar": "EOSCTL_TIMEOUT",
-                "help": "Overall deadline (default 60s).",
-            },
-        ),
-        (
-            ("--audit-log",),
-            {"metavar": "FILE", "help": "Where every write is recorded (default: in the state directory)."},
-        ),
-        (("--log-file",), {"metavar": "FILE", "help": "Add what is said on stderr, with the time, to a file."}),
-        (("--no-color",), {"is_flag": True, "help": "No colours; also NO_COLOR or TERM=dumb."}),
-        (("-v", "--verbose"), {"count": True, "help": "More talk; -vv shows tracebacks."}),
-    ]
     options = [
         click.Option(names, expose_value=False, callback=_collect, is_eager=True, hidden=hidden, **settings)
-        for names, settings in declared
+        for names, settings in _GLOBAL_OPTIONS.items()
     ]
     offer_names(options)
     return options
@@ -124,6 +107,8 @@ class EosctlCommand(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # \b: click would break the line, at hyphens too, and it could not be pasted
+        self.help = re.sub(r"(?m)^( *)Example: (?=eosctl )", "\\1\b\n\\1Example:\n\\1  ", self.help or "")
         offer_names(self.params)
         own = {name for param in self.params for name in (*param.opts, *param.secondary_opts)}
         self.params += [option for option in global_options(hidden=True) if own.isdisjoint(option.opts)]

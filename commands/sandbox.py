@@ -14,7 +14,9 @@ from .session import Session
 
 _START_TIMEOUT_S = 90.0
 _MODES = ("disabled", "preparing", "enabled")
-_name = click.option("--name", default="default", show_default=True, help="Which sandbox; each has its own processes.")
+_name = click.option(
+    "--name", metavar="NAME", default="default", show_default=True, help="Which sandbox; each has its own processes."
+)
 
 
 @click.group(cls=EosctlGroup)
@@ -28,7 +30,9 @@ def sandbox() -> None:
 
 @sandbox.command("up")
 @click.option("--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest supported).")
-@click.option("--workers", type=click.IntRange(1, 3), default=1, show_default=True, help="How many Connect workers.")
+@click.option(
+    "--workers", type=click.IntRange(1, 3), metavar="N", default=1, show_default=True, help="How many Connect workers."
+)
 @click.option(
     "--eos", "modes", multiple=True, type=click.Choice(_MODES), help="Mode of each worker in turn (default enabled)."
 )
@@ -88,7 +92,13 @@ def status(ctx: click.Context, name: str) -> Report:
 @sandbox.command("logs")
 @click.argument("node", required=False)
 @click.option(
-    "--lines", "-n", default=20, show_default=True, type=click.IntRange(1), help="How many lines from the end."
+    "--lines",
+    "-n",
+    metavar="N",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1),
+    help="How many lines from the end.",
 )
 @_name
 @click.pass_context

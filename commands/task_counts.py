@@ -93,7 +93,9 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
 
 @task_counts.command("write")
 @click.argument("connector")
-@click.option("--count", required=True, type=click.IntRange(0, 10_000), help="How many tasks the record says.")
+@click.option(
+    "--count", required=True, type=click.IntRange(0, 10_000), metavar="N", help="How many tasks the record says."
+)
 @click.option("--no-fence", is_flag=True, help="Leave the ids of the old record unfenced: zombies may write on.")
 @write_options
 @pass_app

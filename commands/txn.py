@@ -34,8 +34,13 @@ def txn() -> None:
 
 
 @txn.command("list")
-@click.option("--state", "states", type=click.Choice(_STATES, case_sensitive=False), multiple=True, help="Repeatable.")
-@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Repeatable.")
+@click.option(
+    "--state", "states", type=click.Choice(_STATES, case_sensitive=False), multiple=True, metavar="STATE",
+    help=f"Only in this state (repeatable): {', '.join(_STATES)}.",
+)  # fmt: skip
+@click.option(
+    "--producer-id", "producer_ids", type=int, multiple=True, metavar="ID", help="Only of this producer (repeatable)."
+)
 @click.option("--open-longer-than", type=Duration(), metavar="DURATION", help="Open for longer than this (Kafka 3.8).")
 @click.option("--match", metavar="REGEX", help="The whole id matches (RE2; Kafka 4.1).")
 @click.option("--client-side", is_flag=True, help="Filter here what the brokers can't: works on any version.")
@@ -78,8 +83,8 @@ def describe_command(app: App, transactional_ids: tuple[str, ...]) -> Report:
 
 
 @txn.command("producers")
-@click.option("--topic", required=True, help="The topic whose partition leaders are asked.")
-@click.option("--partition", type=click.IntRange(min=0), help="One partition; else all.")
+@click.option("--topic", required=True, metavar="TOPIC", help="The topic whose partition leaders are asked.")
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="One partition; else all.")
 @pass_app
 def producers_command(app: App, topic: str, partition: int | None) -> Report:
     """Producers that partition leaders hold state of, and their open transactions.
@@ -94,7 +99,7 @@ def producers_command(app: App, topic: str, partition: int | None) -> Report:
 
 
 @txn.command("hanging")
-@click.option("--topic", help="Look at this topic.")
+@click.option("--topic", metavar="TOPIC", help="Look at this topic.")
 @click.option("--all", "all_topics", is_flag=True, help="Look at every partition of the cluster.")
 @click.option(
     "--max-transaction-timeout",
@@ -119,12 +124,14 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
 
 
 @txn.command("abort")
-@click.option("--topic", required=True, help="The topic.")
-@click.option("--partition", type=click.IntRange(min=0), required=True, help="The partition.")
-@click.option("--start-offset", type=click.IntRange(min=0), help="Where the open transaction begins.")
-@click.option("--producer-id", type=int, help="Or: its producer id,")
-@click.option("--producer-epoch", type=int, help="its epoch,")
-@click.option("--coordinator-epoch", type=int, help="and the coordinator epoch of the marker.")
+@click.option("--topic", required=True, metavar="TOPIC", help="The topic.")
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", required=True, help="The partition.")
+@click.option(
+    "--start-offset", type=click.IntRange(min=0), metavar="OFFSET", help="Where the open transaction begins; or else:"
+)
+@click.option("--producer-id", type=int, metavar="ID", help="Its producer id, with the two epochs.")
+@click.option("--producer-epoch", type=int, metavar="N", help="The epoch of that producer.")
+@click.option("--coordinator-epoch", type=int, metavar="N", help="The coordinator epoch that the marker shall bear.")
 @click.option("--force", is_flag=True, help="Also if a coordinator still knows the transaction.")
 @write_options
 @pass_app
@@ -174,7 +181,7 @@ def coordinator_command(app: App, transactional_ids: tuple[str, ...]) -> Report:
 
 @txn.command("log")
 @click.argument("transactional_ids", metavar="[TXN_ID]...", nargs=-1)
-@click.option("--prefix", help="Only ids that start with this.")
+@click.option("--prefix", metavar="PREFIX", help="Only ids that start with this.")
 @click.option("--all-records", is_flag=True, help="The whole log; else the newest record of each id.")
 @pass_app
 def log_command(app: App, transactional_ids: tuple[str, ...], prefix: str | None, all_records: bool) -> Report:

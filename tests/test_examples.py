@@ -61,9 +61,13 @@ def _leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def _examples(leaf: str, command: click.Command) -> Iterator[list[str]]:
-    """The words behind `eosctl LEAF` of each example of this leaf; redirections are the shell's."""
-    text = str(command.help).partition("Example")[2].replace("\\\n", " ")
-    for line in re.findall(r"eosctl (.*)", text):
+    """The words behind `eosctl LEAF` of each example of this leaf, as its help prints it; redirections are the shell's.
+
+    Long examples used to be broken over lines, at hyphens too (`-g connect-` and `cluster`), and could not be pasted.
+    """
+    help_text = command.get_help(click.Context(command, info_name=leaf, terminal_width=60))
+    text = help_text.partition("Example")[2].replace("\\\n", " ")
+    for line in re.findall(r"^ +eosctl (.*)", text, re.MULTILINE):
         words = shlex.split(line.partition(" > ")[0])
         if words[: len(leaf.split())] == leaf.split():
             yield words[len(leaf.split()) :]
