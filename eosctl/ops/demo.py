@@ -6,6 +6,7 @@ report: a row per thing that was to be proved.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shlex
@@ -19,7 +20,7 @@ from pathlib import Path
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.ids import task_transactional_id
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, ExitCode
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnsupportedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
@@ -102,7 +103,12 @@ class Walk:
 
 
 def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str | None, keep: bool) -> Report:
-    """Starts a sandbox with two groups, walks through the demo, and stops it unless `keep`."""
+    """Starts a sandbox with two groups, walks through the demo, and stops it unless `keep`.
+
+    Raises UnsupportedError before anything is started where the Spark job of its third step could not run.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise UnsupportedError("the demo runs a Spark job, and pyspark is missing", hint="pip install 'eosctl[spark]'")
     name = f"demo-{os.getpid()}"
     old = GroupSpec(OLD_GROUP, (Eos.DISABLED, Eos.DISABLED), topic_prefix=OLD_GROUP)
     spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(GroupSpec(GROUP), old))
