@@ -17,6 +17,10 @@ UNKNOWN = -1
 """`offset` and `timestamp_ms` of a record whose line has none."""
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""json.dumps would make an encoder for every line."""
+
+
 def record_line(record: Record, extra: Mapping[str, object] | None = None) -> str:
     """One line, without its line feed; members that are unknown are left out, `extra` members come last."""
     document: dict[str, object] = {"topic": record.topic, "partition": record.partition}
@@ -27,7 +31,7 @@ def record_line(record: Record, extra: Mapping[str, object] | None = None) -> st
     document |= {"key": encode_bytes(record.key), "value": encode_bytes(record.value)}
     if record.headers:
         document["headers"] = [{"name": name, "value": encode_bytes(value)} for name, value in record.headers]
-    return json.dumps({**document, **(extra or {})}, ensure_ascii=False, separators=(",", ":"))
+    return _encode({**document, **(extra or {})})
 
 
 def encode_bytes(data: bytes | None) -> object:

@@ -6,10 +6,6 @@ as drift, because the global offsets topic of a live cluster never stands still.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,19 +24,23 @@ from eosctl.core.migration import (
 )
 from eosctl.core.migration_results import Comparison, DecidedKey, SentCounts
 from eosctl.core.migration_rules import Policy
-from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.migrate_report import plan_row
 from eosctl.ops.migrate_stores import target_name_of
-from eosctl.ops.migrate_topics import planned_targets, present_topics, refuse_open_transactions
+from eosctl.ops.migrate_targets import AS_SOURCE, TopicSize, planned_targets
+from eosctl.ops.migrate_topics import present_topics, refuse_open_transactions
+from eosctl.ops.work_folders import work_folder
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationRequest:
-    """What to migrate. Stores are `global`, `dedicated` or a topic; `dedicated_topic` may contain `{connector}`."""
+    """What to migrate. Stores are `global`, `dedicated` or a topic; `dedicated_topic` may contain `{connector}`.
+
+    `new_topics` is what missing targets are made like.
+    """
 
     sources: tuple[str, ...] = ("global",)
     target: str = "dedicated"
@@ -48,6 +48,7 @@ class MigrationRequest:
     renames: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = Policy.KEEP_TARGET
     dedicated_topic: str | None = None
+    new_topics: TopicSize = AS_SOURCE
     allow_open_transactions: bool = False
 
 
@@ -79,7 +80,7 @@ class MigrationStages(Protocol):
     def connectors_in(self, folder: Path) -> list[str]: ...
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally: ...
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
-    def overwritten(self, folder: Path) -> Iterator[tuple[Record, bytes | None]]: ...
+    def backup_lines(self, folder: Path, plan: MigrationPlan) -> Iterator[str]: ...
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]: ...
     def write_tasks(self, plan: MigrationPlan) -> int: ...
     def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int: ...
@@ -103,7 +104,7 @@ class Migration:
 
     def plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic]) -> MigrationPlan:
         """Reads both sides, decides per key, and keeps the snapshot under the plan's name."""
-        with _draft(self.snapshots) as draft:
+        with work_folder(self.snapshots, ".planning-") as draft:
             plan = self._plan(request, sources, draft)
             (draft / "plan.json").write_text(plan_file_text(plan), encoding="utf-8")
             if not snapshot_folder(plan).exists():  # else an equal plan was made before, and its folder is as good
@@ -117,7 +118,8 @@ class Migration:
         routes = plan_routes(
             connectors, request.renames, target_name_of(self.app, request.target, request.dedicated_topic)
         )
-        targets = planned_targets(fresh(self.app), sorted({route.target_topic for route in routes}), sources=sources)
+        names = sorted({route.target_topic for route in routes})
+        targets = planned_targets(fresh(self.app), names, sources=sources, size=request.new_topics)
         refuse_open_transactions(targets, allowed=request.allow_open_transactions)
         self.stages.snapshot(targets, draft / "target")
         plan = MigrationPlan(
@@ -144,38 +146,6 @@ class Migration:
 _NOTHING = Tally(
     records=0, older=0, nobodys=0, not_selected=0, superseded=0, keys=0, conflicts=0, scattered=0, counts={}
 )
-
-
-@contextmanager
-def _draft(snapshots: Path) -> Iterator[Path]:
-    """A folder that is gone after the block unless it was renamed; those of killed runs go first.
-
-    A lock tells a killed run's folder from one in use: it goes with the process.
-    """
-    snapshots.mkdir(parents=True, exist_ok=True)
-    for left in snapshots.glob(".planning-*"):
-        with _locked(left) as is_mine:
-            if is_mine:
-                shutil.rmtree(left, ignore_errors=True)
-    draft = Path(tempfile.mkdtemp(prefix=".planning-", dir=snapshots))
-    try:
-        with _locked(draft):
-            yield draft
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Holds the lock of a folder; False where another process has it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
-    finally:
-        os.close(descriptor)
 
 
 def fresh(app: App) -> App:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from eosctl.core.migration import MigrationPlan
 from eosctl.core.migration_results import Comparison, SentCounts
-from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.events import Event
@@ -22,7 +21,9 @@ from eosctl.ops.backups import write_lines
 from eosctl.ops.journal import Journal
 from eosctl.ops.migrate import Allowances, Migration, existing_snapshot, fresh
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past
-from eosctl.ops.migrate_topics import app_of, create_missing, moved_topics, present_topics, some, wait_until_visible
+from eosctl.ops.migrate_targets import create_missing, wait_until_visible
+from eosctl.ops.migrate_topics import app_of, moved_topics, present_topics, some
+from eosctl.ops.new_topics import TopicsMade
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.report import Json
 
@@ -33,12 +34,13 @@ _FENCE_TIMEOUT_MS = 30_000
 class Applied:
     """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
 
-    `skipped` are the stages that were over before; `backup` is None where nothing can be overwritten.
+    Nothing was sent where one of the target `topics` was refused. `skipped` are the stages that were over before;
+    `backup` is None where nothing can be overwritten.
     """
 
     sent: SentCounts
     compared: Comparison
-    created: tuple[str, ...]
+    topics: TopicsMade
     backup: Path | None
     overrides: tuple[str, ...]
     already: int = 0
@@ -65,7 +67,7 @@ def finished(plan: MigrationPlan, past: Past, folder: Path, allowances: Allowanc
     return Applied(
         SentCounts(),
         Comparison(int(compared.get("compared", 0)), 0, ()),
-        (),
+        TopicsMade(),
         None if plan.target_file() else folder / "backup.ndjson",
         tuple(allowances.names()),
         already=plan.tally.to_write(),
@@ -124,13 +126,15 @@ class _Run:
         again = f"eosctl offsets migrate --plan {self.folder / 'plan.json'} --yes --resume"
         self.migration.app.on_event(Event(f"if this run is cut off, go on with: {again}"))
         backup = self._backup()
-        created = self._create()
+        overrides = tuple(self.allowances.names())
+        topics = self._create()
+        if topics.refused:
+            return Applied(SentCounts(), Comparison(0, 0, ()), topics, backup, overrides, skipped=tuple(self.skipped))
         sent, already = self._write()
         compared = self._verify()
         if not compared.differing:
             self.journal.write("end")
-        overrides = tuple(self.allowances.names())
-        return Applied(sent, compared, created, backup, overrides, already, tuple(self.skipped))
+        return Applied(sent, compared, topics, backup, overrides, already, tuple(self.skipped))
 
     def _is_over(self, stage: Stage) -> bool:
         if stage not in self.past.done:
@@ -195,20 +199,18 @@ class _Run:
         if path.exists() and self._is_over(Stage.BACKUP):
             return path
         with self._noted(Stage.BACKUP):
-            lines = (
-                record_line(before, {"written": encode_bytes(written), "cluster_id": self.plan.cluster_id})
-                for before, written in self.migration.stages.overwritten(self.folder)
-            )
-            write_lines(path, lines)
+            write_lines(path, self.migration.stages.backup_lines(self.folder, self.plan))
         return path
 
-    def _create(self) -> tuple[str, ...]:
+    def _create(self) -> TopicsMade:
+        """The missing topics; the stage is over when none was refused."""
         if self.plan.target_file() is not None or self._is_over(Stage.CREATE):
-            return ()
-        with self._noted(Stage.CREATE) as outcome:
-            created = create_missing(fresh(self.migration.app), self.plan)
-            outcome["topics"] = list(created)
-        return created
+            return TopicsMade()
+        self.journal.write("started", stage=Stage.CREATE.value)
+        made = create_missing(fresh(self.migration.app), self.plan)
+        if not made.refused:
+            self.journal.write("done", stage=Stage.CREATE.value, topics=list(made.created))
+        return made
 
     def _write(self) -> tuple[SentCounts, int]:
         """What was sent, and how many records were there from an earlier run."""

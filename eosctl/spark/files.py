@@ -45,7 +45,7 @@ def read_file(path: str) -> Iterator[Record]:
     compared.
     """
     topic: str | None = None
-    for place, record in enumerate(_of_parquet(path) if is_parquet(path) else _of_lines(path)):
+    for place, record in enumerate(read_parquet(path) if is_parquet(path) else _of_lines(path)):
         if topic is not None and record.topic != topic:
             raise InputFileError(
                 f"{path} holds records of the topics {topic} and {record.topic}", hint="One file per topic, please."
@@ -80,8 +80,12 @@ def _of_lines(path: str) -> Iterator[Record]:
         yield from read_records(file, name=path)
 
 
-def _of_parquet(path: str) -> Iterator[Record]:
-    """A Parquet file, or a folder of them; `timestamp_ms` or Spark's own `timestamp`, `topic` if there are several."""
+def read_parquet(path: str | Path) -> Iterator[Record]:
+    """The records of a Parquet file, or of a folder of them in order of their names.
+
+    `timestamp_ms` or Spark's own `timestamp`, `topic` if there are several; all but `partition`, `key` and `value` may
+    be absent. Raises InputFileError.
+    """
     from pyarrow import dataset
 
     with _readable(path):
@@ -119,7 +123,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[Record]:
 
 
 @contextmanager
-def _readable(path: str) -> Iterator[None]:
+def _readable(path: str | Path) -> Iterator[None]:
     """Translates what reading a file may raise."""
     try:
         yield

@@ -19,19 +19,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally, topic_of
+from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally
 from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
-from eosctl.core.murmur2 import partition_for
-from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
 from eosctl.spark import transforms
 from eosctl.spark.failures import spark_error
-from eosctl.spark.files import snapshot_file, write_file
-from eosctl.spark.kafka_io import RECORDS, OffsetRange, read_newest, write_records
+from eosctl.spark.files import read_parquet, snapshot_file, write_file
+from eosctl.spark.kafka_io import RECORDS, OffsetRange, placed, read_newest, write_records
 from eosctl.spark.record_counts import RecordCounts
+from eosctl.spark.record_lines import backup_lines
 
-OnProgress = Callable[[str, int, int, str], None]
-"""Called with (what is being done, how many are done, of how many, of what); once all are done it is over."""
+OnProgress = Callable[[str, int | None, int | None, str], None]
+"""Called with the first fields of an `Event`: what is being done, how many are done, of how many, of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +128,11 @@ class MigrationJob:
             rows = self._decisions(folder).orderBy(*order).limit(limit).collect()
         return [_decided_key(row.asDict()) for row in rows]
 
-    def overwritten(self, folder: Path) -> Iterator[tuple[Record, bytes | None]]:
-        """For each key that will be sent, in order: what the target has now, and the value that will replace it.
-
-        A key that the target does not have is a tombstone with offset -1, on the partition where it will be written:
-        writing that undoes the migration.
-        """
-        with self._stage("collecting the backup"):
-            sent = transforms.sent(self._decisions(folder)).orderBy("topic", "key")
-            for row in sent.toLocalIterator():
-                key, there = bytes(row.key), row.target_exists
-                partition = row.partition if there else partition_for(key, row.partitions)
-                offset, timestamp_ms = (row.target_offset, row.target_timestamp_ms) if there else (-1, -1)
-                before = Record(topic_of(row.topic), partition, offset, timestamp_ms, key, _bytes(row.before))
-                yield before, _bytes(row.value)
+    def backup_lines(self, folder: Path, plan: MigrationPlan) -> Iterator[str]:
+        """Lines of a record file with what the target has of each key that will be sent."""
+        with self._stage("making the backup"):
+            sent = transforms.sent(self._decisions(folder))
+            return backup_lines(sent, folder / "backup", cluster_id=plan.cluster_id)
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""
@@ -196,9 +186,10 @@ class MigrationJob:
     def _to_file(self, folder: Path, plan: MigrationPlan) -> Iterator[Record]:
         """The records of a target that is a file, by key: under the topic and on the partition that they would have."""
         topic = next((topic.topic for topic in plan.sources if topic.file is None), "connect-offsets")
-        for row in transforms.sent(self._decisions(folder)).orderBy("key").toLocalIterator():
-            key = bytes(row.key)
-            yield Record(topic, partition_for(key, row.partitions), UNKNOWN, UNKNOWN, key, _bytes(row.value))
+        in_order = folder / "in-order"
+        rows = transforms.sent(self._decisions(folder)).withColumn("topic", F.lit(topic))
+        placed(rows).orderBy("key").write.mode("overwrite").parquet(str(in_order))
+        return read_parquet(in_order)
 
     def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Comparison:
         """Reads `topics` again (into `folder`/verify-`side`) and compares them with the decisions."""
@@ -245,20 +236,20 @@ class MigrationJob:
             watch.join()
 
     def _watch(self, group: str, doing: str, counts: RecordCounts | None, over: threading.Event) -> None:
-        """Tells how far a stage is: in records where its tasks count them, else in tasks; in the end, that it is over.
+        """Tells how far a stage is: in records where they are counted, else in tasks; in the end, that it is over.
 
-        It seems over now and then, before Spark tells of the next tasks: that is kept back.
+        Spark plans the next tasks when it has seen the last ones: how many there will be is not known before the end.
         """
-        done, total, unit = (0, counts.total, "records") if counts else (0, 0, "tasks")
+        done, total, unit = 0, counts.total if counts else None, "records" if counts else "tasks"
         while True:
-            if done < total:
+            if done != total:  # after the last record there is more to do
                 self.on_progress(doing, done, total, unit)
             if over.wait(0.5):
                 break
             with suppress(Py4JError):  # the stage itself tells what is wrong with the JVM
-                done, total = (counts.done(), counts.total) if counts else self._tasks(group)
-        if total:
-            self.on_progress(doing, total, total, unit)
+                done, known = (counts.done(), 0) if counts else self._tasks(group)
+                unit = unit if counts else f"of {known} tasks so far"
+        self.on_progress(doing, done, done, unit)
 
     def _tasks(self, group: str) -> tuple[int, int]:
         """How many tasks of the jobs of `group` are done, of how many that Spark knows of."""

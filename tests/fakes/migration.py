@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from eosctl.core.migration import MigrationPlan, PlannedTopic, Selection, Tally
-from eosctl.core.records import Bounds, Record, TopicDescription
+from eosctl.core.record_file import record_line
+from eosctl.core.records import Bounds, NewTopic, Record, TopicDescription
 from eosctl.deadline import Clock, Deadline
+from eosctl.errors import EosctlError
+from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.migrate import Allowances, MigrationRequest
 from eosctl.ops.migrate_run import Engine, Prepared, migration_from_file, prepared_migration
@@ -23,10 +26,12 @@ DOWN = Allowances(force_running=True)
 
 @dataclass
 class Topics:
-    """The part of a TopicStore that a migration asks for."""
+    """The part of a TopicStore that a migration asks for; `requests` has the number of topics of each creation."""
 
     there: dict[str, tuple[str, tuple[Bounds, ...]]]
     created: list[str] = field(default_factory=list)
+    refuses: dict[str, EosctlError] = field(default_factory=dict)
+    requests: list[int] = field(default_factory=list)
     cluster: str = "cluster"
 
     def __enter__(self) -> Topics:
@@ -45,10 +50,22 @@ class Topics:
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
         return self.there[topic][1]
 
-    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        assert (replication_factor, config) == (3, {"cleanup.policy": "compact"})
-        self.created.append(topic)
-        self.there[topic] = (f"id-{topic}", tuple(Bounds(p, 0, 0, 0) for p in range(partitions)))
+    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
+        return {topic: self.bounds(topic) for topic in topics}
+
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
+        assert all(new.config == {"cleanup.policy": "compact"} for new in topics)
+        refused = {new.topic: self.refuses[new.topic] for new in topics if new.topic in self.refuses}
+        if not validate_only:
+            self.requests.append(len(topics))
+            for new in topics:
+                if new.topic not in refused:
+                    self._create(new)
+        return refused
+
+    def _create(self, new: NewTopic) -> None:
+        self.created.append(new.topic)
+        self.there[new.topic] = (f"id-{new.topic}", tuple(Bounds(p, 0, 0, 0) for p in range(new.partitions)))
 
 
 @dataclass(frozen=True)
@@ -92,9 +109,9 @@ class Stages:
     def sample(self, folder: Path, *, limit: int = 100) -> list[Any]:
         return []
 
-    def overwritten(self, folder: Path) -> Iterator[tuple[Record, bytes | None]]:
+    def backup_lines(self, folder: Path, plan: MigrationPlan) -> Iterator[str]:
         self.calls.append("backup")
-        yield Record("offsets-a", 1, -1, -1, KEY, None), b"{}"
+        yield record_line(Record("offsets-a", 1, -1, -1, KEY, None), {"written": "{}", "cluster_id": "cluster"})
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         return self.finds
@@ -144,6 +161,7 @@ class Scene:
     stages: Stages = field(default_factory=Stages)
     connectors: dict[str, dict[str, object]] | None = None
     slept_s: float = 0.0
+    events: list[Event] = field(default_factory=list)
 
     def sleep(self, wanted_s: float) -> None:
         self.slept_s += wanted_s
@@ -156,6 +174,7 @@ class Scene:
             Deadline.after(30, clock),
             self.folder,
             clock=clock,
+            on_event=self.events.append,
             open_topics=lambda _app: cast(TopicStore, self.topics),
             open_worker=lambda _app, _url: cast(ConnectWorker, Worker(self.connectors or {})),
         )
