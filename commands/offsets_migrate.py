@@ -54,6 +54,13 @@ def engine_options(function: Any) -> Any:
     "--conflict", type=click.Choice([str(policy) for policy in Policy]), help="Who wins [default: keep-target]."
 )
 @click.option("--dedicated-topic", metavar="PATTERN", help="For connectors without a topic: 'offsets-{connector}'.")
+@click.option(
+    "--partitions", type=click.IntRange(min=1), metavar="N",
+    help="Partitions of target topics that are created [default: the source's].",
+)  # fmt: skip
+@click.option(
+    "--replication-factor", type=click.IntRange(min=1), metavar="N", help="Their replicas [default: the source's]."
+)
 @click.option("--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Only plan, into this file.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Apply this plan.")
 @click.option("--resume", is_flag=True, help="With --plan: go on where a run of it was cut off.")
@@ -73,6 +80,9 @@ def migrate(
     must be in the new topic first. This reads both sides up to fixed offsets, decides per key, shows the plan, writes
     what differs, and reads it back. Keys keep their bytes, and go where Connect's own producer would put them. The old
     records stay where they are.
+
+    Missing target topics are created, compacted, with as many partitions as the source. Connect reads and writes a
+    connector's own topic however many it has: where hundreds are created, a few --partitions each spare the brokers.
 
     A run that was killed goes on with --plan and --resume, and ends in the same state; what it had written is taken
     back with `offsets restore`, half-finished or not.
@@ -161,6 +171,7 @@ def _allowances(given: dict[str, Any]) -> Allowances:
 
 def _request(given: dict[str, Any]) -> MigrationRequest:
     from eosctl.ops.migrate import MigrationRequest
+    from eosctl.ops.migrate_targets import TopicSize
 
     return MigrationRequest(
         sources=given["sources"] or ("global",),
@@ -169,6 +180,7 @@ def _request(given: dict[str, Any]) -> MigrationRequest:
         renames=_pairs(given["renames"], "--rename"),
         policy=Policy(given["conflict"] or Policy.KEEP_TARGET),
         dedicated_topic=given["dedicated_topic"],
+        new_topics=TopicSize(given["partitions"], given["replication_factor"]),
         allow_open_transactions=given["allow_open_transactions"],
     )
 
@@ -185,5 +197,6 @@ def _pairs(words: tuple[str, ...], option: str) -> dict[str, str]:
 
 def _refuse_planning_options(plan_out: Path | None, given: dict[str, Any]) -> None:
     names = ["sources", "target", "connectors", "all_connectors", "pattern", "renames", "conflict", "dedicated_topic"]
+    names += ["partitions", "replication_factor"]
     if plan_out is not None or any(given[name] for name in names):
         raise UsageError("--plan has everything that is planned", hint="Leave out --plan-out and what chooses offsets.")

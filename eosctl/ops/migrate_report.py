@@ -10,6 +10,7 @@ from eosctl.core.migration import MigrationPlan, PlannedTopic, topic_of
 from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
+from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
 from eosctl.ops.backups import undo_command
 from eosctl.ops.offset_rows import value_json
@@ -17,6 +18,10 @@ from eosctl.report import Json, Problem, Report, Row, json_bytes
 
 if TYPE_CHECKING:
     from eosctl.ops.migrate_apply import Applied
+    from eosctl.ops.new_topics import TopicsMade
+
+_MOST_REASONS = 5
+"""Hundreds of topics are mostly refused for one reason."""
 
 
 def plan_row(decided: DecidedKey) -> Row:
@@ -59,10 +64,11 @@ def result_report(plan: MigrationPlan, applied: Applied) -> Report:
         topic: {"written": written, "tombstones": tombstones}
         for topic, (written, tombstones) in applied.sent.topics.items()
     }
-    compared = applied.compared
+    compared, refused = applied.compared, applied.topics.refused
+    rows = [mismatch_row(one) for one in compared.mismatches] if compared.differing else plan.sample
     return Report(
         kind="offsets-migrate-result",
-        rows=[mismatch_row(one) for one in compared.mismatches] if compared.differing else plan.sample,
+        rows=[] if refused else rows,
         summary={
             **_summary(plan),
             "sent": applied.sent.records(),
@@ -74,16 +80,44 @@ def result_report(plan: MigrationPlan, applied: Applied) -> Report:
         data={
             **_facts(plan),
             "topics": topics,
-            "created": list(applied.created),
+            "created": list(applied.topics.created),
+            "not_created": [
+                {"topic": topic, "error": {"code": refusal.code, "message": refusal.message}}
+                for topic, refusal in refused.items()
+            ],
             "skipped": [stage.value for stage in applied.skipped],
             "backup": None if applied.backup is None else str(applied.backup),
             "undo": _undo(plan, applied.backup),
             "overrides": list(applied.overrides),
         },
         target=_target(plan),
-        problems=_differ(compared, "target"),
-        exit_code=ExitCode.PARTIAL if compared.differing else ExitCode.OK,
+        problems=(*_differ(compared, "target"), *_not_created(plan, applied.topics)),
+        exit_code=_exit_code(applied),
     )
+
+
+def _exit_code(applied: Applied) -> ExitCode:
+    """That of the first refusal where no topic could be made at all."""
+    for refusal in applied.topics.refused.values():
+        return ExitCode.PARTIAL if applied.topics.created else refusal.exit_code
+    return ExitCode.PARTIAL if applied.compared.differing else ExitCode.OK
+
+
+def _not_created(plan: MigrationPlan, made: TopicsMade) -> list[Problem]:
+    """Why topics could not be made, for the first of them, and how to go on."""
+    if not made.refused:
+        return []
+    message = (
+        f"{counted(len(made.refused), 'new topic was', 'new topics were')} not created, {len(made.created)} were; "
+        "no offset was written"
+    )
+    again = f"When that is mended: eosctl offsets migrate --plan {_snapshot(plan)}/plan.json --yes --resume"
+    reasons = [Problem.of(refusal) for refusal in made.refused.values()]
+    return [*reasons[:_MOST_REASONS], Problem("topics_not_created", message, hint=again)]
+
+
+def _snapshot(plan: MigrationPlan) -> str:
+    return f"{plan.snapshot_base}/{plan.name()}"
 
 
 def _undo(plan: MigrationPlan, backup: Path | None) -> str | None:
@@ -148,7 +182,7 @@ def _summary(plan: MigrationPlan) -> dict[str, Json]:
 def _facts(plan: MigrationPlan) -> dict[str, Json]:
     return {
         "plan": plan.digest(),
-        "snapshot": f"{plan.snapshot_base}/{plan.name()}",
+        "snapshot": _snapshot(plan),
         "policy": plan.policy.value,
         "connector_counts": plan.tally.connector_counts,
         "sources": [_topic(topic) for topic in plan.sources],

@@ -79,6 +79,11 @@ ERRORS = (
         "Read back, some offsets are not as planned.",
         "Take the write back with the undo command that is printed.",
     ),
+    Entry(
+        "topics_not_created",
+        "Brokers refused target topics of a migration; no offset was written.",
+        "The message above it has the reason. When that is mended, go on with --plan FILE --yes --resume.",
+    ),
     Entry("backup_mismatch", "Keys do not hold what a backup says.", "Has someone written since? Plan again."),
     Entry("plan_mismatch", "Keys are not what the plan says.", "Has someone written since? Plan again."),
     Entry(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from eosctl.render.cells import Column, View, dig, format_cell, partition_name, printable, summary_lines
 from eosctl.report import Report, Row
+
+_MOST_NEW_TOPICS = 3
+"""That are told by name; hundreds would hide the rest of a plan."""
 
 
 def _stored(path: str) -> Callable[[Row], object]:
@@ -111,24 +114,40 @@ _OFFSET_WRITES = (
 def _created_topic_lines(report: Report) -> Iterable[str]:
     """The topics that a plan makes, then the summary."""
     creates = report.data.get("creates")
-    for each in creates if isinstance(creates, list) else []:
-        yield _created_topic(each)
+    yield from _new_topic_lines(creates if isinstance(creates, list) else [])
     yield from summary_lines(report)
 
 
-def _created_topic(topic: Row) -> str:
-    if str(topic["topic"]).startswith("file:"):
-        return f"creates file {format_cell(str(topic['topic']).removeprefix('file:'))}"
-    size = f"{topic['partitions']} partitions, replication factor {topic['replication_factor']}"
-    return f"creates topic {format_cell(topic['topic'])}: compacted, {size}"
+def _new_topic_lines(topics: Sequence[Row], verb: str = "creates") -> Iterator[str]:
+    """A line for each topic that a plan makes; one line for many that are made alike."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for topic in topics:
+        if str(topic["topic"]).startswith("file:"):
+            yield f"{verb} file {format_cell(str(topic['topic']).removeprefix('file:'))}"
+        else:
+            size = (int(str(topic["partitions"])), int(str(topic["replication_factor"])))
+            alike.setdefault(size, []).append(format_cell(topic["topic"]))
+    for (partitions, replication_factor), names in alike.items():
+        like = f"compacted, {_partitions(partitions)}, replication factor {replication_factor}"
+        if len(names) > _MOST_NEW_TOPICS:
+            all_of_them = f"{len(names):,} topics, {names[0]} ... {names[-1]}"
+            yield f"{verb} {all_of_them}: {like} each; {_partitions(partitions * len(names))} in all"
+        else:
+            yield from (f"{verb} topic {name}: {like}" for name in names)
+
+
+def _partitions(number: int) -> str:
+    return "1 partition" if number == 1 else f"{number:,} partitions"
 
 
 def _migration_lines(report: Report) -> Iterable[str]:
     """The topics that a migration makes, and where the rows are that are not shown; then the summary."""
-    targets = report.data.get("targets")
-    for each in targets if isinstance(targets, list) else []:
-        if not each["exists"]:
-            yield _created_topic(each)
+    targets, created = report.data.get("targets"), report.data.get("created")
+    missing = [each for each in targets if not each["exists"]] if isinstance(targets, list) else []
+    if isinstance(created, list):
+        yield from _new_topic_lines([each for each in missing if each["topic"] in created], "created")
+    else:
+        yield from _new_topic_lines(missing)
     keys = report.summary.get("keys")
     if isinstance(keys, int) and keys > len(report.rows):
         yield f"{len(report.rows)} of {keys:,} keys are shown; all are in {format_cell(report.data.get('snapshot'))}"

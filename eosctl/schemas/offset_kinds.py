@@ -147,7 +147,15 @@ OFFSET_KINDS: dict[str, Kind] = {
         "What a migration wrote; where keys differ afterwards, those.",
         (_MIGRATED, _MISMATCH),
         {**_MIGRATION_SUMMARY, "sent": "int", "verified": "int", "differing": "int"},
-        {**_MIGRATION_DATA, "topics": "any", "backup": "str", "undo": "str", "overrides": ["str"]},
+        {
+            **_MIGRATION_DATA,
+            "topics": "any",
+            "created": ["str"],
+            "not_created": [{"topic": "str", "error": {"code": "str", "message": "str"}}],
+            "backup": "str",
+            "undo": "str",
+            "overrides": ["str"],
+        },
     ),
     "offsets-verify": Kind(
         "The keys that are not as planned, or not as a backup says.",

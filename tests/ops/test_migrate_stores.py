@@ -13,7 +13,7 @@ from eosctl.core.migration import PlannedTopic, Selection, read_plan
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_stores import source_names, target_name_of
-from eosctl.ops.migrate_topics import planned_targets
+from eosctl.ops.migrate_targets import planned_targets
 from eosctl.profiles import Target
 from eosctl.render import render_report
 from tests.fakes.migration import Scene, connector

@@ -1,0 +1,216 @@
+"""The topics that a migration makes: how they are planned, made by the hundred, and what a refused one means."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.core.migration import MigrationPlan, read_plan
+from eosctl.core.records import Bounds, NewTopic
+from eosctl.errors import BrokerError, EosctlError, ExitCode, StalePlanError, UnauthorizedError, UsageError
+from eosctl.ops.migrate_targets import TopicSize
+from eosctl.render import render_report
+from eosctl.report import Report
+from tests.fakes.migration import Scene, Topics
+
+HUNDREDS = [f"c{number:03}" for number in range(500)]
+DENIED = UnauthorizedError("not authorized: creating topic offsets-a failed (CREATE on Topic offsets-a is needed)")
+TOO_FEW = BrokerError("creating topic offsets-a failed: INVALID_REPLICATION_FACTOR: only 1 broker(s) are registered")
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def _text(report: Report) -> str:
+    stream = io.StringIO()
+    render_report(report, output="text", stream=stream, color=False)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("size", "planned"),
+    [
+        (TopicSize(), (2, 3)),
+        (TopicSize(partitions=7), (7, 3)),
+        (TopicSize(replication_factor=1), (2, 1)),
+        (TopicSize(partitions=1, replication_factor=2), (1, 2)),
+    ],
+)
+def test_new_topics_are_like_the_source_or_as_asked(scene: Scene, size: TopicSize, planned: tuple[int, int]) -> None:
+    prepared = scene.prepared(new_topics=size)
+    (target,) = _plan_of(prepared.report).targets
+    assert (target.partitions, target.replication_factor) == planned
+    assert prepared.apply is not None
+    prepared.apply()
+    assert len(scene.topics.there["offsets-a"][1]) == planned[0]
+
+
+def _plan_of(report: Report) -> MigrationPlan:
+    path = Path(str(report.data["plan_file"]))
+    return read_plan(path.read_text(), path=str(path))
+
+
+def test_a_topic_that_is_there_keeps_its_size(scene: Scene) -> None:
+    scene.topics.there["offsets-a"] = ("id-a", (Bounds(0, 0, 0, 0),))
+    (target,) = _plan_of(scene.prepared(new_topics=TopicSize(7, 1)).report).targets
+    assert (target.topic_id, target.partitions, target.replication_factor) == ("id-a", 1, 3)
+
+
+def test_a_file_has_no_partitions(scene: Scene, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a file has no partitions"):
+        scene.prepared(target=str(tmp_path / "new.ndjson"), new_topics=TopicSize(partitions=3))
+
+
+@pytest.mark.parametrize(
+    ("connectors", "size", "lines"),
+    [
+        (["a"], TopicSize(1), ["creates topic offsets-a: compacted, 1 partition, replication factor 3"]),
+        (
+            HUNDREDS,
+            TopicSize(25),
+            [
+                "creates 500 topics, offsets-c000 ... offsets-c499: compacted, 25 partitions, replication factor 3 "
+                "each; 12,500 partitions in all"
+            ],
+        ),
+    ],
+)
+def test_a_plan_tells_how_many_topics_it_creates(
+    scene: Scene, connectors: list[str], size: TopicSize, lines: list[str]
+) -> None:
+    """There was a line for each of 500 topics."""
+    scene.stages.finds = connectors
+    prepared = scene.prepared(new_topics=size)
+    assert [line for line in _text(prepared.report).splitlines() if line.startswith("creates")] == lines
+    assert prepared.apply is not None
+    done = [line for line in _text(prepared.apply()).splitlines() if line.startswith("creat")]
+    assert done == [line.replace("creates", "created") for line in lines]
+
+
+@pytest.mark.parametrize(("partitions", "at_once"), [(1, [50] * 10), (25, [20] * 25), (600, [1] * 500)])
+def test_hundreds_of_topics_are_made_in_batches(scene: Scene, partitions: int, at_once: list[int]) -> None:
+    """One topic per request, without a word: 500 took four minutes on a busy broker, and a timeout of 60 s."""
+    scene.stages.finds = HUNDREDS
+    scene.topics = _SlowTopics(scene.topics.there)
+    scene.topics.scene = scene
+    prepared = scene.prepared(new_topics=TopicSize(partitions))
+    assert prepared.apply is not None
+    assert prepared.apply().data["created"] == [f"offsets-{name}" for name in HUNDREDS]
+    assert scene.topics.requests == at_once
+    told = [(event.done, event.total, event.unit) for event in scene.events if event.message == "creating topics"]
+    assert told == [(sum(at_once[:done]), 500, "topics") for done in range(len(at_once))]
+
+
+class _SlowTopics(Topics):
+    """A batch takes 20 of the 30 seconds that `--timeout` gives."""
+
+    scene: Scene
+
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
+        if not validate_only:
+            self.scene.sleep(20)
+        return super().create_all(topics, validate_only=validate_only)
+
+
+def test_many_targets_are_looked_up_by_few_requests(scene: Scene) -> None:
+    """Each topic's offsets were asked for one after the other, in every look at a plan's targets."""
+    counted = _CountedTopics(scene.topics.there)
+    counted.there |= {f"offsets-{name}": (f"id-{name}", (Bounds(0, 0, 0, 0),)) for name in HUNDREDS}
+    scene.stages.finds, scene.topics = HUNDREDS, counted
+    prepared = scene.prepared()
+    assert counted.asked == [1, 500]
+    assert prepared.apply is not None
+    prepared.apply()
+    assert len(counted.asked) <= 6
+
+
+class _CountedTopics(Topics):
+    def __init__(self, there: dict[str, Any]) -> None:
+        super().__init__(there)
+        self.asked: list[int] = []
+
+    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
+        self.asked.append(len(topics))
+        return super().bounds_of(topics)
+
+
+def test_what_brokers_would_refuse_is_told_by_the_plan(scene: Scene) -> None:
+    """It came out when the plan was applied."""
+    scene.topics.refuses = {"offsets-a": TOO_FEW}
+    with pytest.raises(BrokerError, match=r"1 of 1 new topic can't be created: .*only 1 broker") as refused:
+        scene.prepared(new_topics=TopicSize(replication_factor=2))
+    assert "--replication-factor" in str(refused.value.hint)
+    assert list((scene.folder / "migrations").iterdir()) == []
+
+
+def test_who_may_not_create_topics_may_plan(scene: Scene) -> None:
+    scene.topics.refuses = {"offsets-a": DENIED}
+    assert scene.prepared().apply is not None
+    assert [event.message for event in scene.events if event.warning] == [
+        f"who applies this plan must be allowed more than this client: {DENIED}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("connectors", "created", "exit_code"),
+    [(["a", "b"], ["offsets-b"], ExitCode.PARTIAL), (["a"], [], ExitCode.UNAUTHORIZED)],
+)
+def test_a_refused_topic_keeps_all_offsets_from_being_written(
+    scene: Scene, connectors: list[str], created: list[str], exit_code: ExitCode
+) -> None:
+    scene.stages.finds = connectors
+    plan = scene.plan()
+    scene.topics.refuses = {"offsets-a": DENIED}
+    result = scene.apply(plan)
+    assert (result.exit_code, result.rows, result.data["created"]) == (exit_code, [], created)
+    assert result.data["not_created"] == [
+        {"topic": "offsets-a", "error": {"code": "not_authorized", "message": DENIED.message}}
+    ]
+    assert [problem.code for problem in result.problems] == ["not_authorized", "topics_not_created"]
+    assert f"1 new topic was not created, {len(created)} were" in result.problems[1].message
+    assert str(result.problems[1].hint).endswith("plan.json --yes --resume")
+    assert not any(call.startswith("write") for call in scene.stages.calls)
+    assert "Nothing was written." in _text(result)
+
+    scene.topics.refuses = {}
+    resumed = scene.apply(plan, resume=True)
+    assert (resumed.exit_code, resumed.data["created"]) == (ExitCode.OK, ["offsets-a"])
+    assert "write decisions in 2" in scene.stages.calls
+
+
+def test_an_interrupt_while_topics_are_made_is_gone_on_from(scene: Scene) -> None:
+    scene.stages.finds = HUNDREDS
+    plan = scene.plan()
+    scene.topics = _InterruptedTopics(scene.topics.there)
+    with pytest.raises(KeyboardInterrupt):
+        scene.apply(plan)
+    assert [event.message for event in scene.events if event.warning] == [
+        "50 of 500 topics were created before this; they are not created again"
+    ]
+    scene.topics = Topics(scene.topics.there)
+    assert scene.apply(plan, resume=True).exit_code is ExitCode.OK
+    assert scene.topics.created == [f"offsets-{name}" for name in HUNDREDS[50:]]
+
+
+class _InterruptedTopics(Topics):
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
+        if self.requests:
+            raise KeyboardInterrupt
+        return super().create_all(topics, validate_only=validate_only)
+
+
+def test_a_topic_that_came_meanwhile_with_other_partitions(scene: Scene) -> None:
+    """The keys would lie where Connect's producer does not put them."""
+    scene.stages.finds = ["a", "b"]
+    plan = scene.plan()
+    scene.topics.refuses = {"offsets-a": DENIED}
+    scene.apply(plan)
+    scene.topics.there["offsets-a"] = ("id-a", (Bounds(0, 0, 0, 0),))
+    with pytest.raises(StalePlanError, match="topic offsets-a has 1 partition, the plan says 2"):
+        scene.apply(plan, resume=True)
