@@ -22,9 +22,11 @@ from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, DeadlineError, EosctlError
 from eosctl.events import Event, Standing
 from eosctl.ops.app import App
-from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
+from eosctl.ops.workers import GroupObservation, WorkerObservation, in_turn, observe_workers
 
 LOOK_S = 30.0
+_LEAST_LOOK_S = 5.0
+"""A look has this long even where less of the step's time is left: a worker in good health needs not be hurried."""
 RESTART_SHOWS_AFTER_S = 15.0
 """After that a restarted task that is FAILED failed again; before, REST may still tell the former state."""
 _POLL_S = 0.5
@@ -96,9 +98,10 @@ def with_files(app: App, paths: Sequence[Path]) -> App:
     return replace(app, target=replace(app.target, worker_configs=tuple(configs)))
 
 
-def look_app(app: App) -> App:
-    """The App for one look, which may not take longer than LOOK_S."""
-    return replace(app, deadline=Deadline.after(LOOK_S, app.clock))
+def look_app(app: App, *, within: Deadline | None = None) -> App:
+    """The App for one look, which may not take longer than LOOK_S, nor much longer than what is left of `within`."""
+    left_s = LOOK_S if within is None else max(_LEAST_LOOK_S, within.remaining_s())
+    return replace(app, deadline=Deadline.after(min(LOOK_S, left_s), app.clock))
 
 
 def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
@@ -120,7 +123,7 @@ def await_settled(app: App, expected: Expected) -> Settled:
     watch = _Watch()
     deadline = _deadline(app, expected.patience_s)
     while True:
-        waiting, settled = _look(app, expected, watch)
+        waiting, settled = _look(app, expected, watch, deadline)
         if settled is not None:
             return settled
         if watch.returned and expected.patience_s != expected.settle_timeout_s:
@@ -139,6 +142,32 @@ def await_settled(app: App, expected: Expected) -> Settled:
         app.clock.sleep_s(_POLL_S)
 
 
+def await_calm(app: App, workers: Sequence[str]) -> GroupObservation:
+    """The group, once it is stable and every worker beside `workers` answers: never shall two be down at once.
+
+    Raises DeadlineError naming who is still awaited.
+    """
+    spoken = ""
+    while True:
+        now = look_app(app, within=app.deadline)
+        group = observe_workers(now)
+        silent = [str(m.url) for m in group.members if m.health == "unreachable" and m.url not in workers]
+        waiting = f"no answer from {', '.join(silent)}" if silent else ""
+        if not group.stable:
+            waiting = f"the group is {group.state}"
+        if not waiting:
+            return group
+        if app.deadline.expired():
+            raise DeadlineError(
+                f"{', '.join(workers)} was not restarted: {waiting}, for {app.deadline.timeout_s:g} s",
+                hint="Mend it first, so that no two workers are down at once; --resume then goes on.",
+            )
+        if waiting != spoken:
+            spoken = waiting
+            app.on_event(Event(f"{', '.join(workers)}: not yet restarted, waiting: {waiting}"))
+        app.clock.sleep_s(_POLL_S)
+
+
 def standings(workers: Iterable[str], mode: Mode, state: str) -> tuple[Standing, ...]:
     """The workers' lines in a live table."""
     return tuple(Standing(worker, mode.value, state) for worker in workers)
@@ -148,12 +177,12 @@ def _deadline(app: App, timeout_s: float | None) -> Deadline | None:
     return None if timeout_s is None else Deadline.after(timeout_s, app.clock)
 
 
-def _look(app: App, expected: Expected, watch: _Watch) -> tuple[str, Settled | None]:
+def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None) -> tuple[str, Settled | None]:
     """What is awaited, or how it settled; a look that fails is something to wait for, too."""
     try:
-        now = look_app(with_files(app, expected.files))
+        now = look_app(with_files(app, expected.files), within=deadline)
         group = observe_workers(now)
-        waiting = _not_back(group, expected)
+        waiting = _not_back(group, expected) + _silent(now, group, expected)
         watch.returned = watch.returned or not waiting
         if waiting:
             return waiting, None
@@ -186,6 +215,19 @@ def _not_back(group: GroupObservation, expected: Expected) -> str:
         return f"not in the group: {', '.join(missing)}"
     same = [url for url in expected.workers if there[url].member_id == expected.members.get(url)]
     return f"not restarted yet: {', '.join(same)}" if same else ""
+
+
+def _silent(app: App, group: GroupObservation, expected: Expected) -> str:
+    """Who may hold a rebalance up: a group that is not stable does not tell where its members are, so all are asked."""
+    if group.stable or expected.at_once:
+        return ""
+    silent = []
+    for _url, worker in in_turn(app, [_reachable(app, url) for url in expected.members]):
+        try:
+            worker.root()
+        except EosctlError:
+            silent.append(worker.url)
+    return f"; no answer from {', '.join(silent)}" if silent else ""
 
 
 def _judge_modes(

@@ -49,13 +49,15 @@ LEADER_ID = "connect-cluster-g"
 class RollWorld(FakeCluster):
     """Disabled workers, w1 leading, and a source connector `a` with one task.
 
-    `crashes` are workers whose next start fails. `after_start` runs at each start, with the worker's URL.
+    `crashes` are workers whose next start fails. `after_start` runs at each start, with the worker's URL. `frozen` ones
+    let every request time out.
     """
 
     files: dict[str, str] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     starts: list[tuple[str, str]] = field(default_factory=list)
     crashes: set[str] = field(default_factory=set)
+    frozen: set[str] = field(default_factory=set)
     traces: dict[str, str] = field(default_factory=dict)
     restarts: list[str] = field(default_factory=list)
     after_start: list[Any] = field(default_factory=list)
@@ -172,11 +174,19 @@ class _Worker(FakeWorker):
     def root(self) -> Mapping[str, str]:
         if self.url not in self.cluster.workers:
             raise UnreachableError(f"the Connect worker at {self.url} can't be reached")
+        self._time_out_if_frozen()
         return super().root()
+
+    def _time_out_if_frozen(self) -> None:
+        world = _world(self)
+        if self.url in world.frozen:
+            world.time.now_s += 5
+            raise UnreachableError(f"the Connect worker at {self.url} can't be reached: no answer in time")
 
     def connectors(self) -> Mapping[str, Mapping[str, object]]:
         world = _world(self)
         world.tick()
+        self._time_out_if_frozen()
         answer: dict[str, Any] = {}
         for name, entry in super().connectors().items():
             info, status = dict(entry["info"]), dict(entry["status"])  # type: ignore[call-overload]

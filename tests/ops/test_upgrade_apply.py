@@ -13,6 +13,7 @@ import pytest
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_plan import make_plan, plan_file_text, read_plan
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, RefusedError, StalePlanError, UsageError
+from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_drivers import Acted, Driver
@@ -115,6 +116,57 @@ def test_a_worker_that_does_not_come_back_stops_the_roll(tmp_path: Path) -> None
     assert done.exit_code is ExitCode.OK
     assert outcomes(done)[0] == ("preparing", W2, "done_before")
     assert set(there.workers.values()) == {"enabled"}
+
+
+@pytest.mark.parametrize("state", ["Stable", "PreparingRebalance"])
+@pytest.mark.parametrize("who", [W1, W2])
+def test_a_worker_that_freezes_is_named_and_waited_for_no_longer_than_said(
+    tmp_path: Path, who: str, state: str
+) -> None:
+    """In a rebalance that a frozen worker held up only the rebalance used to be told."""
+    there = world(w1="disabled", w2="disabled", w3="disabled")
+
+    def freeze(_url: str) -> None:
+        if not there.frozen and len(there.starts) == 1:
+            there.frozen, there.group_state = {who}, state
+
+    there.after_start.append(freeze)
+    app, driver = there.app(tmp_path), FakeDriver(there)
+    failed = roll(app, driver)
+    assert failed.exit_code is ExitCode.PARTIAL
+    assert [outcome for *_where, outcome in outcomes(failed)] == ["failed", *["not_reached"] * 5]
+    awaited = f"{who} is unreachable" if state == "Stable" else f"the group is {state}; no answer from {who}"
+    assert failed.problems[0].message == f"{W2}: not settled after 60 s; still waiting: {awaited}"
+    assert there.time.now_s < 60 + 20, "one look more at the most"
+    assert f"{W2}: waiting: {awaited}" in [event.message for event in there.events]
+    there.frozen, there.group_state = set(), "Stable"
+    assert roll(app, driver, None, resume=True).exit_code is ExitCode.OK
+    assert set(there.workers.values()) == {"enabled"}
+
+
+@pytest.mark.parametrize("thaws", [True, False])
+def test_while_one_is_frozen_no_other_is_restarted(tmp_path: Path, thaws: bool) -> None:
+    """It froze just after a step had settled; the next worker used to be taken down beside it."""
+    there = world(w1="disabled", w2="disabled", w3="disabled")
+    app, driver = there.app(tmp_path), FakeDriver(there)
+
+    def listen(event: Event) -> None:
+        there.events.append(event)
+        if event.message == f"{W2}: preparing, everything as before":
+            there.frozen = {W1}
+        elif thaws and event.message == f"{W3}: not yet restarted, waiting: no answer from {W1}":
+            there.frozen = set()
+
+    done = roll(replace(app, on_event=listen), driver)
+    if thaws:
+        assert (done.exit_code, set(there.workers.values())) == (ExitCode.OK, {"enabled"})
+        return
+    assert done.exit_code is ExitCode.PARTIAL
+    assert there.starts == [(W2, "preparing")]
+    assert done.problems[0].message == f"{W3} was not restarted: no answer from {W1}, for 60 s"
+    there.frozen = set()
+    assert roll(app, driver, None, resume=True).exit_code is ExitCode.OK
+    assert [mode for _url, mode in there.starts] == ["preparing"] * 3 + ["enabled"] * 3
 
 
 def test_a_worker_that_comes_back_in_another_mode_stops_the_roll(tmp_path: Path) -> None:
