@@ -76,7 +76,8 @@ def apply_command(
       print       says what to do, and waits until it is done
       command     runs your --set-config-command (or edits --properties-file) and --restart-command
       systemd     edits --properties-file and restarts --unit, here or by --ssh
-      kubernetes  changes --workload; its controller restarts the pods, so a whole pass is one step
+      kubernetes  changes --workload; its controller restarts the pods, so a whole pass is one step;
+                  with updateStrategy OnDelete eosctl deletes them, one by one
       sandbox     restarts the workers of a sandbox
 
     \b
@@ -131,9 +132,9 @@ def _make(app: App, name: str, given: dict[str, Any]) -> Driver:
 
             return SystemdDriver(given["unit"], given["properties_file"], given["ssh"])
         case "kubernetes":
-            from eosctl.ops.upgrade_drivers.kubernetes import DEFAULT_VARIABLE, KubernetesDriver
+            from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
 
-            return KubernetesDriver(given["workload"], given["namespace"], given["env_name"] or DEFAULT_VARIABLE)
+            return kubernetes_driver(app, given["workload"], given["namespace"], given["env_name"])
         case "sandbox":
             from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
 

@@ -12,9 +12,11 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 _CODE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
 _GIVE_UP_S = 60.0
+_CHECKOUT = Path(__file__).parents[1]  # programs import from tests
 
 
 def on_a_terminal(
@@ -34,7 +36,9 @@ def on_a_terminal(
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     surroundings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
     surroundings |= {"TERM": "xterm-256color", **(environ or {})}
-    started = subprocess.Popen([sys.executable, *argv], stdin=slave, stdout=slave, stderr=slave, env=surroundings)
+    started = subprocess.Popen(
+        [sys.executable, *argv], stdin=slave, stdout=slave, stderr=slave, env=surroundings, cwd=_CHECKOUT
+    )
     os.close(slave)
     printed = b""
     while True:

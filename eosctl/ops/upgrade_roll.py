@@ -24,7 +24,7 @@ from eosctl.ops.upgrade_apply import (
 )
 from eosctl.ops.upgrade_drivers import Acted
 from eosctl.ops.upgrade_journal import Brought, OpenStep
-from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_calm, await_settled, look_app, read_claim, standings
+from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_settled, look_app, read_claim, standings
 from eosctl.ops.workers import GroupObservation, observe_workers
 from eosctl.report import Report
 
@@ -158,7 +158,7 @@ def _step(run: _Run, mode: Mode, workers: tuple[str, ...]) -> None:
     """Brings `workers` to `mode` and waits for the gates; the outcome stays `failed` until they have passed."""
     outcome = StepOutcome(mode, workers, "failed")
     run.outcomes.append(outcome)
-    app = replace(run.app, deadline=Deadline.after(run.roll.request.settle_timeout_s, run.app.clock))
+    app = replace(run.app, deadline=Deadline.after(_timeout_s(run, workers), run.app.clock))
     try:
         members, claim, acted = _act(run, app, mode, workers)
         outcome.backup = acted.backup
@@ -174,6 +174,11 @@ def _step(run: _Run, mode: Mode, workers: tuple[str, ...]) -> None:
     run.app.on_event(Event(words, standings=standings(workers, mode, "done")))
 
 
+def _timeout_s(run: _Run, workers: tuple[str, ...]) -> float:
+    """How long a step may take: each of its workers has --settle-timeout, also where all of a pass are one step."""
+    return run.roll.request.settle_timeout_s * (len(workers) if run.roll.driver.at_once else 1)
+
+
 def _act(
     run: _Run, app: App, mode: Mode, workers: tuple[str, ...]
 ) -> tuple[dict[str, str | None], LeaderClaim | None, Acted]:
@@ -187,7 +192,7 @@ def _act(
         if not roll.driver.waits_for_person:
             return members, claim, acted
     else:
-        group = observe_workers(look_app(app)) if again else await_calm(app, workers)
+        group = observe_workers(look_app(app))
         members = _members(group, again, at_once=roll.driver.at_once)
         claim = read_claim(look_app(app), group)
         roll.journal.write("start", mode=mode.value, workers=list(workers), members=members)
@@ -199,11 +204,14 @@ def _act(
 
 
 def _members(group: GroupObservation, again: OpenStep | None, *, at_once: bool) -> dict[str, str | None]:
-    """All members (URL -> id), those too that a step which was cut off has stopped; pods count, under whatever name."""
+    """All members (URL -> id), those too that a step which was cut off has stopped.
+
+    Where a controller restarts all of them, those before the step count: it may have come further meanwhile.
+    """
+    if again is not None and at_once:
+        return dict(again.members)
     there: dict[str, str | None] = {str(m.url): m.member_id for m in group.members if m.url and m.member_id}
     gone = [name for name in (again.members if again else ()) if name not in there]
-    if again is not None and at_once:
-        gone = gone[: max(0, len(again.members) - len(there))]
     return {**dict.fromkeys(gone), **there}
 
 
@@ -212,7 +220,7 @@ def _expected(
     acted: Acted,
 ) -> Expected:  # fmt: skip
     roll = run.roll
-    timeout_s = roll.request.settle_timeout_s * (len(workers) if roll.driver.at_once else 1)
+    timeout_s = _timeout_s(run, workers)
     return Expected(
         workers=workers,
         mode=mode,

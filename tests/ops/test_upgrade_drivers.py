@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Callable
@@ -153,37 +152,10 @@ def test_systemd_over_ssh(app: App, tmp_path: Path, program: Program, properties
     assert list(driver.files([WORKER])) == []
 
 
-@pytest.mark.parametrize(
-    ("workload", "expected"),
-    [
-        (
-            "statefulset/connect",
-            [
-                ["kubectl", "--namespace", "ns", "set", "env", "statefulset/connect", "X=enabled"],
-                ["kubectl", "--namespace", "ns", "rollout", "status", "statefulset/connect"],
-            ],
-        ),
-        (
-            "kafkaconnect/connect",
-            [
-                [
-                    *("kubectl", "--namespace", "ns", "patch", "kafkaconnect/connect", "--type", "merge", "--patch"),
-                    json.dumps({"spec": {"config": {"exactly.once.source.support": "enabled"}}}),
-                ]
-            ],
-        ),
-    ],
-)
-def test_kubernetes(app: App, tmp_path: Path, program: Program, workload: str, expected: list[list[str]]) -> None:
-    program("kubectl")
-    KubernetesDriver(workload, "ns", "X").bring(app, [WORKER], Mode.ENABLED)
-    assert calls(tmp_path) == expected
-
-
-def test_a_program_that_fails_says_its_last_words(app: App, program: Program) -> None:
-    program("kubectl", "echo 'no such statefulset' >&2; exit 3")
-    with pytest.raises(EosctlError, match=r"kubectl set env deployment/x .* ended with status 3: no such statefulset"):
-        KubernetesDriver("deployment/x").bring(app, [WORKER], Mode.ENABLED)
+def test_a_program_that_fails_says_its_last_words(app: App, program: Program, properties: Path) -> None:
+    program("systemctl", "echo 'Unit not found' >&2; exit 5")
+    with pytest.raises(EosctlError, match=r"systemctl restart connect ended with status 5: Unit not found"):
+        SystemdDriver("connect", str(properties)).bring(app, [WORKER], Mode.ENABLED)
 
 
 def test_a_program_that_is_not_there(app: App) -> None:

@@ -1,0 +1,137 @@
+"""Replaces the pods of a StatefulSet with `updateStrategy: OnDelete`, one after the other, as nobody else does.
+
+A pod is deleted only when the one before is Ready and a stable member of the Connect group again. Those that are made
+from the newest revision are left alone, so that a run which was cut off can be gone on with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from eosctl.core.connect_group import STABLE, ConnectGroup
+from eosctl.core.upgrade import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError
+from eosctl.events import Event, Standing
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers.kubectl import (
+    Kubectl,
+    Manifest,
+    observed,
+    pod_names,
+    pod_ready,
+    pod_revision,
+    poll,
+    section,
+)
+from eosctl.ops.workers import read_group
+
+_POLL_S = 1.0
+_LOOK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is the same for every pod: `revision` is that of the new ones, `members` how many workers shall be there."""
+
+    app: App
+    kubectl: Kubectl
+    mode: Mode
+    revision: str
+    members: int
+    patience_s: float
+
+
+def replace_pods(app: App, kubectl: Kubectl, workload: str, mode: Mode, *, members: int) -> None:
+    """Deletes every pod of an old revision and waits for what comes in its place, the leader's pod last.
+
+    The group shall have `members` again after each. A pod may take its share of the App's time; raises DeadlineError
+    naming what is awaited, and what kubectl raises.
+    """
+    # before its controller has seen the change, updateRevision is the former one
+    poll(app, f"the controller of {workload} to see the change", lambda: observed(kubectl.get(app, workload)))
+    stateful_set = kubectl.get(app, workload)
+    revision = str(section(stateful_set, "status")["updateRevision"])
+    names = pod_names(stateful_set)
+    work = _Work(app, kubectl, mode, revision, members, app.deadline.timeout_s / max(1, len(names)))
+    for name in _leader_last(app, kubectl, names):
+        pod = kubectl.find(app, f"pod/{name}")
+        if pod is None or pod_revision(pod) != revision or not pod_ready(pod):
+            _replace(work, name, pod)
+
+
+def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
+    """Deletes the pod, if it is of an old revision, and waits for its successor and the worker in it."""
+    before = frozenset[str]()
+    if pod is not None and pod_revision(pod) != work.revision:
+        before = _member_ids(_group(work.app))
+        _tell(work, name, "restarting", "deleting it")
+        work.kubectl.run(work.app, "delete", f"pod/{name}")
+    deadline = Deadline.after(work.patience_s, work.app.clock)
+    spoken = ""
+    while waiting := _missing(work, name, before):
+        if deadline.expired():
+            raise DeadlineError(
+                f"pod {name}: not back after {deadline.timeout_s:g} s; still waiting: {waiting}",
+                hint=f"See `kubectl describe pod {name}` and its log; --settle-timeout gives more time.",
+            )
+        if waiting != spoken:
+            spoken = waiting
+            _tell(work, name, "settling", f"waiting: {waiting}")
+        work.app.clock.sleep_s(_POLL_S)
+    _tell(work, name, "done", f"replaced, Ready and in the group as {work.mode.value}")
+
+
+def _leader_last(app: App, kubectl: Kubectl, names: Sequence[str]) -> list[str]:
+    """As the controller would, from the last one on; but the pod whose name or address the leader's URL has, last."""
+    host = urlsplit(_group(app).leader_url or "").hostname or ""
+
+    def leads(name: str) -> bool:
+        pod = kubectl.find(app, f"pod/{name}") or {}
+        return bool(host) and (host.split(".")[0] == name or host == section(pod, "status").get("podIP"))
+
+    from_last = list(reversed(names))
+    return sorted(from_last, key=leads)
+
+
+def _missing(work: _Work, name: str, before: frozenset[str]) -> str:
+    """What is still awaited; a look that fails is something to wait for, too."""
+    try:
+        return _pod_missing(work, name) or _member_missing(_group(work.app), before, work.members)
+    except EosctlError as exc:
+        return exc.message
+
+
+def _pod_missing(work: _Work, name: str) -> str:
+    pod = work.kubectl.find(work.app, f"pod/{name}")
+    if pod is None:
+        return "the pod is not there yet"
+    if pod_revision(pod) != work.revision:
+        return f"the pod is made from {pod_revision(pod)}, not from {work.revision}"
+    return "" if pod_ready(pod) else "the pod is not Ready"
+
+
+def _member_missing(group: ConnectGroup, before: frozenset[str], members: int) -> str:
+    """A worker that was killed stays a member until its session ends: a new one must be there, too."""
+    now = _member_ids(group)
+    if group.state != STABLE:
+        return f"the group is {group.state}"
+    if before and not now - before:
+        return "no new member has joined the group"
+    return "" if len(now) >= members else f"{len(now)} of {members} members are in the group"
+
+
+def _tell(work: _Work, name: str, state: str, words: str) -> None:
+    subject = f"pod {name}"
+    work.app.on_event(Event(f"{subject}: {words}", standings=(Standing(subject, work.mode.value, state),)))
+
+
+def _group(app: App) -> ConnectGroup:
+    group, _cluster_id = read_group(replace(app, deadline=Deadline.after(_LOOK_S, app.clock)), gone_ok=True)
+    return group
+
+
+def _member_ids(group: ConnectGroup) -> frozenset[str]:
+    return frozenset(member.member_id for member in group.members)
