@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_SCRIPT = """#!{python}
+_SCRIPT = """#!{python} -SE
 import sys
 sys.path.insert(0, {checkout!r})
 from tests.fakes.kubectl import Cluster
