@@ -67,6 +67,16 @@ class _Answer:
         except (ValueError, RecursionError):
             return None
 
+    def breaks_off(self) -> bool:
+        """Whether it is the beginning of a JSON document: where no length is told, a cut looks like its end."""
+        try:
+            json.loads(self.body)
+        except ValueError:
+            return self.media_type == "application/json"
+        except RecursionError:
+            return False
+        return False
+
     def message(self) -> str | None:
         """Connect's own `message`; None when the body is not one of Connect's errors."""
         document = self.json()
@@ -181,6 +191,8 @@ class RestConnectWorker:
     def _json(self, method: str, target: str, *, body: object = None) -> object:
         answer = self._done(method, target, body=body)
         found = answer.json()
+        if found is None and answer.breaks_off():
+            raise self._broke_off()
         if found is None:
             raise self._not_connect(f"{method} {target}", f"it answered with {answer.media_type or 'no JSON'}")
         return found
@@ -221,6 +233,8 @@ class RestConnectWorker:
         return _Answer(response.status, response.data, response.headers.get("Content-Type", "").partition(";")[0])
 
     def _unreachable(self, error: Exception) -> UnreachableError:
+        if _is_cut_short(error):
+            return self._broke_off()
         if self._is_tls(error):
             hint = self._tls_hint(error)
         elif isinstance(error, urllib3.exceptions.ReadTimeoutError):
@@ -228,6 +242,13 @@ class RestConnectWorker:
         else:
             hint = "Check the URL, and that the worker runs and its port is open from here."
         return UnreachableError(f"the Connect worker at {self.url} can't be reached: {reason_of(error)}", hint=hint)
+
+    def _broke_off(self) -> UnreachableError:
+        return UnreachableError(
+            f"the Connect worker at {self.url} broke off its answer",
+            hint="The connection was cut, or the worker ended. What was asked of it may be done all the same: look "
+            "before you run again.",
+        )
 
     def _is_tls(self, error: Exception) -> bool:
         """A worker that wants another certificate may just hang up."""
@@ -292,6 +313,14 @@ def _came_with(request: str) -> str:
     method, path = request.split("?")[0].split(" ", 1)
     since = SINCE.get((method, path.rpartition("/")[2]))
     return f": it came with Kafka {since}" if since else ""
+
+
+def _is_cut_short(error: Exception) -> bool:
+    """Whether the connection ended within an answer; before any, a worker may want another certificate."""
+    if not isinstance(error, urllib3.exceptions.ProtocolError):
+        return False
+    in_body = str(error.args[0]).startswith("Connection broken")
+    return in_body or any(str(cause).startswith("HTTP/") for cause in error.args[1:])
 
 
 def reason_of(error: BaseException) -> str:

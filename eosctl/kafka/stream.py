@@ -141,6 +141,8 @@ class Stream:
 
             if is_alert(exc):
                 return tls_failure(exc, str(self.address))
+            if "EOF" in str(exc):  # the other side went without a farewell
+                return ConnectionLostError(f"{self.address} closed the connection")
         return ConnectionLostError(f"lost the connection to {self.address}: {_reason(exc)}")
 
     def _wait_s(self, doing: str, at_most_s: float) -> float:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
+import struct
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from eosctl.core.client_settings import ClientSettings
@@ -33,6 +36,39 @@ def listener_port() -> int:
     """A port where nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
+
+
+CERTIFICATES = Path(__file__).parent / "certificates"
+RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+
+
+@contextlib.contextmanager
+def tls_server_that_breaks_off(answer: bytes, *, reset: bool) -> Iterator[str]:
+    """A server that shakes hands, reads a little, says `answer`, and is gone: by a reset, or without TLS's farewell."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / "server.pem")
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                accepted, _ = listener.accept()
+            except OSError:
+                return
+            with contextlib.suppress(OSError), context.wrap_socket(accepted, server_side=True) as connection:
+                connection.recv(1000)
+                connection.sendall(answer)
+                if reset:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
 
 
 @contextlib.contextmanager

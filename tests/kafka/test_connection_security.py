@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -25,9 +26,15 @@ from eosctl.errors import (
 )
 from eosctl.kafka.sasl import Scram
 from tests.fakes.broker import FakeCluster
-from tests.kafka.connecting import admin_of, connect, listener_port, server_that_says
+from tests.kafka.connecting import (
+    CERTIFICATES,
+    admin_of,
+    connect,
+    listener_port,
+    server_that_says,
+    tls_server_that_breaks_off,
+)
 
-CERTIFICATES = Path(__file__).parent / "certificates"
 CA = str(CERTIFICATES / "ca.pem")
 
 # -- TLS
@@ -105,6 +112,17 @@ def test_tls_spoken_to_a_plaintext_port() -> None:
     with server_that_says(b"") as address, pytest.raises(UnreachableError) as caught:
         connect(address, security_protocol="SSL", ssl_ca_location=CA)
     assert "plaintext" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("reset", [True, False])
+@pytest.mark.parametrize("answer", [b"", b"\0\0", b"\0\0\1\0\0\0\0\1"])
+def test_a_connection_that_is_cut_after_the_handshake(answer: bytes, reset: bool) -> None:
+    """It used to say `eof occurred in violation of protocol (_ssl.c:2427)`."""
+    with tls_server_that_breaks_off(answer, reset=reset) as address, pytest.raises(UnreachableError) as caught:
+        connect(address, security_protocol="SSL", ssl_ca_location=CA)
+    assert address in caught.value.message
+    assert re.search("closed the connection|connection reset by peer", caught.value.message)
+    assert "_ssl.c" not in caught.value.message
 
 
 def test_plaintext_spoken_to_a_tls_port() -> None:
