@@ -39,10 +39,9 @@ exec '{java}' "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that was run to learn its version; `origin` says where it was found."""
+    """A Java that was run, and is new enough; `origin` says where it was found."""
 
     executable: Path
-    major_version: int
     origin: str
 
     @property
@@ -56,7 +55,7 @@ def find_java(environ: Mapping[str, str]) -> Java | None:
     for origin, executable in _candidates(environ):
         version = _major_version(executable)
         if version is not None and version >= OLDEST:
-            return Java(executable, version, origin)
+            return Java(executable, origin)
     return None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eosctl.core.client_settings import ClientSettings, Secret
-from eosctl.core.java_properties import LoginModule, Properties, parse_jaas, parse_properties
+from eosctl.core.java_properties import LoginModule, Properties, parse_jaas
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _REQUEST_TIMEOUT_MS = 30_000  # Java's default
@@ -75,11 +75,6 @@ class ClientProperties:
 
     settings: ClientSettings
     warnings: tuple[str, ...] = ()
-
-
-def parse_client_properties(text: str, *, source: str) -> ClientProperties:
-    """The settings of a `--command-config` file named `source`; raises InputFileError."""
-    return client_from_properties(parse_properties(text, source=source))
 
 
 def client_from_properties(properties: Properties, *, warn: bool = True) -> ClientProperties:

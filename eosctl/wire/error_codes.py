@@ -1,4 +1,4 @@
-"""Kafka's error codes: names, and which of them pass by themselves (`Errors`, Kafka 4.3.1).
+"""Kafka's error codes and their names (`Errors`, Kafka 4.3.1).
 
 Codes only ever get added; a broker newer than this table may send one that is not in it.
 """
@@ -38,42 +38,6 @@ _NAMES = """
     INVALID_REGULAR_EXPRESSION REBOOTSTRAP_REQUIRED STREAMS_INVALID_TOPOLOGY STREAMS_INVALID_TOPOLOGY_EPOCH
     STREAMS_TOPOLOGY_FENCED SHARE_SESSION_LIMIT_REACHED
 """.split()  # noqa: SIM905 - 135 names read better in running text than one a line
-_RETRIABLE = frozenset(
-    {
-        2,
-        3,
-        5,
-        6,
-        7,
-        9,
-        13,
-        14,
-        15,
-        16,
-        19,
-        20,
-        41,
-        51,
-        56,
-        70,
-        71,
-        72,
-        74,
-        75,
-        78,
-        80,
-        83,
-        84,
-        88,
-        89,
-        100,
-        103,
-        106,
-        122,
-        123,
-        133,
-    }
-)
 
 UNKNOWN_SERVER_ERROR = -1
 NONE = 0
@@ -108,8 +72,3 @@ def error_name(code: int) -> str:
     """Kafka's name of an error code, `UNKNOWN_ERROR_<code>` for one that is newer than this table."""
     index = code - _FIRST_CODE
     return _NAMES[index] if 0 <= index < len(_NAMES) else f"UNKNOWN_ERROR_{code}"
-
-
-def is_retriable(code: int) -> bool:
-    """Whether Kafka's own client takes the error for a RetriableException."""
-    return code in _RETRIABLE

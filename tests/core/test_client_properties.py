@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.client_properties import parse_client_properties
+from eosctl.core.client_properties import client_from_properties
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.java_properties import parse_jaas, parse_properties
 from eosctl.core.worker_config import parse_worker_config
@@ -61,7 +61,7 @@ def test_malformed_jaas_never_shows_a_value(text: str) -> None:
 
 
 def _settings(text: str) -> ClientSettings:
-    return parse_client_properties(text, source="f").settings
+    return client_from_properties(parse_properties(text, source="f")).settings
 
 
 def test_sasl_plain_from_jaas() -> None:
@@ -173,7 +173,7 @@ def test_what_can_not_work_is_refused(text: str, message: str) -> None:
 
 def test_unknown_names_warn_and_java_only_names_do_not() -> None:
     text = "acks=all\nkey.serializer=x\nfoo.bar=1\nenable.ssl.certificate.verification=false\n"
-    assert parse_client_properties(text, source="f").warnings == (
+    assert client_from_properties(parse_properties(text, source="f")).warnings == (
         "f:3: foo.bar has no effect here",
         "f:4: enable.ssl.certificate.verification has no effect here",
     )

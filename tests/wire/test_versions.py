@@ -10,7 +10,7 @@ import pytest
 from eosctl.errors import ProtocolError, UnsupportedError
 from eosctl.wire.api import Api, BrokerVersions, encode_request
 from eosctl.wire.cluster_messages import FIND_COORDINATOR, FindCoordinatorRequest
-from eosctl.wire.error_codes import error_name, is_retriable
+from eosctl.wire.error_codes import error_name
 from eosctl.wire.frames import FrameBuffer
 from eosctl.wire.transaction_messages import (
     DESCRIBE_TRANSACTIONS,
@@ -137,10 +137,10 @@ def test_error_codes_are_those_of_kafka_4_3_1() -> None:
     lines = (Path(__file__).parent / "captured" / "errors-4.3.1.txt").read_text().splitlines()
     assert len(lines) == 135
     for line in lines:
-        code, name, retriable = line.split()
-        assert (error_name(int(code)), is_retriable(int(code))) == (name, retriable == "retriable")
+        code, name, _retriable = line.split()
+        assert error_name(int(code)) == name
 
 
 def test_an_error_code_from_the_future_has_a_name() -> None:
-    assert (error_name(4711), is_retriable(4711)) == ("UNKNOWN_ERROR_4711", False)
+    assert error_name(4711) == "UNKNOWN_ERROR_4711"
     assert error_name(-2) == "UNKNOWN_ERROR_-2"
