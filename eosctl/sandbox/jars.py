@@ -117,7 +117,7 @@ def _retrieve(
     command = [str(java.executable), *java_options, "-jar", str(_ivy_jar()), "-warn"]
     command += ["-settings", str(settings), "-ivy", str(ivy_file), "-cache", str(directory / "cache")]
     command += ["-confs", "default", "-types", "jar"]
-    command += ["-retrieve", f"{directory}/out/[artifact]-[revision](-[classifier]).[ext]"]
+    command += ["-retrieve", f"{directory}/out/[artifact]-[revision].[ext]"]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     absent = [jar for jar in jars if not (directory / "out" / jar.file_name).exists()]
     if absent:
@@ -140,17 +140,12 @@ def _ivy_jar() -> Path:
 
 
 def _ivy_xml(jars: Sequence[Jar]) -> str:
-    lines = [
-        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">',
-        '<info organisation="e" module="e"/>',
-    ]
-    lines.append("<dependencies>")
+    lines = ['<ivy-module version="2.0">', '<info organisation="e" module="e"/>', "<dependencies>"]
     for jar in jars:
-        classifier = f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else ""
         lines.append(
             f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
             f' transitive="false" conf="default->default"><artifact name={quoteattr(jar.artifact)} type="jar"'
-            f' ext="jar"{classifier}/></dependency>'
+            ' ext="jar"/></dependency>'
         )
     return "\n".join([*lines, "</dependencies>", "</ivy-module>"])
 

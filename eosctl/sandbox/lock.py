@@ -1,4 +1,4 @@
-"""Lock files: the exact jars of each supported Kafka version, `group:artifact:version[:classifier] sha256 size`.
+"""Lock files: the exact jars of each supported Kafka version, `group:artifact:version sha256 size`.
 
 A lock names no host. It is made once per version by a developer, with `python -m eosctl.sandbox.relock VERSION`.
 """
@@ -13,7 +13,7 @@ from eosctl.errors import UsageError
 
 DEFAULT_VERSION = "4.3.1"
 AGENT = "jmx-agent"  # the lock of jmx_exporter's Java agent, which runs inside workers of any version
-_LINE = re.compile(r"([\w.\-]+):([\w.\-]+):([\w.\-]+)(?::([\w.\-]+))? ([0-9a-f]{64}) (\d+)")
+_LINE = re.compile(r"([\w.\-]+):([\w.\-]+):([\w.\-]+) ([0-9a-f]{64}) (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,13 @@ class Jar:
     group: str
     artifact: str
     version: str
-    classifier: str | None
     sha256: str
     size: int
 
     @property
     def file_name(self) -> str:
         """The name that Maven gives the file."""
-        suffix = f"-{self.classifier}" if self.classifier else ""
-        return f"{self.artifact}-{self.version}{suffix}.jar"
+        return f"{self.artifact}-{self.version}.jar"
 
 
 def supported_versions() -> list[str]:
@@ -64,6 +62,6 @@ def parse_lock(text: str) -> list[Jar]:
         match = _LINE.fullmatch(line)
         if match is None:
             raise ValueError(f"line {number} of the lock file is not `group:artifact:version sha256 size`: {line!r}")
-        group, artifact, version, classifier, sha256, size = match.groups()
-        jars.append(Jar(group, artifact, version, classifier, sha256, int(size)))
+        group, artifact, version, sha256, size = match.groups()
+        jars.append(Jar(group, artifact, version, sha256, int(size)))
     return jars

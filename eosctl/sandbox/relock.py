@@ -43,14 +43,18 @@ def root_coordinates(kafka_version: str) -> list[str]:
 
 
 def lock_text(repository: Path) -> str:
-    """The lock file of all jars below `repository`, which has Maven's layout (group/artifact/version/file)."""
+    """The lock file of all jars below `repository`, which has Maven's layout (group/artifact/version/file).
+
+    Raises ValueError for a jar with a classifier: a lock has no place for one, and Kafka has needed none so far.
+    """
     lines = []
     for path in repository.rglob("*.jar"):
-        *group, artifact, version, _file = path.relative_to(repository).parts
-        classifier = path.stem.removeprefix(f"{artifact}-{version}").replace("-", ":", 1)
+        *group, artifact, version, name = path.relative_to(repository).parts
+        if name != f"{artifact}-{version}.jar":
+            raise ValueError(f"{name} has a classifier, and a lock file has no place for one")
         data = path.read_bytes()
         digest = hashlib.sha256(data).hexdigest()
-        lines.append(f"{'.'.join(group)}:{artifact}:{version}{classifier} {digest} {len(data)}\n")
+        lines.append(f"{'.'.join(group)}:{artifact}:{version} {digest} {len(data)}\n")
     return "".join(sorted(lines))
 
 

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from eosctl.connect.rest import RestConnectWorker
-from eosctl.core.worker_url import parse_worker_url
-from eosctl.deadline import Clock, Deadline
+from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,
     DeadlineError,
@@ -26,8 +25,8 @@ from eosctl.errors import (
     UnauthorizedError,
     UnreachableError,
     UnsupportedError,
-    UsageError,
 )
+from tests.fakes.clock import FakeTime
 
 JERSEY_404 = {"error_code": 404, "message": "HTTP 404 Not Found"}
 HTML = "<html><body>hello</body></html>"
@@ -95,21 +94,6 @@ def server() -> Iterator[Server]:
     httpd.shutdown()
     httpd.server_close()
     thread.join()
-
-
-class FakeTime:
-    """A clock that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-        self.slept: list[float] = []
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now_s += seconds
-
-    def clock(self) -> Clock:
-        return Clock(now_s=lambda: self.now_s, monotonic_s=lambda: self.now_s, sleep_s=self.sleep)
 
 
 def _worker(url: str, timeout_s: float = 20.0) -> RestConnectWorker:
@@ -376,43 +360,3 @@ def test_credentials_of_the_url_are_sent_and_never_shown(server: Server) -> None
     assert worker.url == f"{server.url}/x"
     assert "p@ss" not in caught.value.message
     assert "p%40ss" not in caught.value.message
-    assert "p@ss" not in repr(parse_worker_url("http://me:p%40ss@h:1"))
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ("w1:8083", "http://w1:8083"),
-        ("localhost", "http://localhost:80"),
-        ("http://w1:8083/", "http://w1:8083"),
-        ("https://W1/connect//", "https://w1:443/connect"),
-        ("http://[::1]:8083", "http://[::1]:8083"),
-        (" http://w1:8083 ", "http://w1:8083"),
-    ],
-)
-def test_worker_urls_have_one_spelling(given: str, text: str) -> None:
-    assert parse_worker_url(given).text == text
-
-
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ("", "no host"),
-        ("http://", "no host"),
-        ("ftp://w1:21", "neither http nor https"),
-        ("http://w1:99999", "Port out of range"),
-        ("http://w1:port", "Port could not be cast"),
-        ("http://w1:8083/?x=1", "query"),
-        ("http://w 1:8083", "space"),
-        ("http://[::1", "Invalid IPv6"),
-    ],
-)
-def test_unusable_worker_urls(given: str, reason: str) -> None:
-    with pytest.raises(UsageError, match=reason):
-        parse_worker_url(given)
-
-
-def test_an_unusable_url_does_not_show_its_password() -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_worker_url("ftp://me:secret@w1:21")
-    assert "secret" not in caught.value.message

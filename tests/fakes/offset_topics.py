@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from eosctl.core.client_settings import ClientSettings
 from eosctl.core.group_protocol import Assignment, Metadata, encode_assignment, encode_metadata
 from eosctl.core.records import OutRecord, Record, Written
 from eosctl.core.transactions import RawGroup, RawGroupMember
+from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
+from eosctl.ops.app import App
+from eosctl.profiles import Target
 from tests.fakes.topics import FakeTopicStore
+
+GLOBAL, OWN = "connect-offsets", "own"
+A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
 
 
 class MemoryTopics(FakeTopicStore):
@@ -133,3 +141,21 @@ class OffsetWorld:
             "open_worker": lambda _app, _url: self.worker,
             "open_transactions": lambda _app: self.group,
         }
+
+    def app(self, state_dir: Path) -> App:
+        """An App for group g that looks at this world."""
+        client = ClientSettings(bootstrap_servers=("memory:9092",))
+        target = Target(client=client, connect_urls=(self.worker.url,), group_id="g")
+        return App(target=target, deadline=Deadline.after(5), state_dir=state_dir, **self.doors())
+
+
+def merge_world() -> OffsetWorld:
+    """Connector c, STOPPED: a merge into its topic OWN writes A there, and deletes B."""
+    world = OffsetWorld()
+    world.topics.add_topic(GLOBAL, 5)
+    world.topics.add_topic(OWN, 5)
+    world.topics.put(OWN, B, b"2")
+    world.topics.put(GLOBAL, A, b"1")
+    world.topics.put(GLOBAL, B, None)
+    world.worker.add("c", offsets_storage_topic=OWN)
+    return world

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.offset_imports import parse_offsets_file
 from eosctl.core.offset_views import Prefer
 from eosctl.deadline import Deadline
@@ -22,35 +21,26 @@ from eosctl.ops.offset_import import ImportRequest, plan_offsets_import
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from eosctl.ops.offset_writes import MergeRequest, WritePlan, plan_offsets_merge, show_plan
-from eosctl.profiles import Target
 from eosctl.report import Report
-from tests.fakes.offset_topics import OffsetWorld
-from tests.fakes.switching import GLOBAL, KilledError, SwitchWorld
+from tests.fakes.offset_topics import GLOBAL, OWN, A, B, OffsetWorld, merge_world
+from tests.fakes.switching import KilledError, SwitchWorld
 
-OWN, ID = "own", "eosctl-offsets-g-writer"
-A, B, C = (f'["c",{{"f":"{name}"}}]'.encode() for name in "abc")
+ID = "eosctl-offsets-g-writer"
+C = b'["c",{"f":"c"}]'
 INTO_OWN = MergeRequest(("c",), into="dedicated", prefer=Prefer.NEWEST)
 
 
 @pytest.fixture
 def world() -> OffsetWorld:
     """A merge into `own` has two offsets to write there, and one to delete."""
-    world = OffsetWorld()
-    world.topics.add_topic(GLOBAL, 5)
-    world.topics.add_topic(OWN, 5)
-    world.topics.put(OWN, B, b"2")
-    world.topics.put(GLOBAL, A, b"1")
-    world.topics.put(GLOBAL, B, None)
+    world = merge_world()
     world.topics.put(GLOBAL, C, b"3")
-    world.worker.add("c", offsets_storage_topic=OWN)
     return world
 
 
 @pytest.fixture
 def app(world: OffsetWorld, tmp_path: Path) -> App:
-    client = ClientSettings(bootstrap_servers=("memory:9092",))
-    target = Target(client=client, connect_urls=(world.worker.url,), group_id="g")
-    return App(target=target, deadline=Deadline.after(5), state_dir=tmp_path, **world.doors())
+    return world.app(tmp_path)
 
 
 def merge(app: App) -> Report:

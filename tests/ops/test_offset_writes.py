@@ -7,40 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.offset_views import Prefer
-from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.backups import read_backup, write_lines
 from eosctl.ops.offset_apply import apply_plan
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge
-from eosctl.profiles import Target
-from tests.fakes.offset_topics import OffsetWorld
+from tests.fakes.offset_topics import GLOBAL, OWN, A, B, OffsetWorld, merge_world
 
-GLOBAL, OWN = "connect-offsets", "own"
-A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
 INTO_OWN = MergeRequest(("c",), into="dedicated", prefer=Prefer.NEWEST)
 
 
 @pytest.fixture
 def world() -> OffsetWorld:
-    world = OffsetWorld()
-    world.topics.add_topic(GLOBAL, 5)
-    world.topics.add_topic(OWN, 5)
-    world.topics.put(OWN, B, b"2")
-    world.topics.put(GLOBAL, A, b"1")
-    world.topics.put(GLOBAL, B, None)
-    world.worker.add("c", offsets_storage_topic=OWN)
-    return world
+    return merge_world()
 
 
 @pytest.fixture
 def app(world: OffsetWorld, tmp_path: Path) -> App:
-    client = ClientSettings(bootstrap_servers=("memory:9092",))
-    target = Target(client=client, connect_urls=(world.worker.url,), group_id="g")
-    return App(target=target, deadline=Deadline.after(5), state_dir=tmp_path, **world.doors())
+    return world.app(tmp_path)
 
 
 def apply(app: App, planned_with: MergeRequest = INTO_OWN) -> str:

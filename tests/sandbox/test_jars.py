@@ -29,10 +29,12 @@ def test_an_unknown_version_names_the_known_ones() -> None:
     assert DEFAULT_VERSION in str(caught.value.hint)
 
 
-@pytest.mark.parametrize("line", ["a:b 00 1", "a:b:1 xyz 1", f"a:b:1 {'0' * 64}", f"a:b:1 {'0' * 64} 1 2"])
+@pytest.mark.parametrize(
+    "line", ["a:b 00 1", "a:b:1 xyz 1", f"a:b:1 {'0' * 64}", f"a:b:1 {'0' * 64} 1 2", f"a:b:1:c {'0' * 64} 1"]
+)
 def test_a_bad_lock_line_is_named(line: str) -> None:
     with pytest.raises(ValueError, match="line 2"):
-        parse_lock(f"a:b:1:c {'0' * 64} 7\n{line}\n")
+        parse_lock(f"a:b:1 {'0' * 64} 7\n{line}\n")
 
 
 def test_cache_directory() -> None:
@@ -59,15 +61,24 @@ def test_java_is_told_about_the_proxy(environ: dict[str, str], expected: list[st
     assert proxy_options(environ) == expected
 
 
+def put(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+
+
 def test_a_new_lock_reads_back(tmp_path: Path) -> None:
-    for name in ("org/example/thing/1.0/thing-1.0.jar", "io/e/native/2/native-2-linux-x86_64.jar"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.write_bytes(name.encode())
+    for name in ("org/example/thing/1.0/thing-1.0.jar", "io/e/other/2-1/other-2-1.jar"):
+        put(tmp_path / name, name)
     first, second = parse_lock(lock_text(tmp_path))
-    assert (first.group, first.file_name) == ("io.e", "native-2-linux-x86_64.jar")
+    assert (first.group, first.file_name) == ("io.e", "other-2-1.jar")
     assert (second.group, second.file_name, second.size) == ("org.example", "thing-1.0.jar", 35)
     assert second.sha256 == hashlib.sha256(b"org/example/thing/1.0/thing-1.0.jar").hexdigest()
+
+
+def test_a_jar_that_a_lock_cannot_name_is_no_part_of_one(tmp_path: Path) -> None:
+    put(tmp_path / "io/e/native/2/native-2-linux-x86_64.jar", "")
+    with pytest.raises(ValueError, match=r"native-2-linux-x86_64\.jar has a classifier"):
+        lock_text(tmp_path)
 
 
 @pytest.mark.parametrize("version", supported_versions())
@@ -83,7 +94,7 @@ def repository(tmp_path: Path) -> tuple[str, Jar]:
     folder = tmp_path / "repository" / "org" / "example" / "thing" / "1.0"
     folder.mkdir(parents=True)
     (folder / "thing-1.0.jar").write_bytes(content)
-    jar = Jar("org.example", "thing", "1.0", None, hashlib.sha256(content).hexdigest(), len(content))
+    jar = Jar("org.example", "thing", "1.0", hashlib.sha256(content).hexdigest(), len(content))
     return (tmp_path / "repository").as_uri(), jar
 
 
@@ -107,7 +118,7 @@ def test_fetch_once_then_from_the_cache(tmp_path: Path, repository: tuple[str, J
 @pytest.mark.live
 def test_a_wrong_sha256_installs_nothing(tmp_path: Path, repository: tuple[str, Jar]) -> None:
     url, jar = repository
-    wrong = Jar(jar.group, jar.artifact, jar.version, None, "0" * 64, jar.size)
+    wrong = Jar(jar.group, jar.artifact, jar.version, "0" * 64, jar.size)
     with pytest.raises(EosctlError, match=r"thing-1\.0\.jar: sha256 .* nothing was installed"):
         ensure_jars(
             [wrong], cache=tmp_path / "cache", java=require_java(os.environ), maven_url=url, on_event=ignore_events

@@ -1,0 +1,221 @@
+"""What `fence` would do: which ids, in which state, alive or not, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosctl.errors import (
+    ExitCode,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+    UnsupportedError,
+    UsageError,
+)
+from eosctl.ops.fence import plan_fence
+from eosctl.ops.fence_checks import restart_commands
+from eosctl.ops.fence_gather import FenceRequest
+from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.config_cluster import config_records, created
+from tests.fakes.fence_stage import Stage, codes, fence_stage, outcomes, row
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
+    with fence_stage() as built:
+        yield built
+
+
+def test_a_plan_shows_states_and_changes_nothing(stage: Stage) -> None:
+    report = stage.plan("g-c-1", "g-c-0", "nosuch", "g-c-0")
+    assert outcomes(report) == {"g-c-1": "would_fence", "g-c-0": "would_fence", "nosuch": "skipped_unknown"}
+    assert (report.kind, report.exit_code) == ("fence-plan", ExitCode.OK)
+    assert row(report, "g-c-0")["before"] == {
+        "state": "Empty",
+        "producer_id": 1,
+        "producer_epoch": 4,
+        "transaction_timeout_ms": 60_000,
+        "age_ms": None,
+    }
+    assert 0 <= row(report, "g-c-1")["before"]["age_ms"] < 60_000
+    assert row(report, "g-c-1")["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
+    assert row(report, "nosuch")["before"] is None
+    assert report.summary["counts"] == {"would_fence": 2, "skipped_unknown": 1}
+    assert stage.cluster.count("InitProducerId") == 0
+
+
+def test_the_second_plan_recognises_what_the_first_run_did(stage: Stage) -> None:
+    stage.fence("g-c-0", "g-c-1")
+    again = stage.plan("g-c-0", "g-c-1", "g-d-0")
+    assert [row["already_fenced"] for row in again.rows] == [True, True, False]
+    assert set(outcomes(again).values()) == {"would_fence"}
+    assert again.summary["already_fenced"] == 2
+
+
+def test_ids_by_prefix_and_pattern_are_sorted_and_after_the_given_ones(stage: Stage) -> None:
+    assert list(outcomes(stage.plan("g-d-0", prefix="g-"))) == ["g-d-0", "g-c-0", "g-c-1"]
+    assert list(outcomes(stage.plan(pattern="g-.-0"))) == ["g-c-0", "g-d-0"]
+    assert list(outcomes(stage.plan(prefix="g-", pattern=".*-1"))) == ["g-c-1"]
+    assert list(outcomes(stage.plan(pattern="g-c"))) == []  # the whole id must match
+
+
+@pytest.mark.parametrize(
+    ("ids", "options"),
+    [
+        ((), {}),
+        ((), {"tasks": 2}),
+        (("",), {}),
+        ((), {"prefix": ""}),
+        ((), {"pattern": "("}),
+        ((), {"connector": ""}),
+    ],
+)
+def test_requests_that_name_nothing(stage: Stage, ids: Sequence[str], options: Any) -> None:
+    with pytest.raises(UsageError):
+        stage.plan(*ids, **options)
+
+
+def test_a_connectors_ids_come_from_its_task_count_record(stage: Stage) -> None:
+    """Connect fences the recorded tasks, not the present ones."""
+    stage.config.records = config_records(*created("c", 1, record=3))
+    report = stage.plan(connector="c")
+    assert list(outcomes(report)) == ["g-c-0", "g-c-1", "g-c-2"]
+    assert row(report, "g-c-2")["outcome"] == "skipped_unknown"
+
+
+def test_tasks_overrides_the_record_and_says_so(stage: Stage) -> None:
+    stage.config.records = config_records(*created("c", 1, record=3))
+    report = stage.plan(connector="c", tasks=1)
+    assert list(outcomes(report)) == ["g-c-0"]
+    assert codes(report) == ["task_count_overridden"]
+
+
+@pytest.mark.parametrize("records", [(), created("c", 2, record=None)], ids=["no connector", "no record"])
+def test_a_connector_without_a_record_is_not_found(stage: Stage, records: Any) -> None:
+    stage.config.records = config_records(*records)
+    with pytest.raises(NotFoundError, match="no task-count record") as caught:
+        stage.plan(connector="c")
+    assert "--tasks" in str(caught.value.hint)
+
+
+def test_a_connector_whose_name_makes_its_id_look_like_a_leaders(stage: Stage) -> None:
+    """Group connect, connector cluster-x: connect-cluster-x-0 was refused as the leader of group x-0."""
+    stage.group_id = "connect"
+    stage.cluster.state.transactions["connect-cluster-x-0"] = FakeTransaction(9, 0)
+    assert outcomes(stage.plan(connector="cluster-x", tasks=1)) == {"connect-cluster-x-0": "would_fence"}
+    with pytest.raises(RefusedError, match="leader"):
+        stage.plan("connect-cluster-x-0")
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PAUSED", "RESTARTING"])
+def test_a_live_task_is_refused_with_names(stage: Stage, state: str) -> None:
+    stage.worker.tasks = {("c", 1): state}
+    with pytest.raises(RefusedError, match="worker w1:8083 runs task 1 of connector c") as caught:
+        stage.plan("g-c-0", "g-c-1")
+    assert "--live" in str(caught.value.hint)
+    assert stage.cluster.count("InitProducerId") == 0
+
+
+@pytest.mark.parametrize("state", ["FAILED", "UNASSIGNED"])
+def test_a_task_without_a_producer_is_no_obstacle(stage: Stage, state: str) -> None:
+    stage.worker.tasks = {("c", 1): state}
+    assert outcomes(stage.plan("g-c-1")) == {"g-c-1": "would_fence"}
+
+
+def test_live_fences_it_and_tells_how_to_restart_without_credentials(stage: Stage) -> None:
+    stage.worker.tasks = {("c", 1): "RUNNING"}
+    report = stage.fence("g-c-1", live=True)
+    assert outcomes(report) == {"g-c-1": "fenced"}
+    (warning,) = report.problems
+    command = "curl -X POST 'http://w1:8083/connectors/c/restart?includeTasks=true&onlyFailed=true'"
+    assert (warning.severity, command in str(warning.hint)) == ("warning", True)
+
+
+def test_a_restart_command_quotes_the_connectors_name(stage: Stage) -> None:
+    stage.worker.tasks = {("a b/c", 0): "RUNNING"}
+    stage.cluster.state.transactions["g-a b/c-0"] = FakeTransaction(11, 0)
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-a b/c-0",), live=True))
+    assert "/connectors/a%20b%2Fc/restart" in restart_commands(app, plan.items)[0]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_the_leader_id_is_refused_alive_or_not(stage: Stage, live: bool) -> None:
+    with pytest.raises(RefusedError, match="connect-cluster-g may be"):
+        stage.plan("connect-cluster-g", live=live)
+    report = stage.fence("connect-cluster-g", allow_leader=True)
+    assert outcomes(report) == {"connect-cluster-g": "fenced"}
+    assert codes(report) == ["leader_id"]
+
+
+def test_what_flink_may_have_prepared_is_refused_and_said(stage: Stage) -> None:
+    """A prefix took the open transactions of a Flink job with it, whose checkpointed records were then gone."""
+    stage.cluster.state.open_transaction("job-0-7", ("t", 1), epoch=2)
+    stage.cluster.state.transactions["job-0-6"] = FakeTransaction(21, 0, "CompleteCommit")
+    with pytest.raises(RefusedError, match=r"cannot fence job-0-7: .*Flink") as caught:
+        stage.plan(prefix="job-")
+    assert "--live" in str(caught.value.hint)
+    assert outcomes(stage.fence("job-0-6")) == {"job-0-6": "fenced"}
+    report = stage.fence("job-0-7", live=True)
+    assert (outcomes(report), codes(report)) == ({"job-0-7": "fenced"}, ["prepared_transactions"])
+    assert report.problems[0].severity == "warning"
+
+
+def test_an_id_that_may_be_flinks_or_a_tasks_is_a_tasks_where_its_connector_is_known(stage: Stage) -> None:
+    stage.cluster.state.open_transaction("g-c-1-0", ("t", 1), epoch=2)
+    with pytest.raises(RefusedError, match="Flink"):
+        stage.plan("g-c-1-0")
+    assert outcomes(stage.plan(connector="c-1", tasks=1)) == {"g-c-1-0": "would_fence"}
+    stage.worker.tasks = {("c-1", 0): "FAILED"}
+    assert outcomes(stage.plan("g-c-1-0")) == {"g-c-1-0": "would_fence"}
+
+
+@pytest.mark.parametrize(("group_id", "transactional_id"), [(None, "g-c-0"), ("g", "another-c-0")])
+def test_unknown_liveness_is_said(stage: Stage, group_id: str | None, transactional_id: str) -> None:
+    stage.group_id = group_id
+    stage.worker.error = UnreachableError("w1 is down")
+    report = stage.plan(transactional_id)
+    assert codes(report) == ["liveness_unknown"]
+    assert report.exit_code == ExitCode.OK
+
+
+def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:
+    """With a wrong worker URL, `fence --connector C --yes` only warned, and fenced what may have been a live task."""
+    stage.worker.error = UnreachableError("w1 is down")
+    with pytest.raises(RefusedError, match=r"cannot fence g-c-0: .*w1 is down"):
+        stage.plan("g-c-0")
+    assert outcomes(stage.fence("g-c-0", live=True)) == {"g-c-0": "fenced"}
+
+
+def test_a_worker_of_another_cluster_is_refused(stage: Stage) -> None:
+    stage.worker.kafka_cluster_id = "another"
+    with pytest.raises(RefusedError, match="another"):
+        stage.plan("g-c-0")
+
+
+def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_told_to(stage: Stage) -> None:
+    """Kerberos: states can't be read, so unknown ids can't be skipped; that must be asked for."""
+    app = stage.app()
+    kerberos = replace(app.target.require_client(), security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI")
+    app = replace(app, target=replace(app.target, client=kerberos))
+    for options in ({}, {"via": "producer"}, {"create_unknown": True}):
+        with pytest.raises(UnsupportedError) as caught:
+            plan_fence(app, FenceRequest(("g-c-0",), **options))
+        assert "--via producer --create-unknown" in str(caught.value.hint)
+    blind = FenceRequest(("g-c-0",), via="producer", create_unknown=True, live=True)
+    report = plan_fence(app, blind).report(app)
+    assert outcomes(report) == {"g-c-0": "would_fence"}
+    assert row(report, "g-c-0")["before"] is None
+    with pytest.raises(RefusedError, match="Flink"):  # whether it has a transaction open can't be known
+        plan_fence(app, replace(blind, transactional_ids=("job-0-7",), live=False))
+
+
+@pytest.mark.parametrize("options", [{}, {"connector": "c", "tasks": 1}, {"connector": "c", "prefix": "g"}])
+def test_connects_own_fencing_takes_one_connector_and_nothing_else(stage: Stage, options: Any) -> None:
+    with pytest.raises(UsageError, match="--via connect"):
+        stage.plan("g-c-0", via="connect", **options)
