@@ -13,7 +13,7 @@ from eosctl.kafka.admin import TopicAdmin
 from eosctl.kafka.topic_reader import TopicReader
 from eosctl.kafka.topic_writer import TopicWriter
 
-_MARKER_PATIENCE_S = 5.0
+_MARKER_PATIENCE_S, _MARKER_PATIENCE_EACH_S = 5.0, 0.05  # of a transaction, and more for each of its partitions
 _MARKER_POLL_S = 0.02
 _ISOLATIONS = ("read_committed", "read_uncommitted")
 
@@ -104,7 +104,8 @@ class KafkaTopicStore:
         last: dict[tuple[str, int], int] = {}
         for each in written:
             last[each.topic, each.partition] = max(each.offset, last.get((each.topic, each.partition), -1))
-        patience = Deadline.after(min(_MARKER_PATIENCE_S, self._deadline.remaining_s()), self._deadline.clock)
+        patience_s = _MARKER_PATIENCE_S + _MARKER_PATIENCE_EACH_S * len(last)
+        patience = Deadline.after(min(patience_s, self._deadline.remaining_s()), self._deadline.clock)
         while hidden := self._hidden(last):
             if patience.expired():
                 names = ", ".join(f"{topic}-{partition}" for topic, partition in hidden[:3])
