@@ -1,7 +1,8 @@
 """A TCP proxy in front of one broker, for tests: it cuts connections at chosen bytes and sees every request pass.
 
 It puts its own address wherever the broker tells its own (Metadata, FindCoordinator, DescribeCluster), so that clients
-of both kinds stay with it. While the broker is down a connection is taken and closed, as a load balancer does.
+of both kinds stay with it. While the broker is down a connection is taken and closed, as a load balancer does. With
+`Tls` it speaks TLS to both sides; a cut is a reset of the TCP connection below.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import random
 import selectors
 import socket
+import ssl
 import struct
 import threading
 from collections import Counter
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
+from pathlib import Path
 from types import TracebackType
 
 _PATIENCE_S = 60.0
@@ -29,6 +32,8 @@ class Api(IntEnum):
     FETCH = 1
     INIT_PRODUCER_ID = 22
     END_TXN = 26
+    CREATE_ACLS = 30
+    SASL_AUTHENTICATE = 36
     LIST_TRANSACTIONS = 66
 
 
@@ -38,6 +43,26 @@ class Fate(Enum):
     PASS = auto()
     CUT = auto()
     LOSE_ANSWER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """`certificate`: the proxy's own, with its key; `broker_ca`: who signed the broker's."""
+
+    certificate: Path
+    broker_ca: Path
+
+    def to_client(self, client: socket.socket) -> socket.socket:
+        """Shakes hands with a client."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate)
+        return context.wrap_socket(client, server_side=True)
+
+    def to_broker(self, broker: socket.socket) -> socket.socket:
+        """Shakes hands with the broker; in TLS 1.3 tickets come after that, which a wait for frames takes for some."""
+        context = ssl.create_default_context(cafile=self.broker_ca)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        return context.wrap_socket(broker, server_hostname="127.0.0.1")
 
 
 OnRequest = Callable[[int, int], Fate]
@@ -71,6 +96,8 @@ def at(api: Api, fate: Fate, *numbers: int) -> OnRequest:
 class Proxy:
     """A context manager; `cuts` are for the connections in the order in which they are made, later ones are whole.
 
+    A cut after 0 bytes is one after the handshakes.
+
     `on_request(api_key, number)` is called before request `number` (from 1, per key) of a kind is passed on, and
     decides; it may also wait, or kill something.
     """
@@ -81,10 +108,11 @@ class Proxy:
         *,
         cuts: Iterable[Cut | None] = (),
         on_request: OnRequest = lambda _api_key, _number: Fate.PASS,
+        tls: Tls | None = None,
     ) -> None:
         self._broker = ("127.0.0.1", int(broker.rpartition(":")[2]))
         self._cuts: Iterator[Cut | None] = iter(tuple(cuts))
-        self._on_request = on_request
+        self._on_request, self._tls = on_request, tls
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._closing = threading.Event()
         self._lock = threading.Lock()
@@ -131,7 +159,11 @@ class Proxy:
                 with socket.create_connection(self._broker, timeout=_PATIENCE_S) as broker:
                     broker.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    self._pass_on(client, broker, cut)
+                    if self._tls is None:
+                        self._pass_on(client, broker, cut)
+                    else:
+                        with self._tls.to_client(client) as near, self._tls.to_broker(broker) as far:
+                            self._pass_on(near, far, cut)
             except OSError:
                 return  # one of the two is gone: so is the connection
 
@@ -141,12 +173,14 @@ class Proxy:
         theirs = _wire_address(self._broker[1])
         passed = {True: 0, False: 0}
         fate = Fate.PASS
+        if cut is not None and cut.after_bytes == 0:
+            self.cut += 1
+            return
         with selectors.DefaultSelector() as selector:
             selector.register(client, selectors.EVENT_READ, True)
             selector.register(broker, selectors.EVENT_READ, False)
             while not self._closing.is_set():
-                for key, _ in selector.select(0.2):
-                    to_broker: bool = key.data
+                for to_broker in _readable(selector):
                     frame = _read_frame(client if to_broker else broker)
                     if to_broker and fate is Fate.PASS:
                         fate = self._fate(frame)
@@ -209,6 +243,13 @@ def held(broker: str, api: Api, number: int) -> Iterator[tuple[Proxy, Gate]]:
         finally:
             if not gate.is_open():
                 gate.open()
+
+
+def _readable(selector: selectors.BaseSelector) -> list[bool]:
+    """The data of the sockets that have something to read; what TLS has decrypted already no selector sees."""
+    keys = selector.get_map().values()
+    held = [key.data for key in keys if isinstance(key.fileobj, ssl.SSLSocket) and key.fileobj.pending()]
+    return held or [key.data for key, _ in selector.select(0.2)]
 
 
 def _wire_address(port: int) -> bytes:
