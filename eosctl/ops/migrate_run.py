@@ -60,6 +60,7 @@ def prepared_migration(
 ) -> Iterator[Prepared]:
     """Plans now; inside the block the plan can be applied with the same Spark session. `plan_out` only plans."""
     request.selection.check()
+    request.new_topics.check(request.target)
     names = source_names(app, request.sources, request.selection)
     sources = gather_sources(app, names, allow_open_transactions=request.allow_open_transactions)
     profiles = {source.profile for source in sources} | {request.target.partition("@")[2]}

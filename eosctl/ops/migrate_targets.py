@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eosctl.core.migration import FILE_PREFIX, MigrationPlan, PlannedTopic
+from eosctl.core.migration import MigrationPlan, PlannedTopic
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
 from eosctl.errors import BrokerError, RefusedError, StalePlanError, UnauthorizedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.migrate_stores import is_file
 from eosctl.ops.migrate_topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up
 from eosctl.ops.new_topics import TopicsMade, create_topics, refused_topics
 
@@ -22,9 +23,9 @@ class TopicSize:
     partitions: int | None = None
     replication_factor: int | None = None
 
-    def check(self, names: Sequence[str]) -> None:
+    def check(self, store: str) -> None:
         """Raises UsageError where it is wanted of a file."""
-        if (self.partitions or self.replication_factor) and any(name.startswith(FILE_PREFIX) for name in names):
+        if (self.partitions or self.replication_factor) and is_file(store):
             raise UsageError("a file has no partitions", hint="Leave out --partitions and --replication-factor.")
 
     def of(self, like: PlannedTopic) -> PlannedTopic:
@@ -47,7 +48,6 @@ def planned_targets(
     What `size` has goes before that. Raises RefusedError for a file that is there already, and the brokers' refusal of
     a topic that they would not create.
     """
-    size.check(names)
     found = look_up(app, names)
     like = size.of(_like(app, sources))
     clusters: dict[str | None, str | None] = {}  # hundreds of topics, one or two clusters
