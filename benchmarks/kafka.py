@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from eosctl.events import ignore_events
@@ -21,3 +23,11 @@ def kafka_jars(java: Java) -> list[Path]:
         on_event=ignore_events,
         ca_file=ca_file(os.environ),
     )
+
+
+def compile_java(source: Path, *, java: Java, class_path: str, directory: Path) -> None:
+    """Compiles a contestant into `directory`; ends the benchmark where there is no compiler."""
+    compiler = java.home / "bin" / "javac"
+    if not compiler.exists():
+        sys.exit(f"this benchmark compiles a Java program, and {java.home} has no javac; set JAVA_HOME to a JDK")
+    subprocess.run([compiler, "-cp", class_path, "-d", str(directory), str(source)], check=True)

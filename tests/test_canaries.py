@@ -6,7 +6,6 @@ so that a traceback (-vv) is printed.
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 
 from eosctl.core.client_settings import Secret
 from eosctl.profiles import Target
+from tests.command_tree import leaves
 from tests.conftest import Invoke, Outcome
 from tests.fakes.canaries import (
     CANARY_WORDS,
@@ -28,7 +28,6 @@ from tests.fakes.canaries import (
     canary_world,
     words_of,
 )
-from tests.test_contract_cli import _leaves
 
 # nothing of a target is in them, or they start processes of their own: the live twin has some of these
 WITHOUT_TARGET = {"completion", "demo", "explain", "offsets migrate", "schema"} | {
@@ -60,9 +59,8 @@ def leaks(found: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def test_every_leaf_is_searched() -> None:
-    leaves = set(_leaves(importlib.import_module("eosctl.commands.root").root))
-    searched = {leaf for leaf in leaves if any(f"{line} ".startswith(f"{leaf} ") for line in LINES)}
-    assert leaves - searched == WITHOUT_TARGET
+    searched = {leaf for leaf in leaves() if any(f"{line} ".startswith(f"{leaf} ") for line in LINES)}
+    assert set(leaves()) - searched == WITHOUT_TARGET
 
 
 @pytest.mark.parametrize(("way", "output"), [("files", "json"), ("profile", "text")])

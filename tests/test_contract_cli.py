@@ -5,21 +5,19 @@ The key sets are literal on purpose: fields may be added to a shape, never renam
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
+from tests.command_tree import leaves
 from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
 from tests.sandbox_fixtures import FileSource, wait_until
@@ -160,21 +158,9 @@ ELSEWHERE = {
 WITH_A_SANDBOX = {"demo", "sandbox up", "sandbox logs"}
 
 
-def _leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
-    if not isinstance(command, click.Group):
-        yield " ".join(path)
-        return
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        found = command.get_command(context, name)
-        assert found is not None
-        yield from _leaves(found, (*path, name))
-
-
 def test_every_leaf_is_in_this_contract() -> None:
-    leaves = set(_leaves(importlib.import_module("eosctl.commands.root").root))
-    listed = {leaf for leaf in leaves if any(f"{good.line} ".startswith(f"{leaf} ") for good in GOOD)}
-    assert leaves - listed - ELSEWHERE - WITH_A_SANDBOX == set()
+    listed = {leaf for leaf in leaves() if any(f"{good.line} ".startswith(f"{leaf} ") for good in GOOD)}
+    assert set(leaves()) - listed - ELSEWHERE - WITH_A_SANDBOX == set()
     assert len(listed) >= 20
 
 

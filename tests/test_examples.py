@@ -5,7 +5,6 @@ What writes is run with --dry-run; names and addresses are replaced by those of 
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import click
 import pytest
 
 from eosctl.sandbox.stack import Stack
+from tests.command_tree import leaves
 from tests.conftest import Invoke
 from tests.sandbox_fixtures import GROUP, FileSource, wait_until
 
@@ -49,17 +49,6 @@ EXIT_CODES = {
 }
 
 
-def _leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
-        yield " ".join(path), command
-        return
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        found = command.get_command(context, name)
-        assert found is not None
-        yield from _leaves(found, (*path, name))
-
-
 def _examples(leaf: str, command: click.Command) -> Iterator[list[str]]:
     """The words behind `eosctl LEAF` of each example of this leaf, as its help prints it; redirections are the shell's.
 
@@ -75,15 +64,14 @@ def _examples(leaf: str, command: click.Command) -> Iterator[list[str]]:
 
 EXAMPLES = [
     pytest.param(leaf, command, words, id=shlex.join([*leaf.split(), *words]))
-    for leaf, command in _leaves(importlib.import_module("eosctl.commands.root").root)
+    for leaf, command in leaves().items()
     for words in _examples(leaf, command)
 ]
 
 
 def test_every_leaf_has_an_example_that_was_found() -> None:
-    leaves = dict(_leaves(importlib.import_module("eosctl.commands.root").root))
-    assert {str(param.values[0]) for param in EXAMPLES} == set(leaves)
-    assert set(NOT_RUN) | set(EXIT_CODES) <= set(leaves)
+    assert {str(param.values[0]) for param in EXAMPLES} == set(leaves())
+    assert set(NOT_RUN) | set(EXIT_CODES) <= set(leaves())
 
 
 @pytest.mark.parametrize(("leaf", "command", "words"), EXAMPLES)

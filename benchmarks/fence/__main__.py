@@ -17,7 +17,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from benchmarks.kafka import kafka_jars
+from benchmarks.kafka import compile_java, kafka_jars
 from benchmarks.pairs import compare, compile_sources
 from eosctl.java import Java, require_java
 from eosctl.sandbox.settings import StackSpec
@@ -39,7 +39,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         class_path = os.pathsep.join([str(directory), *map(str, jars)])
-        _compile(java, class_path, directory)
+        compile_java(_HERE / "FenceProducers.java", java=java, class_path=class_path, directory=directory)
         spec = StackSpec(brokers=arguments.brokers, groups=())
         stack = Stack.up(spec, directory / "stack", name="benchmark", environ=os.environ)
         try:
@@ -47,14 +47,6 @@ def main() -> None:
             bench.three_brokers() if arguments.brokers == 3 else bench.one_broker()
         finally:
             stack.down()
-
-
-def _compile(java: Java, class_path: str, directory: Path) -> None:
-    compiler = java.home / "bin" / "javac"
-    if not compiler.exists():
-        sys.exit(f"this benchmark compiles a Java program, and {java.home} has no javac; set JAVA_HOME to a JDK")
-    source = _HERE / "FenceProducers.java"
-    subprocess.run([compiler, "-cp", class_path, "-d", str(directory), str(source)], check=True)
 
 
 class _Bench:

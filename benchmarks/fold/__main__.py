@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from pathlib import Path
 
-from benchmarks.kafka import kafka_jars
+from benchmarks.kafka import compile_java, kafka_jars
 from benchmarks.pairs import compare, compile_sources
-from eosctl.java import Java, require_java
+from eosctl.java import require_java
 
 _HERE = Path(__file__).parent
 _CONNECTORS, _TASKS = 2_000, 3
@@ -43,7 +43,7 @@ def main() -> None:
         with file.open("w", encoding="utf-8") as lines:
             lines.writelines(_lines(arguments.records))
         class_path = os.pathsep.join([str(directory), *map(str, jars)])
-        _compile(java, class_path, directory)
+        compile_java(_HERE / "FoldConfigTopic.java", java=java, class_path=class_path, directory=directory)
         ours = [*_eosctl(), "task-counts", "replay", str(file), "-o", "json"]
         theirs = [str(java.executable), "-Xshare:auto", "-cp", class_path, "FoldConfigTopic", str(file)]
         loop = [sys.executable, "-m", "benchmarks.fold.loop", str(file)]
@@ -59,14 +59,6 @@ def main() -> None:
 def _eosctl() -> list[str]:
     script = shutil.which("eosctl", path=str(Path(sys.executable).parent))
     return [script] if script else [sys.executable, "-m", "eosctl"]
-
-
-def _compile(java: Java, class_path: str, directory: Path) -> None:
-    compiler = java.home / "bin" / "javac"
-    if not compiler.exists():
-        sys.exit(f"this benchmark compiles a Java program, and {java.home} has no javac; set JAVA_HOME to a JDK")
-    source = _HERE / "FoldConfigTopic.java"
-    subprocess.run([compiler, "-cp", class_path, "-d", str(directory), str(source)], check=True)
 
 
 def _require_same_answer(ours: list[str], theirs: list[str]) -> None:

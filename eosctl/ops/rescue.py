@@ -18,7 +18,7 @@ from eosctl.ops.fence import FencePlan, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.rescue_journal import Begun, unfinished_rescue
-from eosctl.ops.task_count_record import Scene, find_connector, newest_commit_ms, newest_record
+from eosctl.ops.task_count_record import Scene, find_connector, scene_of
 from eosctl.ops.task_counts import read_config_topic
 from eosctl.ops.workers import read_group, running_tasks
 
@@ -108,14 +108,7 @@ def examine(app: App, name: str) -> Patient:
     journal = journal_of(app, "rescue", name, cluster_id=cluster_id)
     begun = unfinished_rescue(journal, connector)
     return Patient(
-        scene=Scene(
-            cluster_id=topic.cluster_id,
-            connector=connector,
-            before=newest_record(topic, connector),
-            group_state=group.state,
-            leader_url=group.leader_url,
-            committed_ms=newest_commit_ms(topic, connector),
-        ),
+        scene=scene_of(topic, connector, group),
         tasks=tasks,
         diagnosis=diagnose(connector, tasks, restarted=begun is not None and begun.restarted is not None),
         round_over=all(leader.partition("://")[2] == task.worker for task in tasks),

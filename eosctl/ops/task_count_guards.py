@@ -21,7 +21,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.task_count_record import Scene, find_connector, newest_commit_ms, newest_record
+from eosctl.ops.task_count_record import Scene, find_connector, scene_of
 from eosctl.ops.task_counts import ConfigTopic, doubt_about, read_config_topic
 from eosctl.ops.workers import read_group, running_tasks
 
@@ -50,14 +50,7 @@ def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene
         _refuse_tasks(app, topic, connector, may_run=count is not None and says_already(connector, count))
     else:
         _refuse_doubtful(app, group, topic)
-    return Scene(
-        cluster_id=topic.cluster_id,
-        connector=connector,
-        before=newest_record(topic, connector),
-        group_state=STABLE if group.state == STABLE else EMPTY,
-        leader_url=group.leader_url,
-        committed_ms=newest_commit_ms(topic, connector),
-    )
+    return scene_of(topic, connector, group)
 
 
 def says_already(connector: ConnectorState, count: int) -> bool:

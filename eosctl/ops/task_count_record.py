@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.config_records import task_count_key, task_count_value
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.connect_group import EMPTY
+from eosctl.core.connect_group import EMPTY, STABLE, ConnectGroup
 from eosctl.core.ids import leader_transactional_id, own_transactional_id
 from eosctl.core.records import OutRecord, Record
 from eosctl.deadline import Deadline
@@ -67,12 +67,24 @@ def find_connector(topic: ConfigTopic, name: str, *, group_id: str) -> Connector
     return connector
 
 
-def newest_record(topic: ConfigTopic, connector: ConnectorState) -> Record | None:
+def scene_of(topic: ConfigTopic, connector: ConnectorState, group: ConnectGroup) -> Scene:
+    """The scene that was read; a group that is not Stable counts as one without members."""
+    return Scene(
+        cluster_id=topic.cluster_id,
+        connector=connector,
+        before=_newest_record(topic, connector),
+        group_state=STABLE if group.state == STABLE else EMPTY,
+        leader_url=group.leader_url,
+        committed_ms=_newest_commit_ms(topic, connector),
+    )
+
+
+def _newest_record(topic: ConfigTopic, connector: ConnectorState) -> Record | None:
     """The task-count record that the workers took last."""
     return next((record for record in topic.read.records if record.offset == connector.record_offset), None)
 
 
-def newest_commit_ms(topic: ConfigTopic, connector: ConnectorState) -> int:
+def _newest_commit_ms(topic: ConfigTopic, connector: ConnectorState) -> int:
     """When the newest task set was written, or -1."""
     commits = (record for record in topic.read.records if record.offset == connector.commit_offset)
     return next((commit.timestamp_ms for commit in commits), -1)

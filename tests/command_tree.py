@@ -1,0 +1,24 @@
+"""The commands that there are, so that tests about all of them miss none."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+import click
+
+
+def leaves() -> dict[str, click.Command]:
+    """Every command that is no group, by its words behind `eosctl`."""
+    return dict(_below(importlib.import_module("eosctl.commands.root").root, ()))
+
+
+def _below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield " ".join(path), command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from _below(found, (*path, name))
