@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.spark.kafka_io import OffsetRange, _messages, in_bins, write_records
+from eosctl.core.migration import in_bins
+from eosctl.spark.kafka_io import OffsetRange, _messages, write_records
 
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
 
@@ -28,7 +29,7 @@ def main(bootstrap: str, source: str, target: str) -> None:
     client = {"bootstrap.servers": bootstrap}
     ranges = offset_ranges(client, source)
     spark = SparkSession.builder.master("local[2]").getOrCreate()
-    bins = in_bins(ranges, 2 * spark.sparkContext.defaultParallelism)
+    bins = in_bins(((one.end - one.begin, one) for one in ranges), 2 * spark.sparkContext.defaultParallelism)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)

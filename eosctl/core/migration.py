@@ -7,10 +7,11 @@ writes a topic.
 from __future__ import annotations
 
 import fnmatch
+import heapq
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from eosctl.core.migration_rules import Policy
 from eosctl.core.offset_keys import quoted_name
@@ -18,7 +19,11 @@ from eosctl.core.plan_file import PlanFormat, digest_of
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 
-_FILES = PlanFormat("eosctl-offsets-migration", 2, "offsets migrate")
+_FILES = PlanFormat("eosctl-offsets-migration", 3, "offsets migrate")
+_PART_RECORDS = 500_000
+Parts = tuple[tuple[int, ...], ...]
+"""Partition numbers, each in one part; () where a key may be in two places."""
+Item = TypeVar("Item")
 FILE_PREFIX = "file:"
 """What the name of a store begins with that is a file; a topic name has no colon."""
 
@@ -161,6 +166,8 @@ class MigrationPlan:
 
     `cluster_id` is the cluster that is written to; None where the target is a file.
     `snapshot_base` is the folder that holds one snapshot folder per plan. `sample` are up to 100 rows for people.
+    `parts` are partition numbers, each in one part: all that is known of a key is in the part of its partition, on both
+    sides, and nothing is shuffled. There are none where a key may be in two places.
     """
 
     cluster_id: str | None
@@ -173,6 +180,7 @@ class MigrationPlan:
     snapshot_base: str
     sample: Sequence[Mapping[str, object]] = ()
     overrides: tuple[str, ...] = ()
+    parts: Parts = ()
 
     def digest(self) -> str:
         """sha256 of the canonical JSON, in hex."""
@@ -223,12 +231,45 @@ def _plan_from(data: Mapping[str, Any]) -> MigrationPlan:
             "routes": tuple(Route(**one) for one in data["routes"]),
             "tally": Tally(**data["tally"]),
             "overrides": tuple(data["overrides"]),
+            "parts": tuple(tuple(part) for part in data["parts"]),
         }
     )
 
 
 def _topic_from(data: Mapping[str, Any]) -> PlannedTopic:
     return PlannedTopic(**{**data, "bounds": tuple(Bounds(**bound) for bound in data["bounds"])})
+
+
+def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
+    """Items with their lengths in `count` bins of about equal length, the longest item first."""
+    heap = [(0, number) for number in range(count)]
+    bins: list[list[Item]] = [[] for _ in range(count)]
+    for length, item in sorted(items, key=lambda pair: -pair[0]):
+        filled, number = heapq.heappop(heap)
+        bins[number].append(item)
+        heapq.heappush(heap, (filled + length, number))
+    return bins
+
+
+def parts_of(sources: Sequence[PlannedTopic], renames: Mapping[str, str], *, least: int) -> Parts:
+    """The partitions of the source in parts, for a migration in which no key may be in two places; () for any other.
+
+    A key has one place where its only source is one topic and its bytes stay as they are, provided that every key is
+    where Connect's producer puts it, which is seen when they are read. There are at least `least` parts, and more where
+    a part would be so long that its keys may not fit into one task.
+    """
+    if len(sources) != 1 or sources[0].file is not None or renames:
+        return ()
+    records = sum(bound.lso - bound.begin for bound in sources[0].bounds)
+    count = min(sources[0].partitions, max(least, -(-records // _PART_RECORDS)))
+    bins = in_bins(((bound.lso - bound.begin, bound.partition) for bound in sources[0].bounds), count)
+    return tuple(tuple(sorted(part)) for part in bins if part)
+
+
+def alike(sources: Iterable[PlannedTopic], targets: Iterable[PlannedTopic]) -> bool:
+    """Whether all are topics with as many partitions, so that a key in its place has the same number everywhere."""
+    topics = [*sources, *targets]
+    return all(topic.file is None for topic in topics) and len({topic.partitions for topic in topics}) == 1
 
 
 def check_renames(renames: Mapping[str, str], connectors: Iterable[str]) -> None:

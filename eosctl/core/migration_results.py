@@ -9,6 +9,17 @@ from eosctl.core.migration import Route
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one side was found to hold: whose offsets, and whether each key lies where Connect's producer puts it.
+
+    Where all do (`in_place`), no key is on two partitions, and each is in the snapshot once.
+    """
+
+    connectors: frozenset[str] = frozenset()
+    in_place: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class DecidedKey:
     """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
 

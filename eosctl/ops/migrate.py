@@ -14,15 +14,18 @@ from typing import Protocol
 
 from eosctl.core.migration import (
     MigrationPlan,
+    Parts,
     PlannedTopic,
     Selection,
     Tally,
+    alike,
     check_renames,
+    parts_of,
     plan_file_text,
     plan_routes,
     with_sample,
 )
-from eosctl.core.migration_results import Comparison, DecidedKey, SentCounts
+from eosctl.core.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.migration_rules import Policy
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError
@@ -76,8 +79,8 @@ class Allowances:
 class MigrationStages(Protocol):
     """What this module needs of Spark: `eosctl.spark.job.MigrationJob` is the real one."""
 
-    def snapshot(self, topics: Sequence[PlannedTopic], folder: Path) -> int: ...
-    def connectors_in(self, folder: Path) -> list[str]: ...
+    def least_parts(self) -> int: ...
+    def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot: ...
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally: ...
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
     def backup_lines(self, folder: Path, plan: MigrationPlan) -> Iterator[str]: ...
@@ -87,7 +90,9 @@ class MigrationStages(Protocol):
     def write(
         self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions"
     ) -> SentCounts: ...
-    def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Comparison: ...
+    def compare(
+        self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
+    ) -> Comparison: ...
 
 
 OpenStages = Callable[[int], AbstractContextManager[MigrationStages]]
@@ -112,8 +117,9 @@ class Migration:
         return plan
 
     def _plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic], draft: Path) -> MigrationPlan:
-        self.stages.snapshot(sources, draft / "source")
-        connectors = request.selection.choose(self.stages.connectors_in(draft / "source"))
+        parts = parts_of(sources, request.renames, least=self.stages.least_parts())
+        read = self.stages.snapshot(sources, draft / "source", parts=parts)
+        connectors = request.selection.choose(read.connectors)
         check_renames(request.renames, connectors)
         routes = plan_routes(
             connectors, request.renames, target_name_of(self.app, request.target, request.dedicated_topic)
@@ -121,7 +127,10 @@ class Migration:
         names = sorted({route.target_topic for route in routes})
         targets = planned_targets(fresh(self.app), names, sources=sources, size=request.new_topics)
         refuse_open_transactions(targets, allowed=request.allow_open_transactions)
-        self.stages.snapshot(targets, draft / "target")
+        if not read.in_place or not alike(sources, targets):
+            parts = ()
+        if not self.stages.snapshot(targets, draft / "target", parts=parts).in_place:
+            parts = ()
         plan = MigrationPlan(
             cluster_id=targets[0].cluster_id,
             group_id=self.app.target.group_id,
@@ -132,6 +141,7 @@ class Migration:
             tally=_NOTHING,
             snapshot_base=str(self.snapshots.resolve()),
             overrides=("allow-open-transactions",) if request.allow_open_transactions else (),
+            parts=parts,
         )
         plan = replace(plan, tally=self.stages.decide(draft, plan))
         plan.tally.check()
@@ -139,8 +149,9 @@ class Migration:
 
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions."""
-        now = present_topics(fresh(self.app), plan.targets if side == "target" else plan.sources)
-        return self.stages.compare(existing_snapshot(plan), now, side=side)
+        topics, parts = (plan.targets, plan.parts) if side == "target" else (plan.sources, ())
+        now = present_topics(fresh(self.app), topics)
+        return self.stages.compare(existing_snapshot(plan), now, side=side, parts=parts)
 
 
 _NOTHING = Tally(

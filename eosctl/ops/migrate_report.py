@@ -184,6 +184,7 @@ def _facts(plan: MigrationPlan) -> dict[str, Json]:
         "plan": plan.digest(),
         "snapshot": _snapshot(plan),
         "policy": plan.policy.value,
+        "parts": len(plan.parts),
         "connector_counts": plan.tally.connector_counts,
         "sources": [_topic(topic) for topic in plan.sources],
         "targets": [_topic(topic) for topic in plan.targets],

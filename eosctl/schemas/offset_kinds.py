@@ -65,6 +65,7 @@ _MIGRATION_DATA: dict[str, Shape] = {
     "plan": "str",
     "snapshot": "str",
     "policy": "str",
+    "parts": "int",
     "connector_counts": "any",
     "sources": [{**_TOPIC, "exists": "bool"}],
     "targets": [{**_TOPIC, "exists": "bool"}],

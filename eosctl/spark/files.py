@@ -15,10 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eosctl.core.migration_results import Snapshot
 from eosctl.core.record_file import UNKNOWN, read_records, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.spark.kafka_io import ARROW_RECORDS, arrow_batch, record_row
+from eosctl.spark.snapshots import land
 
 _ROWS_AT_ONCE = 10_000
 _PARQUET = pa.schema(
@@ -54,12 +56,15 @@ def read_file(path: str) -> Iterator[Record]:
         yield record if record.offset != UNKNOWN else record._replace(offset=place)
 
 
-def snapshot_file(path: str, name: str, snapshot: Path, *, partitions: int) -> None:
+def snapshot_file(path: str, name: str, snapshot: Path, *, partitions: int) -> Snapshot:
     """Puts the records of a file into a Parquet file of RECORDS, under the topic `name`."""
     rows = (record_row(record._replace(topic=name), partitions=partitions) for record in read_file(path))
-    with pq.ParquetWriter(snapshot, ARROW_RECORDS) as writer:
-        while batch := list(islice(rows, _ROWS_AT_ONCE)):
-            writer.write_batch(arrow_batch(batch, ARROW_RECORDS))
+    return land((arrow_batch(batch, ARROW_RECORDS) for batch in _pieces(rows)), snapshot)
+
+
+def _pieces(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    while piece := list(islice(rows, _ROWS_AT_ONCE)):
+        yield piece
 
 
 def write_file(path: str, records: Iterable[Record]) -> int:
@@ -147,7 +152,7 @@ def _write_lines(draft: Path, records: Iterable[Record]) -> int:
 def _write_parquet(draft: Path, records: Iterable[Record]) -> int:
     count, rows = 0, ((r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in records)
     with pq.ParquetWriter(draft, _PARQUET) as writer:
-        while batch := list(islice(rows, _ROWS_AT_ONCE)):
-            writer.write_batch(arrow_batch(batch, _PARQUET))
-            count += len(batch)
+        for piece in _pieces(rows):
+            writer.write_batch(arrow_batch(piece, _PARQUET))
+            count += len(piece)
     return count

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally
-from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
+from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally, in_bins
+from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
 from eosctl.core.records import Record
 from eosctl.spark import transforms
 from eosctl.spark.failures import spark_error
 from eosctl.spark.files import read_parquet, snapshot_file, write_file
-from eosctl.spark.kafka_io import RECORDS, OffsetRange, placed, read_newest, write_records
+from eosctl.spark.kafka_io import RECORDS, WRITTEN, OffsetRange, placed, write_records, write_task
+from eosctl.spark.parts import COMPARED, COUNTED, compare_part, decide_part, to_write
 from eosctl.spark.record_counts import RecordCounts
 from eosctl.spark.record_lines import backup_lines
+from eosctl.spark.snapshots import fresh_folder, land_bins, united
 
 OnProgress = Callable[[str, int | None, int | None, str], None]
 """Called with the first fields of an `Event`: what is being done, how many are done, of how many, of what."""
@@ -45,43 +47,47 @@ class MigrationJob:
     on_progress: OnProgress = lambda _doing, _done, _total, _unit: None
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def snapshot(self, topics: Iterable[PlannedTopic], folder: Path) -> int:
-        """Reads topics up to their planned bounds, and files, into Parquet at `folder`; returns how many rows."""
+    def least_parts(self) -> int:
+        """How many parts keep everyone busy, and none for long."""
+        return 2 * self.spark.sparkContext.defaultParallelism
+
+    def snapshot(self, topics: Iterable[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot:
+        """Reads topics up to their planned bounds, and files, into Parquet at `folder`; with `parts`, a file each."""
         topics = list(topics)
         again, _, side = folder.name.rpartition("-")
         in_kafka = [bound for topic in topics if topic.file is None for bound in topic.bounds]
         counts = _counts(folder, sum(bound.lso - bound.begin for bound in in_kafka))
         with self._stage(f"reading the {side}{' again' if again else ''}", counts):
-            self._of_kafka(topics, counts).write.mode("overwrite").parquet(str(folder))
+            fresh_folder(folder)
+            found = [self._land(topics, folder, profile, parts, counts) for profile in _profiles(topics)]
             for number, topic in enumerate(topics):
                 if topic.file is not None and topic.topic_id is not None:
                     part = folder / f"file-{number}.parquet"
-                    snapshot_file(topic.file, topic.name, part, partitions=topic.partitions)
-            return self._records(folder).count()
+                    found.append(snapshot_file(topic.file, topic.name, part, partitions=topic.partitions))
+            return united(found)
 
-    def _of_kafka(self, topics: Sequence[PlannedTopic], counts: RecordCounts) -> DataFrame:
-        profiles = sorted({topic.profile or "" for topic in topics if topic.file is None})
-        parts = [
-            read_newest(self.spark, self._client(profile), planned_ranges(topics, profile=profile), counts=counts)
-            for profile in profiles
-        ]
-        return reduce(DataFrame.unionByName, parts) if parts else self.spark.createDataFrame([], RECORDS)
+    def _land(
+        self, topics: Sequence[PlannedTopic], folder: Path, profile: str, parts: Parts, counts: RecordCounts
+    ) -> Snapshot:
+        """The topics of the cluster of `profile`."""
+        ranges = planned_ranges(topics, profile=profile)
+        lengths = ((one.end - one.begin, one) for one in ranges if one.end > one.begin)
+        bins = by_parts(ranges, parts) if parts else list(filter(None, in_bins(lengths, self.least_parts())))
+        first = sum(1 for _ in folder.glob("part-*"))
+        return land_bins(self.spark, self._client(profile), bins, folder, counts=counts, first=first)
 
     def _client(self, profile: str | None) -> Mapping[str, Any]:
         return self.others[profile] if profile else self.client
 
-    def connectors_in(self, folder: Path) -> list[str]:
-        """The connectors whose keys a snapshot holds, sorted."""
-        with self._stage("finding connectors"):
-            rows = self._records(folder).select("connector").where("connector is not null").distinct().collect()
-            return sorted(row.connector for row in rows)
-
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
         """Applies the rule to `folder`/source and `folder`/target, lands `folder`/decisions, counts everything."""
-        sources = [topic.name for topic in plan.sources]
         with self._stage("deciding per key"):
+            if plan.parts:
+                return self._decide_parts(folder, plan)
             newest = transforms.newest_per_key(self._records(folder / "source"))
-            claims = transforms.claims(newest, plan.routes, sources=sources)
+            newest.write.mode("overwrite").parquet(str(folder / "newest"))  # else it would be found twice
+            newest = self.spark.read.schema(transforms.NEWEST).parquet(str(folder / "newest"))
+            claims = transforms.claims(newest, plan.routes, sources=[topic.name for topic in plan.sources])
             decided = transforms.decisions(
                 transforms.strongest(claims, plan.policy),
                 transforms.newest_per_key(self._records(folder / "target")),
@@ -90,6 +96,31 @@ class MigrationJob:
             )
             decided.write.mode("overwrite").parquet(str(folder / "decisions"))
             return self._tally(folder, newest)
+
+    def _decide_parts(self, folder: Path, plan: MigrationPlan) -> Tally:
+        fresh_folder(folder / "decisions")
+        rows = self._in_parts(plan.parts, lambda number: decide_part(folder, number, plan), COUNTED).collect()
+        (folder / "decisions" / "_SUCCESS").touch()
+        read = [row for row in rows if row.action is None]
+        keys = sum(row["keys"] for row in read)
+        groups = [(row.connector, row.action, row["keys"], row["keys"], row.both) for row in rows if row.action]
+        return tally_of(
+            groups,
+            records=sum(row.versions for row in read),
+            keys=keys,
+            nobodys=sum(row["keys"] for row in read if row.connector is None),
+            scattered=0,
+        )
+
+    def _in_parts(self, parts: Parts, work: Callable[[int], Iterator[Any]], schema: str) -> DataFrame:
+        """What `work` yields for each part, called in a task of its own."""
+
+        def of_parts(batches: Iterable[Any]) -> Iterator[Any]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from work(number)
+
+        return self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(of_parts, schema)
 
     def _tally(self, folder: Path, newest: DataFrame) -> Tally:
         records = self._records(folder / "source").agg(F.sum("versions")).first()[0] or 0  # type: ignore[index]
@@ -102,24 +133,8 @@ class MigrationJob:
             .agg(F.count(F.lit(1)).alias("keys"), F.sum("claims").alias("claims"), F.count_if("conflict").alias("both"))
             .collect()
         )
-        counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
-        per_connector: dict[str, dict[str, int]] = {}
-        for row in sorted(groups, key=lambda row: (row.connector, row.action)):
-            counts[row.action] += row["keys"]
-            per_connector.setdefault(row.connector, {})[row.action] = row["keys"]
-        decided, claimed = sum(row["keys"] for row in groups), sum(row.claims for row in groups)
-        return Tally(
-            records=records,
-            older=records - keys,
-            nobodys=nobodys,
-            not_selected=keys - nobodys - claimed,
-            superseded=claimed - decided,
-            keys=decided,
-            conflicts=sum(row.both for row in groups),
-            scattered=scattered,
-            counts=counts,
-            connector_counts=per_connector,
-        )
+        found = [(row.connector, row.action, row["keys"], row.claims, row.both) for row in groups]
+        return tally_of(found, records=records, keys=keys, nobodys=nobodys, scattered=scattered)
 
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
         """Up to `limit` decisions to show: changes and conflicts first, then by topic and key."""
@@ -144,6 +159,8 @@ class MigrationJob:
 
     def write_tasks(self, plan: MigrationPlan) -> int:
         """How many tasks, and so transactions, a write takes here."""
+        if plan.parts:
+            return len(plan.parts)
         return min(max(1, self.spark.sparkContext.defaultParallelism), max(1, plan.tally.to_write()))
 
     def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int:
@@ -167,7 +184,12 @@ class MigrationJob:
             if target_file is not None:
                 count = write_file(target_file, self._to_file(folder, plan))
                 return SentCounts({target_file: (count, 0)})
-            written = self._written(self._decisions(folder, part), plan, tasks=tasks, counts=counts).collect()
+            in_parts = bool(plan.parts) and part == "decisions"
+            written = (
+                self._written_in_parts(folder, plan, counts)
+                if in_parts
+                else self._written(self._decisions(folder, part), plan, tasks=tasks, counts=counts)
+            ).collect()
         topics: dict[str, tuple[int, int]] = {}
         last_offsets: dict[tuple[str, int], int] = {}
         for row in sorted(written, key=lambda row: (row.topic, row.partition)):
@@ -183,6 +205,15 @@ class MigrationJob:
         rows = transforms.to_write(decisions)
         return write_records(rows, client, transactional_id=name, tasks=tasks, counts=counts)
 
+    def _written_in_parts(self, folder: Path, plan: MigrationPlan, counts: RecordCounts) -> DataFrame:
+        """Like `_written`, each part by the task that has its partitions, and so its keys."""
+        client, name = dict(self._client(plan.target_profile())), plan.transactional_id()
+
+        def write_part(number: int) -> Iterator[Any]:
+            return write_task(client, name, to_write(folder, number), counts)
+
+        return self._in_parts(plan.parts, write_part, WRITTEN)
+
     def _to_file(self, folder: Path, plan: MigrationPlan) -> Iterator[Record]:
         """The records of a target that is a file, by key: under the topic and on the partition that they would have."""
         topic = next((topic.topic for topic in plan.sources if topic.file is None), "connect-offsets")
@@ -191,7 +222,44 @@ class MigrationJob:
         placed(rows).orderBy("key").write.mode("overwrite").parquet(str(in_order))
         return read_parquet(in_order)
 
-    def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Comparison:
+    def compare(
+        self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
+    ) -> Comparison:
+        """Reads `topics` again and compares them with the decisions.
+
+        The target of a plan with `parts` is compared part by part, unless someone put a key elsewhere meanwhile.
+        """
+        compared = self._compare_parts(folder, topics, parts, limit) if parts else None
+        return compared or self._compare_all(folder, topics, side=side, limit=limit)
+
+    def _compare_parts(
+        self, folder: Path, topics: Sequence[PlannedTopic], parts: Parts, limit: int
+    ) -> Comparison | None:
+        """None where a key may be in two places by now, or partitions were added."""
+        profile = topics[0].profile if topics else None
+        ranges, client = planned_ranges(topics, profile=profile or ""), dict(self._client(profile))
+        if not {one.partition for one in ranges}.issubset(chain.from_iterable(parts)):
+            return None
+        bins = by_parts(ranges, parts)
+        counts = _counts(folder / "verify-target", sum(one.end - one.begin for one in ranges))
+
+        def compare(number: int) -> Iterator[Any]:
+            count = counts.of_task(number)
+            return compare_part(client, bins[number], folder, number, limit=limit, count=count)
+
+        with self._stage("comparing the target", counts):
+            rows = self._in_parts(parts, compare, COMPARED).collect()
+        of_parts = [row for row in rows if row.side is None]
+        if not all(row.whole for row in of_parts):
+            return None
+        shown = sorted((row for row in rows if row.side), key=lambda row: (row.topic, row.key))[:limit]
+        return Comparison(
+            sum(row.compared for row in of_parts),
+            sum(row.differing for row in of_parts),
+            tuple(_mismatch({name: row[name] for name in Mismatch.__slots__}) for row in shown),
+        )
+
+    def _compare_all(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int) -> Comparison:
         """Reads `topics` again (into `folder`/verify-`side`) and compares them with the decisions."""
         again = folder / f"verify-{side}"
         self.snapshot(topics, again)
@@ -273,6 +341,47 @@ def planned_ranges(topics: Iterable[PlannedTopic], *, profile: str = "") -> list
         if topic.file is None and (topic.profile or "") == profile
         for one in topic.bounds
     ]
+
+
+def _profiles(topics: Iterable[PlannedTopic]) -> list[str]:
+    """The clusters that topics are of: names of profiles, "" for the command's own."""
+    return sorted({topic.profile or "" for topic in topics if topic.file is None})
+
+
+def by_parts(ranges: Iterable[OffsetRange], parts: Parts) -> list[list[OffsetRange]]:
+    """The ranges of each part, by their partition."""
+    number_of = {partition: number for number, part in enumerate(parts) for partition in part}
+    bins: list[list[OffsetRange]] = [[] for _ in parts]
+    for one in ranges:
+        if one.end > one.begin:
+            bins[number_of[one.partition]].append(one)
+    return bins
+
+
+def tally_of(
+    groups: Iterable[tuple[str, str, int, int, int]], *, records: int, keys: int, nobodys: int, scattered: int
+) -> Tally:
+    """A Tally of (connector, action, keys, claims, conflicts), which may come in pieces, and of what was read."""
+    counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
+    per_connector: dict[str, dict[str, int]] = {}
+    decided = claimed = conflicts = 0
+    for connector, action, number, claims, both in sorted(groups):
+        counts[action] += number
+        of_connector = per_connector.setdefault(connector, {})
+        of_connector[action] = of_connector.get(action, 0) + number
+        decided, claimed, conflicts = decided + number, claimed + claims, conflicts + both
+    return Tally(
+        records=records,
+        older=records - keys,
+        nobodys=nobodys,
+        not_selected=keys - nobodys - claimed,
+        superseded=claimed - decided,
+        keys=decided,
+        conflicts=conflicts,
+        scattered=scattered,
+        counts=counts,
+        connector_counts=per_connector,
+    )
 
 
 def _decided_key(row: Mapping[str, Any]) -> DecidedKey:

@@ -7,7 +7,6 @@ Keys and values stay binary. Runs on executors: imports nothing of eosctl but `e
 from __future__ import annotations
 
 import gc
-import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from eosctl.core.offset_keys import key_owner
 from eosctl.core.offset_records import is_nothing
@@ -52,6 +51,10 @@ Row = tuple[str, int, bytes, bytes | None]
 Counts = dict[tuple[str, int], tuple[int, int, int]]
 """(topic, partition) -> (records written, tombstones among them, offset of the last)."""
 
+Newest = dict[tuple[str, int], dict[bytes | None, list[Any]]]
+"""(topic, partition) -> key -> [the newest message, how many there were]."""
+
+KEYS_AT_ONCE = 1_000_000
 _BATCH_ROWS = 10_000
 _CONSUMER = {
     "group.id": "eosctl-unused",  # librdkafka wants one; nothing is ever committed
@@ -92,47 +95,7 @@ class OffsetRange:
     name: str | None = None
 
 
-def in_bins(ranges: Iterable[OffsetRange], count: int) -> list[list[OffsetRange]]:
-    """At most `count` bins of about equal length, none empty: a consumer per partition would cost more than reading."""
-    heap: list[tuple[int, int]] = [(0, number) for number in range(count)]
-    bins: list[list[OffsetRange]] = [[] for _ in range(count)]
-    for one in sorted(ranges, key=lambda r: r.begin - r.end):
-        if one.end > one.begin:
-            length, number = heapq.heappop(heap)
-            bins[number].append(one)
-            heapq.heappush(heap, (length + one.end - one.begin, number))
-    return [one for one in bins if one]
-
-
-def read_newest(
-    spark: SparkSession,
-    client: Mapping[str, Any],
-    ranges: Iterable[OffsetRange],
-    *,
-    stall_timeout_s: float = 60.0,
-    counts: RecordCounts | None = None,
-) -> DataFrame:
-    """The newest record per partition and key of `ranges`, as RECORDS; `client` are librdkafka properties.
-
-    Very many keys make a task give rows away early, so one partition and key may come more than once: the newest is
-    still among them. Every action on the result reads Kafka again: write it to a snapshot first. `counts` are told how
-    many offsets are read.
-    """
-    bins = in_bins(ranges, 2 * spark.sparkContext.defaultParallelism)
-    if not bins:
-        return spark.createDataFrame([], RECORDS)
-    settings = dict(client)
-
-    def read_bins(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        count = counts.of_task(_task()) if counts else None
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from read_ranges(settings, bins[number], stall_timeout_s=stall_timeout_s, count=count)
-
-    return spark.range(0, len(bins), 1, len(bins)).mapInArrow(read_bins, RECORDS)
-
-
-def _task() -> int:
+def task_number() -> int:
     """The number of the task that this runs in."""
     from pyspark import TaskContext
 
@@ -144,16 +107,30 @@ def read_ranges(
     ranges: Sequence[OffsetRange],
     *,
     stall_timeout_s: float = 60.0,
-    keys_at_once: int = 1_000_000,
+    keys_at_once: int = KEYS_AT_ONCE,
     count: TaskCount | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Reads `ranges` with one consumer, committed records only; batches of RECORDS.
-
-    At most `keys_at_once` keys are held before they are given away. Raises RuntimeError when a partition yields
-    nothing for `stall_timeout_s`, which is what an end beyond the LSO, or a recreated topic, looks like.
-    """
-    newest: dict[tuple[str, int], dict[bytes | None, list[Any]]] = {(r.topic, r.partition): {} for r in ranges}
+    """The newest record per partition and key of `ranges`, as batches of RECORDS; see `read_keys`."""
     topics = {r.topic: (r.name or r.topic, r.partitions) for r in ranges}
+    for newest in read_keys(client, ranges, stall_timeout_s=stall_timeout_s, keys_at_once=keys_at_once, count=count):
+        yield from _batches(newest, topics)
+
+
+def read_keys(
+    client: Mapping[str, Any],
+    ranges: Sequence[OffsetRange],
+    *,
+    stall_timeout_s: float = 60.0,
+    keys_at_once: int = KEYS_AT_ONCE,
+    count: TaskCount | None = None,
+) -> Iterator[Newest]:
+    """Reads `ranges` with one consumer, committed records only; `client` are librdkafka properties.
+
+    At most `keys_at_once` keys are held before they are given away: then a partition and key may come more than once,
+    and the newest is still among them. Raises RuntimeError when a partition yields nothing for `stall_timeout_s`, which
+    is what an end beyond the LSO, or a recreated topic, looks like.
+    """
+    newest: Newest = {(r.topic, r.partition): {} for r in ranges}
     held = 0
     for message in _messages(client, ranges, stall_timeout_s, count):
         keys = newest[message.topic(), message.partition()]
@@ -164,11 +141,11 @@ def read_ranges(
         else:
             kept[0], kept[1] = message, kept[1] + 1
         if held >= keys_at_once:
-            yield from _batches(newest, topics)
+            yield newest
             held = 0
             for one in newest.values():
                 one.clear()
-    yield from _batches(newest, topics)
+    yield newest
 
 
 def _messages(
@@ -178,6 +155,8 @@ def _messages(
     from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
     todo = {(r.topic, r.partition): r.end for r in ranges}
+    if not todo:
+        return
     consumer = Consumer({**client, **_CONSUMER})
     collecting = gc.isenabled()
     gc.disable()  # messages hold no cycles; collecting them costs two thirds of the time
@@ -223,9 +202,7 @@ def _named(todo: Mapping[tuple[str, int], int]) -> str:
     return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more partitions" if len(shown) > 5 else "")
 
 
-def _batches(
-    newest: Mapping[tuple[str, int], Mapping[bytes | None, Sequence[Any]]], topics: Mapping[str, tuple[str, int]]
-) -> Iterator[pa.RecordBatch]:
+def _batches(newest: Newest, topics: Mapping[str, tuple[str, int]]) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[Any, ...]] = []
     for (topic, partition), keys in newest.items():
         name, partitions = topics[topic]
@@ -273,45 +250,53 @@ def write_records(
 ) -> DataFrame:
     """Writes `rows` (topic, partition, partitions, key, value) and yields WRITTEN per task and partition.
 
-    Each Kafka partition, and so each key, belongs to exactly one task, and each task commits one transaction under
-    `<transactional_id>-<task>`: a retried task fences its predecessor. Tasks that shared partitions would cost the
-    broker a marker each, several times the time. Every action on the result writes again: collect it once. `counts` are
-    told how many records are confirmed.
+    Each Kafka partition, and so each key, belongs to exactly one task, and each task commits one transaction
+    (`write_task`). Tasks that shared partitions would cost the broker a marker each, several times the time. Every
+    action on the result writes again: collect it once. `counts` are told how many records are confirmed.
     """
     settings = dict(client)
 
     def write_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _task()
-        count = counts.of_task(task) if counts else None
-        confirmed = write_transaction(settings, f"{transactional_id}-{task}", _rows_of(batches), count)
-        lines = [(task, *where, *numbers) for where, numbers in sorted(confirmed.items())]
-        if lines:
-            yield arrow_batch(lines, _ARROW_WRITTEN)
+        return write_task(settings, transactional_id, batches, counts)
 
     return placed(rows).repartition(tasks, "topic", "partition").mapInArrow(write_batches, WRITTEN)
+
+
+def write_task(
+    client: Mapping[str, Any], transactional_id: str, batches: Iterable[pa.RecordBatch], counts: RecordCounts | None
+) -> Iterator[pa.RecordBatch]:
+    """Writes batches of PLACED in one transaction under `<transactional_id>-<task>`; batches of WRITTEN.
+
+    A retried task has its predecessor's id, and fences it.
+    """
+    task = task_number()
+    count = counts.of_task(task) if counts else None
+    confirmed = write_transaction(client, f"{transactional_id}-{task}", _rows_of(batches), count)
+    lines = [(task, *where, *numbers) for where, numbers in sorted(confirmed.items())]
+    if lines:
+        yield arrow_batch(lines, _ARROW_WRITTEN)
 
 
 def placed(rows: DataFrame) -> DataFrame:
     """`rows` (topic, partition, partitions, key, value) as PLACED: where `partition` was null, Connect's producer's."""
 
     def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from confluent_kafka import murmur2
-
-        for batch in batches:
-            given, sizes, keys = (batch.column(name).to_pylist() for name in ("partition", "partitions", "key"))
-            partitions = [
-                murmur2(key, size) if partition is None else partition
-                for partition, size, key in zip(given, sizes, keys, strict=True)
-            ]
-            columns = [
-                batch.column("topic"),
-                pa.array(partitions, pa.int32()),
-                batch.column("key"),
-                batch.column("value"),
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=["topic", "partition", "key", "value"])
+        return map(placed_batch, batches)
 
     return rows.select("topic", "partition", "partitions", "key", "value").mapInArrow(place, PLACED)
+
+
+def placed_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """One batch of `placed`."""
+    from confluent_kafka import murmur2
+
+    given, sizes, keys = (batch.column(name).to_pylist() for name in ("partition", "partitions", "key"))
+    partitions = [
+        murmur2(key, size) if partition is None else partition
+        for partition, size, key in zip(given, sizes, keys, strict=True)
+    ]
+    columns = [batch.column("topic"), pa.array(partitions, pa.int32()), batch.column("key"), batch.column("value")]
+    return pa.RecordBatch.from_arrays(columns, names=["topic", "partition", "key", "value"])
 
 
 def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from eosctl.core.migration import MigrationPlan, PlannedTopic, Selection, Tally
+from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Selection, Tally
+from eosctl.core.migration_results import Snapshot
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Bounds, NewTopic, Record, TopicDescription
 from eosctl.deadline import Clock, Deadline
@@ -86,20 +87,25 @@ class Counts:
 
 @dataclass
 class Stages:
-    """A migration of one key of connector `a`; `finds` are the connectors of what was read last."""
+    """A migration of one key of connector `a`; `finds` are the connectors of what was read last.
+
+    `scattered` names the sides, `source` or `target`, on which keys are in two places.
+    """
 
     counts: dict[str, int] = field(default_factory=lambda: {"write": 1, "delete": 0, "keep": 0, "conflict": 0})
     finds: list[str] = field(default_factory=lambda: ["a"])
     sends: int = 1
     differing: int = 0
     calls: list[str] = field(default_factory=list)
+    scattered: set[str] = field(default_factory=set)
 
-    def snapshot(self, topics: Sequence[PlannedTopic], folder: Path) -> int:
-        self.calls.append(f"snapshot {folder.name} {','.join(topic.name for topic in topics)}")
-        return 1
+    def least_parts(self) -> int:
+        return 2
 
-    def connectors_in(self, folder: Path) -> list[str]:
-        return self.finds
+    def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot:
+        in_parts = f" in {len(parts)} parts" if parts else ""
+        self.calls.append(f"snapshot {folder.name} {','.join(topic.name for topic in topics)}{in_parts}")
+        return Snapshot(frozenset(self.finds), folder.name not in self.scattered)
 
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
         (folder / "decisions").mkdir()
@@ -127,8 +133,10 @@ class Stages:
         self.calls.append(f"write {part} in {tasks}")
         return Counts(sent=self.sends)
 
-    def compare(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int = 100) -> Any:
-        self.calls.append(f"compare {side}")
+    def compare(
+        self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
+    ) -> Any:
+        self.calls.append(f"compare {side}{' in parts' if parts else ''}")
         return Counts(differing=self.differing)
 
 

@@ -31,13 +31,31 @@ def test_plan_then_apply(scene: Scene) -> None:
     assert result.exit_code is ExitCode.OK
     assert scene.topics.created == ["offsets-a"]
     assert scene.stages.calls == [
-        "snapshot source connect-offsets", "snapshot target offsets-a", "backup", "write decisions in 2",
-        "compare target",
+        "snapshot source connect-offsets in 2 parts", "snapshot target offsets-a in 2 parts", "backup",
+        "write decisions in 2", "compare target in parts",
     ]  # fmt: skip
     backup = Path(str(result.data["backup"]))
     assert read_backup(str(backup)) == [BackupEntry(Record("offsets-a", 1, -1, -1, KEY, None), b"{}", True, "cluster")]
     assert result.data["undo"] == f"eosctl offsets restore {backup}"
     assert not list((scene.folder / "migrations").glob(".planning-*"))
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_key_in_two_places_takes_a_shuffle(scene: Scene, side: str) -> None:
+    scene.stages.scattered = {side}
+    prepared = scene.prepared()
+    assert prepared.report.data["parts"] == 0
+    assert prepared.apply is not None
+    assert prepared.apply().exit_code is ExitCode.OK
+    in_parts = " in 2 parts" if side == "target" else ""
+    assert scene.stages.calls[1:] == [
+        f"snapshot target offsets-a{in_parts}", "backup", "write decisions in 2", "compare target",
+    ]  # fmt: skip
+
+
+def test_a_plan_says_whether_keys_are_shuffled(scene: Scene) -> None:
+    assert scene.prepared().report.data["parts"] == 2
+    assert scene.prepared(renames={"a": "b"}).report.data["parts"] == 0, "a renamed key belongs elsewhere"
 
 
 def test_nothing_to_do_is_nothing_to_apply(scene: Scene) -> None:
@@ -190,7 +208,7 @@ def test_verify(scene: Scene, differing: int, exit_code: ExitCode) -> None:
     scene.stages.differing = differing
     report = verify_plan(scene.app(), plan, scene.engine())
     assert (report.kind, report.exit_code) == ("offsets-verify", exit_code)
-    assert scene.stages.calls[-2:] == ["compare source", "compare target"]
+    assert scene.stages.calls[-2:] == ["compare source", "compare target in parts"]
 
 
 def test_routes_are_in_the_plan(scene: Scene) -> None:

@@ -1,0 +1,98 @@
+"""The snapshot of one side of a migration: what reading tasks found, in a Parquet file that each writes itself.
+
+Rows that went through the JVM to be written there would be copied twice more; once they are here, Spark reads them like
+any others. A file is there whole or not at all, and a task that is tried again writes the same one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from eosctl.core.migration_results import Snapshot
+from eosctl.spark.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, OffsetRange, arrow_batch, read_ranges, task_number
+from eosctl.spark.record_counts import RecordCounts
+
+_LANDED = pa.schema([("connectors", pa.list_(pa.string())), ("in_place", pa.bool_())])
+
+
+def fresh_folder(folder: Path) -> Path:
+    """`folder`, empty: what an earlier run left goes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def part_file(folder: Path, number: int) -> Path:
+    """The Parquet file of task `number`."""
+    return folder / f"part-{number:05}.parquet"
+
+
+def land_bins(
+    spark: SparkSession,
+    client: Mapping[str, Any],
+    bins: Sequence[Sequence[OffsetRange]],
+    folder: Path,
+    *,
+    counts: RecordCounts,
+    first: int = 0,
+) -> Snapshot:
+    """Reads each bin in a task of its own, into the files from number `first` on.
+
+    `client` are librdkafka properties; `counts` are told how many offsets are read.
+    """
+    settings = dict(client)
+
+    def read_bins(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        count = counts.of_task(task_number())
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                found = land(read_ranges(settings, bins[number], count=count), part_file(folder, first + number))
+                yield arrow_batch([(sorted(found.connectors), found.in_place)], _LANDED)
+
+    if not bins:
+        return Snapshot()
+    tasks = spark.range(0, len(bins), 1, len(bins))
+    rows = tasks.mapInArrow(read_bins, "connectors array<string>, in_place boolean").collect()
+    return united(Snapshot(frozenset(row.connectors), row.in_place) for row in rows)
+
+
+def united(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """What several snapshots hold together."""
+    everything = list(snapshots)
+    connectors = frozenset[str]().union(*(one.connectors for one in everything))
+    return Snapshot(connectors, all(one.in_place for one in everything))
+
+
+def land(batches: Iterable[pa.RecordBatch], file: Path) -> Snapshot:
+    """Writes batches of RECORDS to `file`, and tells what they hold."""
+    connectors, rows, in_place = set[str](), 0, True
+    with whole_file(file, ARROW_RECORDS) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+            connectors.update(pc.unique(batch.column("connector")).drop_null().to_pylist())
+            in_place = in_place and pc.all(batch.column("at_home")).as_py()
+    return Snapshot(frozenset(connectors), in_place and rows < KEYS_AT_ONCE)  # else some keys may be there twice
+
+
+@contextmanager
+def whole_file(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """A Parquet writer whose file appears under its name when the block ends well."""
+    draft = file.with_name(f".{file.name}.{uuid4().hex}")  # Spark and Arrow pass over names that begin with a dot
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    try:
+        with pq.ParquetWriter(draft, schema, use_dictionary=texts) as writer:
+            yield writer
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
