@@ -41,9 +41,9 @@ def plan_command(app: App, target: str, *, hard: bool, plan_out: Path | None) ->
     """Which workers to restart, in which order, and what has to be true before.
 
     Changes nothing. Each gate is pass, fail or unknown, with its evidence. Exit code 3 when a gate fails; unknown
-    gates alone are exit code 0. Give the workers' files (-w) so that preparing and disabled can be told apart. --hard
-    adds what going back to an older Connect takes: offsets to copy, aborted records to repair, one roll or two. Needs
-    Kafka Connect 3.3 or newer.
+    gates alone are exit code 0. Give the workers' files (-w) so that preparing and disabled can be told apart, and the
+    rights of the users that they name be held against the cluster's ACLs. --hard adds what going back to an older
+    Connect takes: offsets to copy, aborted records to repair, one roll or two. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade plan --to enabled -b kafka:9092 -g connect-cluster
     """
@@ -79,9 +79,9 @@ def status_command(app: App) -> Report:
 def verify_command(app: App, target: str) -> Report:
     """Exit code 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
 
-    Changes nothing. A gate that can't be told counts as one that fails. preparing and disabled can be proven by the
-    workers' files only (-w), or while an upgrade of eosctl's own is the last that happened to the worker. Needs Kafka
-    Connect 3.3 or newer.
+    Changes nothing. A gate that can't be told counts as one that fails; but rights_granted is a warning then, for ACLs
+    are not everybody's to see. preparing and disabled can be proven by the workers' files only (-w), or while an
+    upgrade of eosctl's own is the last that happened to the worker. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade verify --to enabled -b kafka:9092 -g connect-cluster
     """

@@ -6,7 +6,7 @@ only where they are allowed: a denied READ denies no DESCRIBE.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
@@ -56,6 +56,20 @@ def judge(right: Right, principal: str, acls: Iterable[Acl]) -> Judgement:
     if not everywhere:
         return Judgement(right, principal, Verdict.ALLOWED_TO_HOSTS, tuple(allowing))
     return Judgement(right, principal, Verdict.ALLOWED, tuple(everywhere))
+
+
+def is_certain(judgement: Judgement, acls: Sequence[Acl], *, super_users: bool, open_to_all: bool) -> bool:
+    """Whether a right that no ACL gives, or one denies, can't come from elsewhere.
+
+    With `super_users` some principals, nobody tells which, need no ACL: who has none of its own may be one. With
+    `open_to_all` (`allow.everyone.if.no.acl.found`) everybody may do everything to what no ACL is about.
+    """
+    if judgement.verdict not in (Verdict.MISSING, Verdict.DENIED):
+        return False
+    right = judgement.right
+    named = any(acl.principal == judgement.principal and acl.permission == "ALLOW" for acl in acls)
+    guarded = any(acl.resource_type == right.resource_type and _covers(acl, right) for acl in acls)
+    return (named or not super_users) and (guarded or not open_to_all)
 
 
 def acl_of(right: Right, principal: str) -> Acl:

@@ -16,6 +16,9 @@ from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation, parse_v
 from eosctl.core.wording import counted
 
 SAFE_REPLICATION = 3
+RIGHTS_GATE = "rights_granted"
+"""The one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
+_MOST_SENTENCES = 5
 _HEALTH_SINCE = (3, 9)
 
 
@@ -278,6 +281,24 @@ def _property_names(observation: Observation) -> _Verdict:
     return _Verdict("no property name that Kafka does not know", [*(each.message for each in found), *failures])
 
 
+def _rights_granted(observation: Observation) -> _Verdict:
+    rights = observation.rights
+    if observation.target is Mode.DISABLED:
+        return _Verdict("does not matter on the way to disabled")
+    if rights is None:
+        return _Verdict("", unknowns=[observation.why_unseen("rights")])
+    if rights.judged is None:
+        return _Verdict("the brokers have no authorizer, so every client may do everything")
+    proof = f"{counted(rights.judged, 'right')} of workers and source connectors are given by ACLs"
+    return _Verdict(proof, _the_first(rights.lacking), _the_first(rights.unsure))
+
+
+def _the_first(sentences: Sequence[str]) -> list[str]:
+    """A few, and how many there are: what lacks one right lacks it for hundreds of connectors."""
+    more = len(sentences) - _MOST_SENTENCES
+    return [*sentences[:_MOST_SENTENCES], *([f"{more:,} more like these"] if more > 0 else [])]
+
+
 _SHARED = ("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic")
 
 
@@ -325,7 +346,11 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("id_collisions", "Rename the connector, or the group.", _id_collisions, only_up=True),
     _Rule("tasks_exactly_once", "See `eosctl connectors check`.", _tasks_exactly_once, only_up=True),
     _Rule("property_names", "Rename the property.", _property_names),
+    _Rule(RIGHTS_GATE, "`eosctl acls check --all` with the workers' files (-w) lists them, `acls apply` adds them.",
+          _rights_granted),
 )  # fmt: skip
-CONNECTOR_GATES = frozenset({"connectors_healthy", "property_names", *(rule.id for rule in _RULES if rule.only_up)})
-"""Gates that sum up what `connectors check` and the failures of tasks say one by one."""
+SUMMING_GATES = frozenset(
+    {"connectors_healthy", "property_names", RIGHTS_GATE, *(rule.id for rule in _RULES if rule.only_up)}
+)
+"""Gates that sum up what `connectors check`, `acls check` and the failures of tasks say one by one."""
 GATE_IDS = tuple(rule.id for rule in _RULES)

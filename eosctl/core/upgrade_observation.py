@@ -56,6 +56,19 @@ class WorkerFile:
 
 
 @dataclass(frozen=True, slots=True)
+class RightsSeen:
+    """What the cluster's ACLs say of the rights that the target takes; sentences, as `acls check` has them.
+
+    `judged` is how many there are, None where the brokers have no authorizer. `lacking` are certainly not given;
+    what is `unsure` depends on what ACLs don't tell (super users, hosts, logins of a connector's own).
+    """
+
+    judged: int | None = None
+    lacking: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything that was seen of a group; None where it could not be looked at, with the reason in `unseen`.
 
@@ -83,6 +96,7 @@ class Observation:
     crowding: Mapping[str, int] | None = None
     unknown_ids: frozenset[str] | None = None
     rival_groups: GroupWork | None = None
+    rights: RightsSeen | None = None
     unseen: Mapping[str, str] = field(default_factory=dict)
 
     def sources(self) -> list[ObservedConnector]:

@@ -56,24 +56,27 @@ class Wanted:
         return self.principals
 
 
-def gather_wanted(app: App, request: AclRequest, *, look: bool) -> Wanted:
+def gather_wanted(
+    app: App, request: AclRequest, *, look: bool, connectors: Mapping[str, ConnectorState] | None = None
+) -> Wanted:
     """The rights that `request` asks for.
 
     Connectors are looked up in the config topic to learn their tasks and offsets topics: with `look` always, else only
-    where the request does not say enough. Raises UsageError, NotFoundError, and what reading the topic raises.
+    where the request does not say enough, and never where the caller has read it (`connectors`). Raises UsageError,
+    NotFoundError, and what reading the topic raises.
     """
     group_id = app.target.require_group_id()
     roles = request.roles or CONNECT_ROLES
     problems: list[Problem] = []
-    known = _Known(_read_connectors(app, request, problems, look=look))
+    known = _Known(connectors or _read_connectors(app, request, problems, look=look))
     names = known.sources() if request.every else request.connectors
     counts = _task_counts(request, names, known)
-    connectors = tuple(
+    scopes = tuple(
         ConnectorScope(name, count, _offsets_topic(app, request, known, name), request.output_topics)
         for name, count in zip(names, counts, strict=True)
     )
     scope = GroupScope(
-        group_id, app.target.config_topic, app.target.offset_topic, app.target.status_topic, connectors,
+        group_id, app.target.config_topic, app.target.offset_topic, app.target.status_topic, scopes,
         prefixed=request.prefixed, old_brokers=request.old_brokers,
     )  # fmt: skip
     if names and not request.output_topics and {"producer", "observer", "aborter"} & set(roles):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines, terraform_yaml
@@ -14,7 +14,7 @@ from eosctl.ops.acl_wanted import AclRequest, Wanted, gather_wanted
 from eosctl.ops.app import App
 from eosctl.report import Problem, Report
 
-_HIDDEN_SETTINGS = ("super.users", "allow.everyone.if.no.acl.found")
+SUPER_USERS, OPEN_TO_ALL = "super.users", "allow.everyone.if.no.acl.found"
 _CODES = {
     Verdict.MISSING: "acl_missing",
     Verdict.DENIED: "acl_denied",
@@ -70,29 +70,32 @@ def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report
         except UnsupportedError as exc:
             return _check_report(app, cluster_id, [], [_no_authorizer(exc)], wanted.problems, strict=strict)
     judgements, problems = judge_all(app, wanted, acls)
-    findings = _findings(app, judgements)
+    findings = acl_findings(app, judgements)
     if any(finding.code == "acl_missing" for finding in findings):
         findings += _hidden_settings(app)
     return _check_report(app, cluster_id, judgements, findings, [*wanted.problems, *problems], strict=strict)
 
 
-def judge_all(app: App, wanted: Wanted, acls: Sequence[Acl]) -> tuple[list[Judgement], list[Problem]]:
+def judge_all(
+    app: App, wanted: Wanted, acls: Sequence[Acl], *, known_topics: Collection[str] = ()
+) -> tuple[list[Judgement], list[Problem]]:
     """A judgement per right that is needed now: a topic that exists need not be created.
 
-    A topic of which nothing may be known is taken to exist, and is a problem.
+    A topic of which nothing may be known is taken to exist, and is a problem; `known_topics` are not asked for.
     """
     topics = {right.name for right in wanted.rights if right.to_create and right.pattern_type == "LITERAL"}
-    existing, unknown = set[str](), list[str]()
-    for topic in sorted(topics):
+    existing, unknown = set(known_topics), list[str]()
+    for topic in sorted(topics - existing):
         try:
             with app.topics() as store:
                 existing |= set(store.describe([topic]))
         except UnauthorizedError:
             unknown.append(topic)
+    not_to_create = {*existing, *unknown}
     judgements = [
         judge(right, wanted.principals[right.role], acls)
         for right in wanted.rights
-        if not (right.to_create and right.name in {*existing, *unknown})
+        if not (right.to_create and right.name in not_to_create)
     ]
     return judgements, [_existence_unknown(unknown)] if unknown else []
 
@@ -106,7 +109,7 @@ def _existence_unknown(topics: Sequence[str]) -> Problem:
     )
 
 
-def _findings(app: App, judgements: Sequence[Judgement]) -> list[Finding]:
+def acl_findings(app: App, judgements: Sequence[Judgement]) -> list[Finding]:
     """A finding per principal and resource: the operations that fare alike are told, and mended, together."""
     alike: dict[tuple[object, ...], list[Judgement]] = {}
     for each in judgements:
@@ -147,7 +150,7 @@ def _no_authorizer(error: UnsupportedError) -> Finding:
 
 def _hidden_settings(app: App) -> list[Finding]:
     """What may give a right without an ACL: of both settings Kafka tells that they are set, and hides the values."""
-    said = {name: _is_set(app, name) for name in _HIDDEN_SETTINGS}
+    said = {name: is_set(app, name) for name in (SUPER_USERS, OPEN_TO_ALL)}
     if not any(state != "no" for state in said.values()):
         return []
     return [
@@ -162,7 +165,8 @@ def _hidden_settings(app: App) -> list[Finding]:
     ]
 
 
-def _is_set(app: App, setting: str) -> str:
+def is_set(app: App, setting: str) -> str:
+    """Whether the brokers have the setting: yes, no, or unknown; of these two they tell no value."""
     try:
         with app.topics() as store:
             return "yes" if store.broker_settings(setting) else "no"

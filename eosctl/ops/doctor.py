@@ -13,7 +13,7 @@ from eosctl.core.failure_scenarios import failure_findings
 from eosctl.core.findings import INFO, WARNING, Finding, is_bad, severity_counts, worst_first
 from eosctl.core.group_findings import gate_finding, hanging_finding, topic_findings
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_gates import CONNECTOR_GATES, evaluate_gates
+from eosctl.core.upgrade_gates import SUMMING_GATES, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
@@ -58,7 +58,7 @@ def _workers(visit: _Visit) -> _Found:
 
 def _gates(visit: _Visit) -> _Found:
     seen = visit.observation()
-    gates = [gate for gate in evaluate_gates(seen) if gate.id not in CONNECTOR_GATES]
+    gates = [gate for gate in evaluate_gates(seen) if gate.id not in SUMMING_GATES]
     return [finding for gate in gates for finding in gate_finding(gate, seen.group_id or "group")]
 
 

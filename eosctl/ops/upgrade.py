@@ -12,6 +12,7 @@ from eosctl.errors import ExitCode, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
 from eosctl.ops.upgrade_observe import observe_upgrade
+from eosctl.ops.upgrade_rights import with_rights
 from eosctl.ops.workers import observe_workers
 from eosctl.report import Report
 
@@ -28,7 +29,7 @@ def plan_upgrade(app: App, target: Mode, *, hard: bool = False, plan_out: Path |
             "--hard is about an older Connect, so it goes with --to disabled", hint="Leave one of them out."
         )
     group = observe_workers(app)
-    observation = observe_upgrade(app, group, target)
+    observation = with_rights(app, observe_upgrade(app, group, target))
     passes, gates = plan_passes(observation.workers, target), evaluate_gates(observation)
     statuses = [gate.status for gate in gates]
     plan = make_plan(

@@ -21,6 +21,7 @@ from eosctl.ops.journal import Journal
 from eosctl.ops.upgrade_drivers import Driver
 from eosctl.ops.upgrade_journal import Brought, OpenStep, Roll, newest_roll, upgrade_journal, with_brought
 from eosctl.ops.upgrade_observe import observe_upgrade
+from eosctl.ops.upgrade_rights import with_rights
 from eosctl.ops.upgrade_settle import with_files
 from eosctl.ops.workers import GroupObservation, observe_workers, read_group
 from eosctl.report import rfc3339
@@ -150,7 +151,7 @@ def look(app: App, target: Mode, brought: Mapping[str, Brought], files: Sequence
     app = with_files(app, files)
     group = observe_workers(app)
     members = {str(member.url): member.member_id for member in group.members}
-    observation = observe_upgrade(app, group, target)
+    observation = with_rights(app, observe_upgrade(app, group, target))
     observation = replace(observation, workers=with_brought(observation.workers, brought, members))
     return View(group, observation, evaluate_gates(observation))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.upgrade import Mode, UpgradeWorker
-from eosctl.core.upgrade_gates import Gate
+from eosctl.core.upgrade_gates import RIGHTS_GATE, Gate
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
@@ -46,6 +46,7 @@ def upgrade_status(app: App) -> Report:
 def verify_upgrade(app: App, target: Mode) -> Report:
     """Findings that keep the group from being wholly and provably in `target`; exit 3 when there are any.
 
+    That the rights can't be judged is a warning only: it says nothing of what the workers do now.
     Raises what `observe_workers` raises.
     """
     journal, cluster_id = _journal(app)
@@ -70,6 +71,11 @@ def verify_upgrade(app: App, target: Mode) -> Report:
             "findings": len(findings),
         },
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
+        problems=[
+            Problem(gate.id, f"gate {gate.id} can't be told: {gate.evidence}", gate.fix, "warning")
+            for gate in view.gates
+            if _may_stay_unknown(gate)
+        ],
         exit_code=ExitCode.FINDINGS if findings else ExitCode.OK,
     )
 
@@ -88,7 +94,12 @@ def _unfinished(roll: Roll, holder: str | None) -> Problem:
 
 
 def _open_gates(view: View) -> list[Gate]:
-    return [gate for gate in view.gates if gate.status != "pass" and gate.id != _JUDGED_PER_WORKER]
+    open_ones = [gate for gate in view.gates if gate.status != "pass" and gate.id != _JUDGED_PER_WORKER]
+    return [gate for gate in open_ones if not _may_stay_unknown(gate)]
+
+
+def _may_stay_unknown(gate: Gate) -> bool:
+    return gate.id == RIGHTS_GATE and gate.status == "unknown"
 
 
 def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:

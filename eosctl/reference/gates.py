@@ -74,4 +74,10 @@ GATES = (
     Entry("id_collisions", "No other group has the same transactional ids.", "Rename the connector, or the group."),
     Entry("tasks_exactly_once", "Running tasks write transactions.", "`eosctl connectors check`."),
     Entry("property_names", "No property has a name that Kafka does not know.", "Rename it."),
+    Entry(
+        "rights_granted",
+        "ACLs give workers and source connectors the rights that the mode takes; unknown where ACLs or principals are "
+        "(a warning, not an obstacle).",
+        "`eosctl acls check --all` with the workers' files (-w), then `eosctl acls apply`.",
+    ),
 )

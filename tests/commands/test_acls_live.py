@@ -230,6 +230,24 @@ def test_a_right_that_is_taken_away_is_missed_named_and_given_back(
     running.deliver()
 
 
+def test_a_right_that_is_lacking_holds_an_upgrade_up(running: Stage, invoke: Invoke) -> None:
+    """Without it the connector goes on, and fails at its next reconfiguration: `upgrade plan` said nothing of it."""
+    task = TASK.format(name=running.source.name)
+
+    def gate() -> dict[str, str]:
+        worker = running.secure.stack.state.of_kind("worker")[0].config
+        planned = running.run(invoke, "upgrade", "plan", "--to", "enabled", "-w", worker)
+        (found,) = [each for each in planned.json()["data"]["gates"] if each["id"] == "rights_granted"]
+        return dict(found)
+
+    running.revoke("admin", "WRITE", "TransactionalId", task)
+    lacking = gate()
+    assert lacking["status"] == "fail"
+    assert f"admin User:admin: no ACL allows WRITE on TransactionalId {task}: " in lacking["evidence"]
+    assert running.acls(invoke, "apply", "--yes").exit_code == 0
+    assert task not in gate()["evidence"], "connectors of other tests may lack rights of their own"
+
+
 # -- eosctl's own commands
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.acl import Acl
-from eosctl.core.acl_rules import Verdict, acl_of, judge
+from eosctl.core.acl_rules import Verdict, acl_of, is_certain, judge
 from eosctl.core.acl_table import Right
 
 W = "User:w"
@@ -84,3 +84,31 @@ def test_judge(right: Right, acls: list[Acl], verdict: str) -> None:
 def test_what_is_granted_is_enough(right: Right) -> None:
     assert judge(right, W, [acl_of(right, W)]).verdict is Verdict.ALLOWED
     assert judge(right, "User:other", [acl_of(right, W)]).verdict is Verdict.MISSING
+
+
+OF_W, OF_OTHERS = acl(name="payments"), acl(principal="User:other")
+DENY = acl(permission="DENY")
+
+
+@pytest.mark.parametrize(
+    ("acls", "super_users", "open_to_all", "certain"),
+    [
+        ([], False, False, True),
+        ([], True, False, False),
+        ([OF_W], True, False, True),  # who needs no ACL is given none
+        ([], False, True, False),
+        ([OF_OTHERS], False, True, True),
+        ([OF_OTHERS], True, True, False),
+        ([OF_W, OF_OTHERS], True, True, True),
+        ([DENY], False, False, True),
+        ([DENY], True, False, False),  # a super user is not even denied anything
+        ([DENY, OF_W], True, False, True),
+        ([acl(host="10.0.0.1")], False, False, False),
+        ([acl()], False, False, False),
+    ],
+)
+def test_what_may_come_from_elsewhere_is_not_certainly_lacking(
+    acls: list[Acl], super_users: bool, open_to_all: bool, certain: bool
+) -> None:
+    judgement = judge(TOPIC, W, acls)
+    assert is_certain(judgement, acls, super_users=super_users, open_to_all=open_to_all) is certain

@@ -19,6 +19,7 @@ from eosctl.core.upgrade_observation import (
     Observation,
     ObservedConnector,
     OpenTransaction,
+    RightsSeen,
     WorkerFile,
     parse_version,
 )
@@ -164,6 +165,7 @@ def good() -> Observation:
         crowding={"c": 1},
         unknown_ids=frozenset(),
         rival_groups={},
+        rights=RightsSeen(judged=12),
     )
 
 
@@ -328,6 +330,12 @@ def test_who_else_has_an_id_is_said_as_far_as_it_is_known() -> None:
         ("property_names", {"files": (WorkerFile("w.properties", {"offsets.storage.topic": "x"}),)}, "fail"),
         ("property_names", {"connectors": source(config={"offset.storage.topic": "x"})}, "fail"),
         ("property_names", {"files": (WorkerFile("w.properties", {"exactly.once.source.enabled": "true"}),)}, "fail"),
+        ("rights_granted", {"rights": None}, "unknown"),
+        ("rights_granted", {"rights": None, "target": Mode.DISABLED}, "pass"),
+        ("rights_granted", {"rights": RightsSeen()}, "pass"),
+        ("rights_granted", {"rights": RightsSeen(3, lacking=("no WRITE",))}, "fail"),
+        ("rights_granted", {"rights": RightsSeen(3, lacking=("no WRITE",)), "target": Mode.PREPARING}, "fail"),
+        ("rights_granted", {"rights": RightsSeen(3, unsure=("who knows",))}, "unknown"),
         ("worker_files", {"files": (WorkerFile("a", {"group.id": "g"}), WorkerFile("b", {"group.id": "h"}))}, "fail"),
         ("worker_files", {"files": (WorkerFile("a", {"exactly.once.source.support": "yes"}),)}, "fail"),
         ("worker_files", {"files": (WorkerFile("a", {"exactly.once.source.support": "ENABLED"}),)}, "pass"),
@@ -338,3 +346,10 @@ def test_gates(gate_id: str, changes: dict[str, Any], status: str) -> None:
     assert gate.status == status
     assert gate.evidence
     assert bool(gate.fix) == (status != "pass")
+
+
+def test_a_right_that_hundreds_lack_is_told_for_a_few() -> None:
+    seen = replace(good(), rights=RightsSeen(500, lacking=tuple(f"c{number} lacks WRITE" for number in range(500))))
+    gate = {gate.id: gate for gate in evaluate_gates(seen)}["rights_granted"]
+    assert gate.evidence.startswith("c0 lacks WRITE; ")
+    assert gate.evidence.endswith("c4 lacks WRITE; 495 more like these")

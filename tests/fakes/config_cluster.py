@@ -20,9 +20,11 @@ from eosctl.core.transactions import (
     TransactionListing,
     TransactionState,
 )
-from eosctl.errors import EosctlError, NotFoundError
+from eosctl.errors import EosctlError, NotFoundError, UnsupportedError
+from tests.fakes.acls import FakeAclStore
 
 CONFIG_TOPIC = "connect-configs"
+HIDDEN = ("super.users", "allow.everyone.if.no.acl.found")
 
 
 def config_records(*pairs: tuple[str, object]) -> list[Record]:
@@ -54,7 +56,8 @@ class FakeCluster:
     `arriving` are records that a worker writes right after the next read of the config topic.
     `offsets` and `aborted_offsets` are of the global offsets topic. `known_ids` are the transactional ids that
     coordinators know (None: all), `rivals` other groups. `connectors` are name -> type; `workers` are URL -> mode, the
-    first of them leads the group.
+    first of them leads the group. `hidden_settings` are those of HIDDEN that brokers have; without `acls` of a test's
+    own there is no authorizer.
     """
 
     records: Sequence[Record] = ()
@@ -81,6 +84,8 @@ class FakeCluster:
     task_state: str = "RUNNING"
     group_state: str = "Stable"
     faults: Mapping[str, EosctlError] = field(default_factory=dict)
+    hidden_settings: Collection[str] = HIDDEN
+    acls: FakeAclStore = field(default_factory=lambda: FakeAclStore(refuse=UnsupportedError("there is no authorizer")))
 
     def doors(self) -> dict[str, Any]:
         """App's open_* callables that lead here."""
@@ -88,6 +93,7 @@ class FakeCluster:
             "open_topics": lambda _app: FakeTopics(self),
             "open_transactions": lambda _app: FakeTransactions(self),
             "open_worker": lambda _app, url: FakeWorker(self, url),
+            "open_acls": lambda _app: self.acls,
         }
 
     def check(self, name: str) -> None:
@@ -127,6 +133,8 @@ class FakeTopics:
 
     def broker_settings(self, name: str) -> Mapping[int, str]:
         self.cluster.check("broker_settings")
+        if name in HIDDEN:
+            return {1: ""} if name in self.cluster.hidden_settings else {}
         return {1: str(self.cluster.max_timeout_ms)}
 
     def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:

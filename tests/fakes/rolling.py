@@ -89,6 +89,7 @@ class RollWorld(FakeCluster):
             "open_topics": lambda _app: _Topics(self),
             "open_transactions": lambda _app: _Transactions(self),
             "open_worker": lambda _app, url: _Worker(self, url),
+            "open_acls": lambda _app: self.acls,
         }
 
     def tick(self) -> None:

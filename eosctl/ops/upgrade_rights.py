@@ -1,0 +1,100 @@
+"""What the cluster's ACLs say of the rights that the target of an upgrade takes: `acls check`, as a gate has it.
+
+Before the first restart, for a worker that lacks its leader's id stops the whole group, and an admin client that may
+not fence is noticed at the next reconfiguration only. What can't be known is left open, and never stops anybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from eosctl.core.acl import Acl
+from eosctl.core.acl_rules import ANY_PRINCIPAL, Judgement, Verdict, is_certain
+from eosctl.core.config_topic import ConnectorState
+from eosctl.core.task_counts import plugin_type
+from eosctl.core.upgrade import Mode
+from eosctl.core.upgrade_observation import Observation, RightsSeen
+from eosctl.errors import EosctlError, InterruptedByUserError, UnsupportedError, UsageError
+from eosctl.ops.acl_wanted import AclRequest, gather_wanted
+from eosctl.ops.acls import OPEN_TO_ALL, SUPER_USERS, acl_findings, is_set, judge_all
+from eosctl.ops.app import App
+
+_OWN_LOGIN = re.compile(r"(producer|consumer|admin)\.override\.(sasl\.|ssl\.|security\.|bootstrap\.servers$)")
+
+
+def with_rights(app: App, observation: Observation) -> Observation:
+    """Adds what ACLs say of the rights; where they can't be read or judged, the reason."""
+    if observation.target is Mode.DISABLED:
+        return observation
+    if app.target.client is None:
+        return observation.without(["rights"], "no Kafka cluster was named")
+    try:
+        return replace(observation, rights=_seen(app, observation))
+    except InterruptedByUserError:
+        raise
+    except UsageError as exc:
+        return observation.without(["rights"], f"the rights can't be judged: {exc.message}")
+    except EosctlError as exc:
+        return observation.without(["rights"], exc.message)
+
+
+def _seen(app: App, observation: Observation) -> RightsSeen:
+    with app.acls() as store:
+        try:
+            acls = store.describe()
+        except UnsupportedError:
+            return RightsSeen()
+    if observation.config_state is None:
+        raise EosctlError(observation.why_unseen("config topic"))
+    connectors = observation.config_state.connectors
+    own_login = _own_logins(connectors)
+    names = tuple(name for name in _sources(connectors) if name not in own_login)
+    request = AclRequest(connectors=names, mode=observation.target.value)
+    wanted = gather_wanted(app, request, look=False, connectors=connectors)
+    concerned = {*wanted.require_principals().values(), ANY_PRINCIPAL}
+    judgements, problems = judge_all(
+        app, wanted, [acl for acl in acls if acl.principal in concerned], known_topics=observation.topics or ()
+    )
+    lacking, unsure = _divided(app, judgements, acls)
+    return RightsSeen(
+        judged=len(judgements),
+        lacking=_sentences(app, lacking),
+        unsure=(
+            *_sentences(app, unsure),
+            *(f"{name} logs in with {setting}, so its rights are not judged" for name, setting in own_login.items()),
+            *(problem.message for problem in problems),
+        ),
+    )
+
+
+def _sources(connectors: Mapping[str, ConnectorState]) -> list[str]:
+    return sorted(name for name, state in connectors.items() if plugin_type(state.config or None) == "source")
+
+
+def _own_logins(connectors: Mapping[str, ConnectorState]) -> dict[str, str]:
+    """Source connectors whose clients log in as somebody else, or elsewhere, and the first property that says so."""
+    found = {}
+    for name in _sources(connectors):
+        settings = sorted(key for key in connectors[name].config or {} if _OWN_LOGIN.match(key))
+        if settings:
+            found[name] = settings[0]
+    return found
+
+
+def _divided(app: App, judgements: Sequence[Judgement], acls: Sequence[Acl]) -> tuple[list[Judgement], list[Judgement]]:
+    """The rights that are certainly lacking, and those that may be."""
+    open_ones = [each for each in judgements if each.verdict is not Verdict.ALLOWED and not each.right.optional]
+    if not open_ones:
+        return [], []
+    super_users, open_to_all = is_set(app, SUPER_USERS) != "no", is_set(app, OPEN_TO_ALL) != "no"
+    lacking, unsure = list[Judgement](), list[Judgement]()
+    for each in open_ones:
+        certain = is_certain(each, acls, super_users=super_users, open_to_all=open_to_all)
+        (lacking if certain else unsure).append(each)
+    return lacking, unsure
+
+
+def _sentences(app: App, judgements: Sequence[Judgement]) -> tuple[str, ...]:
+    return tuple(f"{finding.subject}: {finding.message}" for finding in acl_findings(app, judgements))
