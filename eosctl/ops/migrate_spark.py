@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +41,7 @@ def spark_job(
     from eosctl.spark.session import SessionSettings, spark_session
 
     java_home = spark_java_home(require_java(os.environ), snapshots)
-    with work_folder(snapshots.resolve(), ".spark-") as work:
+    with work_folder(Path(tempfile.gettempdir()), "eosctl-spark-") as work:
         settings = SessionSettings(
             work,
             snapshots / "spark.log",

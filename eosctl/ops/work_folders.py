@@ -18,11 +18,9 @@ from pathlib import Path
 def work_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """A folder in `parent` that is gone after the block unless it was renamed; those of killed runs go first."""
     parent.mkdir(parents=True, exist_ok=True)
-    with _locked(parent):  # else another run could take away what is made here and not locked yet
-        for left in parent.glob(f"{prefix}*"):
-            _remove_unless_in_use(left)
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        lock = _lock(folder, fcntl.LOCK_NB)
+    for left in parent.glob(f"{prefix}*"):
+        _remove_unless_in_use(left)
+    folder, lock = _new(parent, prefix)
     try:
         yield folder
     finally:
@@ -30,30 +28,35 @@ def work_folder(parent: Path, prefix: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _new(parent: Path, prefix: str) -> tuple[Path, int]:
+    """A new folder with its lock; another run may have taken it for left behind before it was locked."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        lock = _lock(folder)
+        if lock is not None and folder.exists():
+            return folder, lock
+        if lock is not None:
+            os.close(lock)
+
+
 def _remove_unless_in_use(folder: Path) -> None:
-    try:
-        lock = _lock(folder, fcntl.LOCK_NB)
-    except OSError:  # in use, or just gone
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    os.close(lock)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
     lock = _lock(folder)
-    try:
-        yield
-    finally:
+    if lock is not None:
+        shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 
-def _lock(folder: Path, mode: int = 0) -> int:
-    """A descriptor that holds the lock of `folder` until it is closed; raises BlockingIOError where it may not wait."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def _lock(folder: Path) -> int | None:
+    """A descriptor that holds the lock of `folder` until it is closed; None if it is in use, gone or someone else's."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | mode)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        if os.fstat(descriptor).st_uid == os.getuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+    except BlockingIOError:
+        pass
+    os.close(descriptor)
+    return None

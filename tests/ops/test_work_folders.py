@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ with work_folder(Path(sys.argv[1]), ".spark-") as folder:
 
 
 def test_a_killed_runs_folder_goes_and_one_in_use_stays(tmp_path: Path) -> None:
-    """Spark's work folder lay in /tmp, where everything of a run that was killed stayed for good."""
+    """What a killed run of Spark had written stayed in /tmp for good."""
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", _RUN, str(tmp_path)],
@@ -58,6 +59,34 @@ def test_only_folders_of_the_same_kind_go(tmp_path: Path) -> None:
             ".planning-left",
             "0123456789abcdef",
         ]
+
+
+def test_what_is_no_folder_of_ours_stays(tmp_path: Path) -> None:
+    """The folder may be everyone's, as /tmp is."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "file").touch()
+    (tmp_path / ".spark-link").symlink_to(tmp_path / "home")
+    (tmp_path / ".spark-file").touch()
+    with work_folder(tmp_path, ".spark-"):
+        pass
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".spark-file", ".spark-link", "home"]
+    assert (tmp_path / "home" / "file").exists()
+
+
+def test_a_folder_that_another_run_took_away_at_once_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def makes(prefix: str, dir: Path) -> str:  # noqa: A002 - as tempfile has it
+        made.append(dir / f"{prefix}{len(made)}")
+        if len(made) > 1:  # the first is gone before it is locked
+            made[-1].mkdir()
+        return str(made[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", makes)
+    with work_folder(tmp_path, ".spark-") as folder:
+        assert folder == tmp_path / ".spark-1"
 
 
 def test_what_was_renamed_is_kept(tmp_path: Path) -> None:
