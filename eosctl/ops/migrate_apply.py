@@ -8,7 +8,7 @@ of their own, fixed by the plan: resuming ends what a killed task left open.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,6 +104,17 @@ def _only_writer(migration: Migration, plan: MigrationPlan) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _told_how_to_go_on(again: str) -> Iterator[None]:
+    """Adds the command line that resumes to the hint of an error; a refusal tells itself what to do first."""
+    try:
+        yield
+    except EosctlError as exc:
+        if not isinstance(exc, RefusedError):
+            exc.hint = f"{exc.hint or ''} Go on with: {again}".strip()
+        raise
+
+
 @dataclass(slots=True)
 class _Run:
     """One run of a plan, fresh or resumed; `skipped` collects what it need not do."""
@@ -119,12 +130,16 @@ class _Run:
     def run(self) -> Applied:
         """All stages that are not over."""
         if Stage.WRITE in self.past.started:
-            self._end_open_transactions()
+            self._end_open_transactions(self.past.write_tasks)
         self._refuse_drift()
         if not self.past.begun:
             self.journal.write("begin", plan=self.plan.digest())
         again = f"eosctl offsets migrate --plan {self.folder / 'plan.json'} --yes --resume"
         self.migration.app.on_event(Event(f"if this run is cut off, go on with: {again}"))
+        with _told_how_to_go_on(again):
+            return self._stages()
+
+    def _stages(self) -> Applied:
         backup = self._backup()
         overrides = tuple(self.allowances.names())
         topics = self._create()
@@ -150,14 +165,14 @@ class _Run:
         yield outcome
         self.journal.write("done", stage=stage.value, **outcome)
 
-    def _end_open_transactions(self) -> None:
-        """Fences the ids of the tasks that an earlier run wrote with: what they left open ends now, not in minutes.
+    def _end_open_transactions(self, tasks: int) -> None:
+        """Fences the ids that so many tasks wrote with: what they left open ends now, not in minutes.
 
         Raises EosctlError when one can't be fenced: then it is not known what will still be written.
         """
         if self.plan.target_file() is not None:
             return
-        ids = [f"{self.plan.transactional_id()}-{task}" for task in range(self.past.write_tasks)]
+        ids = [f"{self.plan.transactional_id()}-{task}" for task in range(tasks)]
         app = app_of(fresh(self.migration.app), self.plan.targets[0])
         with app.transactions() as admin:
             answers = list(admin.fence(ids, transaction_timeout_ms=_FENCE_TIMEOUT_MS))
@@ -226,7 +241,8 @@ class _Run:
         with self._noted(Stage.WRITE, tasks=tasks) as outcome:
             sent = SentCounts()
             if to_send:
-                sent = stages.write(self.folder, plan, tasks=tasks, records=to_send, part=part)
+                with self._nothing_left_open(tasks):
+                    sent = stages.write(self.folder, plan, tasks=tasks, records=to_send, part=part)
             if sent.records() != to_send:
                 raise EosctlError(
                     f"{to_send} records were to be sent, {sent.records()} were confirmed",
@@ -236,6 +252,16 @@ class _Run:
         if plan.target_file() is None:
             wait_until_visible(app_of(fresh(self.migration.app), plan.targets[0]), sent.last_offsets)
         return sent, plan.tally.to_write() - to_send
+
+    @contextmanager
+    def _nothing_left_open(self, tasks: int) -> Iterator[None]:
+        """Ends the transactions of a write that fails or is interrupted: they would hide the target from everyone."""
+        try:
+            yield
+        except (EosctlError, KeyboardInterrupt):
+            with suppress(EosctlError):  # a run that resumes tries again, and says what stands in its way
+                self._end_open_transactions(tasks)
+            raise
 
     def _verify(self) -> Comparison:
         with self._noted(Stage.VERIFY) as outcome:

@@ -8,14 +8,35 @@ from pathlib import Path
 from eosctl.errors import EosctlError
 
 _EXCEPTION_LINE = re.compile(r"^(?:Caused by: )?([\w.]*(?:Error|Exception)\b.*)$", re.MULTILINE)
+_TASK = re.compile(r"Task (\d+) in stage \S+ failed (\d+) times")
 _WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.")
+_DEATHS = {
+    "Python worker exited unexpectedly": "the Python process of a task died, killed or for want of memory",
+    "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
+}
+"""What Spark says of a process that did not fail but end: there is no exception in it that tells anything."""
 
 
 def spark_error(error: Exception, doing: str, *, log_file: Path | None = None) -> EosctlError:
-    """The eosctl error for a failure inside Spark: the innermost line that is not about Spark itself."""
+    """The eosctl error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
     text = str(error)
+    where = str(log_file) if log_file else "spark.log beside the snapshot folder"
+    return EosctlError(
+        f"{doing} failed in Spark: {_cause(error, text)}{_task(text)}", hint=f"The whole story is in {where}."
+    )
+
+
+def _cause(error: Exception, text: str) -> str:
     lines: list[str] = _EXCEPTION_LINE.findall(text)
     ours = [line for line in lines if not line.startswith(_WRAPPERS)]
-    cause = (ours or lines or [text.strip().partition("\n")[0] or type(error).__name__])[-1]
-    where = str(log_file) if log_file else "spark.log beside the snapshot folder"
-    return EosctlError(f"{doing} failed in Spark: {cause}", hint=f"The whole story is in {where}.")
+    deaths = [meaning for words, meaning in _DEATHS.items() if words in text]
+    return [*(lines or [text.strip().partition("\n")[0] or type(error).__name__]), *deaths, *ours][-1]
+
+
+def _task(text: str) -> str:
+    """Which task it was, and how often it was tried, where Spark gave up for one."""
+    found = _TASK.search(text)
+    if found is None:
+        return ""
+    number, times = found.groups()
+    return f" (task {number})" if times == "1" else f" (task {number}, tried {times} times)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -309,9 +310,9 @@ def write_transaction(
 ) -> Counts:
     """Writes `rows` in one transaction and returns what was confirmed.
 
-    Nothing is opened for no rows. Raises KafkaException or RuntimeError after aborting, so that none was written.
+    Nothing is opened for no rows. Raises KafkaException or RuntimeError after aborting, as far as the broker answers.
     """
-    from confluent_kafka import Producer
+    from confluent_kafka import KafkaException, Producer
 
     iterator = iter(rows)
     first = next(iterator, None)
@@ -325,7 +326,8 @@ def write_transaction(
         _until_done(producer.commit_transaction)
     except BaseException:
         producer.purge()
-        _until_done(producer.abort_transaction)
+        with suppress(KafkaException):  # the first error is the one to tell; who comes next fences what stays open
+            _until_done(producer.abort_transaction, timeout_s=10.0)
         raise
     return counts
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from eosctl.core.client_settings import ClientSettings
@@ -54,6 +54,16 @@ class Cluster:
 
     def per_partition(self, topic: str) -> dict[tuple[int, bytes], bytes | None]:
         """(partition, key) -> value of the newest committed record there, read to the end."""
+        found: dict[tuple[int, bytes], bytes | None] = {}
+        for message in self.messages(topic):
+            key, partition = message.key(), message.partition()
+            assert isinstance(key, bytes)
+            assert partition is not None
+            found[partition, key] = message.value()
+        return found
+
+    def messages(self, topic: str, isolation_level: str = "read_committed") -> Iterator[Message]:
+        """Every record of a topic, each partition read to its end; `read_uncommitted` has those of aborts too."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers,
@@ -61,25 +71,22 @@ class Cluster:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "enable.partition.eof": True,
-                "isolation.level": "read_committed",
+                "isolation.level": isolation_level,
             }
         )
-        found: dict[tuple[int, bytes], bytes | None] = {}
         try:
             consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
             ended: set[int | None] = set()
             while len(ended) < PARTITIONS:
                 for message in consumer.consume(10_000, 0.2):
-                    if message.error() is not None:
+                    error = message.error()
+                    if error is None:
+                        yield message
+                    else:
+                        assert error.code() == KafkaError._PARTITION_EOF, error
                         ended.add(message.partition())
-                        continue
-                    key, partition = message.key(), message.partition()
-                    assert isinstance(key, bytes)
-                    assert partition is not None
-                    found[partition, key] = message.value()
         finally:
             consumer.close()
-        return found
 
 
 def app(cluster: Cluster, folder: Path) -> App:

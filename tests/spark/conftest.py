@@ -19,10 +19,13 @@ from tests.spark.cluster import Cluster
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """local[1], two shuffle partitions, no adaptive replanning: quick, and the same every time."""
+    """One core, two shuffle partitions, no adaptive replanning: quick, and the same every time.
+
+    A task may fail three times, as on a cluster.
+    """
     conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
     work_dir = tmp_path_factory.mktemp("spark")
-    settings = SessionSettings(work_dir, work_dir / "spark.log", master="local[1]", conf=conf)
+    settings = SessionSettings(work_dir, work_dir / "spark.log", master="local[1,4]", conf=conf)
     with spark_session(settings) as session:
         yield session
 

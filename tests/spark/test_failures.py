@@ -26,10 +26,29 @@ RuntimeError: no records for 60 s, still to read: t-0 up to offset 5
 """
 
 
+KILLED = """An error occurred while calling o68.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 1.3 in stage 0.0 (TID 0) (host executor driver): org.apache.spark.SparkException: Python worker \
+exited unexpectedly (crashed). Consider setting 'spark.python.worker.faulthandler.enabled' configuration to 'true'.
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(PythonRunner.scala:1136)
+Caused by: java.io.EOFException
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)
+"""
+LOST = """An error occurred while calling o76.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 0.3 in stage 0.0 (TID 3) (host executor 3): ExecutorLostFailure (executor 3 exited caused by one of \
+the running tasks) Reason: worker lost: 127.0.0.1:41567
+Driver stacktrace:
+\tat org.apache.spark.scheduler.DAGScheduler.$anonfun$abortStage$3(DAGScheduler.scala:4568)
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        (PYTHON_IN_JAVA, "RuntimeError: no records for 60 s, still to read: t-0 up to offset 5"),
+        (PYTHON_IN_JAVA, "RuntimeError: no records for 60 s, still to read: t-0 up to offset 5 (task 0)"),
+        (KILLED, "the Python process of a task died, killed or for want of memory (task 1, tried 4 times)"),
+        (LOST, "an executor was lost, killed or for want of memory (task 0, tried 4 times)"),
         (
             "x\nCaused by: java.io.IOException: No space left on device\n",
             "java.io.IOException: No space left on device",
@@ -39,6 +58,7 @@ RuntimeError: no records for 60 s, still to read: t-0 up to offset 5
     ],
 )
 def test_cause(text: str, cause: str) -> None:
+    """Of a task's process that was killed the user used to read "java.io.EOFException"."""
     error = spark_error(ValueError(text), "reading")
     assert error.message == f"reading failed in Spark: {cause}"
     assert "Traceback" not in error.message
