@@ -25,7 +25,7 @@ DESIGN = (ROOT / "DESIGN.md").read_text(encoding="utf-8")
 def _command_lines() -> Iterator[str]:
     """What stands after `$ eosctl` or `$ python3 -m eosctl` in README's console blocks."""
     for block in re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
-        yield from re.findall(r"^\$ (?:python3 -m )?eosctl (.+?)(?:;.*)?$", block, re.MULTILINE)
+        yield from re.findall(r"^\$ (?:python3 -m )?eosctl (.+?)(?:;.*| > .*)?$", block, re.MULTILINE)
 
 
 def _leaf(words: list[str]) -> tuple[click.Command, list[str]]:
@@ -78,7 +78,7 @@ def test_the_kafka_versions_of_the_readme_are_those_of_the_code(command: str, ve
 
 
 def test_global_options_of_the_readme_exist(invoke: Invoke) -> None:
-    section = README.split("## Telling it where to go")[1]
+    section = README.split("## Telling it where to go")[1].split("\n## ")[0]
     named = set(re.findall(r"`(--?[a-z][a-z-]*)", section))
     assert len(named) >= 8
     known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", invoke("--help").stdout))
