@@ -40,10 +40,11 @@ Row = tuple[str, int, bytes, bytes | None]
 
 @dataclass
 class World:
-    """The cluster, and how many steps the next run may take before it is killed."""
+    """The cluster, and how many steps the next run may take before it is killed, or ends with another `ending`."""
 
     topics: KillableTopics
     steps_left: int = -1
+    ending: BaseException = field(default_factory=KilledError)
     steps: int = 0
     open_ids: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
     fenced: list[str] = field(default_factory=list)
@@ -51,9 +52,9 @@ class World:
 
     def step(self) -> None:
         self.steps += 1
-        if self.steps_left == 0:
-            raise KilledError
         self.steps_left -= 1
+        if self.steps_left == -1:
+            raise self.ending
 
     def committed(self, topic: str) -> dict[bytes, Record]:
         logs = self.topics.topics[topic].partitions

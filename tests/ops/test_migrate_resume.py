@@ -90,6 +90,35 @@ def test_resuming_ends_the_transactions_that_a_killed_task_left_open(scene: Scen
     assert scene.target() == EXPECTED
 
 
+@pytest.mark.parametrize("ending", [EosctlError("writing failed", hint="See the log."), KeyboardInterrupt()])
+def test_a_write_that_fails_leaves_no_transaction_open(scene: Scene, ending: BaseException) -> None:
+    """They used to hide the target, from Connect's workers too, until someone resumed or ten minutes were over."""
+    steps = _step_of_the_first_record(scene) + 2
+    scene.world.ending = ending
+    with pytest.raises(type(ending)) as failed:
+        scene.apply(steps=steps)
+    assert failed.value is ending
+    assert not scene.world.open_ids
+    scene.apply(resume=True)
+    assert scene.target() == EXPECTED
+
+
+def test_an_error_says_how_to_go_on(scene: Scene) -> None:
+    scene.world.ending = EosctlError("writing failed", hint="See the log.")
+    with pytest.raises(EosctlError) as failed:
+        scene.apply(steps=_step_of_the_first_record(scene))
+    folder = Path(scene.plan.snapshot_base) / scene.plan.name()
+    again = f"eosctl offsets migrate --plan {folder / 'plan.json'} --yes --resume"
+    assert failed.value.hint == f"See the log. Go on with: {again}"
+
+
+def test_a_failed_write_that_cannot_be_fenced_is_still_the_failed_write(scene: Scene) -> None:
+    steps = _step_of_the_first_record(scene) + 2
+    scene.world.ending, scene.world.fence_fails = EosctlError("writing failed"), True
+    with pytest.raises(EosctlError, match="writing failed"):
+        scene.apply(steps=steps)
+
+
 def test_a_writer_that_cannot_be_fenced_stops_everything(scene: Scene) -> None:
     scene.killed_after(_step_of_the_first_record(scene) + 2)
     scene.world.fence_fails = True
