@@ -113,7 +113,7 @@ def _apply_report(app: App, plan: AclPlan, kind: str, outcome: Callable[[Judgeme
     added = [
         acl_of(each.right, each.principal)
         for each, action in zip(plan.judgements, actions, strict=True)
-        if action in ("created", "unconfirmed")
+        if action in ("create", "created", "unconfirmed")
     ]
     undo = kafka_acls_lines(dict.fromkeys(added), settings=app.target.client, remove=True)
     return Report(

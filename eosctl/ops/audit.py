@@ -129,7 +129,7 @@ class AuditLog:
             "exit_code": None,
             "summary": {},
             "backup": None,
-            "undo": None,
+            "undo": plan.data.get("undo"),  # what a killed write leaves behind may be taken back, too
             "error": None,
         }
 

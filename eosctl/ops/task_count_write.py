@@ -114,7 +114,8 @@ def show_write(app: App, plan: WritePlan) -> Report:
     after = with_record(plan.scene.connector, plan.request.count)
     outcome = "would_write" if plan.changes_something else "unchanged"
     problems = (*plan.problems, *_connect_can(plan.request, plan.scene))
-    return _report(app, "task-counts-write-plan", plan, after, outcome, problems)
+    data = {"undo": undo_command(plan.scene, plan.request) if plan.changes_something else None}
+    return _report(app, "task-counts-write-plan", plan, after, outcome, problems, data=data)
 
 
 def apply_write(app: App, plan: WritePlan) -> Report:

@@ -40,7 +40,10 @@ ACL_KINDS = {
         {"rights": [{**_JUDGED, "verdict": _VERDICTS}]},
     ),
     "acls-apply-plan": Kind(
-        "The ACLs that would be added.", {**_JUDGED, "action": {"create", "keep"}}, {"counts": COUNTS}
+        "The ACLs that would be added; `undo` would take them away again.",
+        {**_JUDGED, "action": {"create", "keep"}},
+        {"counts": COUNTS},
+        {"undo?": "str"},
     ),
     "acls-apply-result": Kind(
         "The ACLs that were added; `undo` takes them away again.",

@@ -189,7 +189,7 @@ KINDS: dict[str, Kind] = {
     "task-counts-write-plan": Kind(
         "The task-count record that would be written.",
         **_TASK_COUNT_WRITE,
-        data={"fenced_before": "bool", "fence": _FENCE, "overrides": ["str"]},
+        data={"fenced_before": "bool", "fence": _FENCE, "overrides": ["str"], "undo?": "str|null"},
     ),
     "task-counts-write-result": Kind(
         "The task-count record that was written.",

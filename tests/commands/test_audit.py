@@ -185,7 +185,8 @@ from eosctl.profiles import Target
 from eosctl.report import Report
 
 log = AuditLog(Path(sys.argv[1]) / "audit.jsonl", Path(sys.argv[1]) / "writes", Clock())
-log.record(Action("x y", {}, (), Target()), Report("x-plan"), lambda: os.kill(os.getpid(), signal.SIGKILL))
+plan = Report("x-plan", data={"undo": "eosctl x --back"})
+log.record(Action("x y", {}, (), Target()), plan, lambda: os.kill(os.getpid(), signal.SIGKILL))
 """
 
 
@@ -197,6 +198,7 @@ def test_a_killed_write_has_its_line_once(tmp_path: Path, invoke: Invoke) -> Non
     log.add_killed()
     rows = invoke("history", "-o", "json", environ=environ).json()["data"]["rows"]
     assert [(row["command"], row["outcome"], row["exit_code"]) for row in rows] == [("x y", "killed", None)]
+    assert rows[0]["undo"] == "eosctl x --back", "the plan's: it used to be lost with the process"
     assert rows[0]["pid"] != os.getpid()
 
 
