@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from eosctl.ops.migrate_run import Engine, Prepared
 
 _ENGINE_OPTIONS = [
-    click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark master."),
+    click.option(
+        "--master",
+        default="local[*,4]",
+        show_default=True,
+        metavar="URL",
+        help="Spark master; [*,4]: all cores, and a task that fails is tried four times, as on a cluster.",
+    ),
     click.option("--conf", multiple=True, metavar="K=V", help="Spark setting (repeatable)."),
     click.option("--snapshot-dir", type=click.Path(path_type=Path), help="Where snapshots and backups are kept."),
 ]

@@ -183,7 +183,7 @@ def spark_stages(
     app: App,
     *,
     snapshots: Path,
-    master: str = "local[*]",
+    master: str = "local[*,4]",
     conf: Mapping[str, str] | None = None,
     profiles: Sequence[str] = (),
 ) -> OpenStages:

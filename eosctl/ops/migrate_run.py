@@ -34,7 +34,7 @@ class Engine:
     """Where the job runs: a Spark master with its conf; `open_stages` replaces Spark altogether."""
 
     snapshots: Path
-    master: str = "local[*]"
+    master: str = "local[*,4]"
     conf: Mapping[str, str] = field(default_factory=dict)
     open_stages: OpenStages | None = None
 

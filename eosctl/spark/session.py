@@ -54,7 +54,7 @@ class SessionSettings:
 
     work_dir: Path
     log_file: Path
-    master: str = "local[*]"
+    master: str = "local[*,4]"
     java_home: Path | None = None
     expected_records: int = 0
     driver_memory: str = "1g"
