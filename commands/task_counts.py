@@ -80,7 +80,8 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
     """Fold config-topic records exactly as a worker does (Kafka 3.8 to 4.3).
 
     FILE holds one JSON object per record and line ({"topic", "partition", "offset", "key", "value"}); - is stdin.
-    Secret-looking config values are shown as ***, the session key never.
+    --topic also names each record of an aborted transaction, and what is committed in its place: preparing and disabled
+    workers read both. Secret-looking config values are shown as ***, the session key never.
 
     Example: eosctl task-counts replay connect-configs.ndjson -o json
     """

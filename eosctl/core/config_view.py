@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from eosctl.core.config_topic import ConfigState, ConnectorState
+from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record
 
 _SECRET_NAME = re.compile(
@@ -99,7 +100,39 @@ def differing_connectors(committed: ConfigState, uncommitted: ConfigState) -> li
     return sorted(name for name in names if _held(committed, name) != _held(uncommitted, name))
 
 
+def aborted_records(committed: Sequence[Record], everything: Sequence[Record]) -> list[dict[str, object]]:
+    """The records that only a reader of aborted ones has, in offset order, fit to be shown.
+
+    `newest`: no record under its key comes after it, so that such a reader ends with it; `committed` is what others
+    end with, and `differs` whether the two say different things (also where what differs is hidden).
+    """
+    real = {record.offset for record in committed}
+    last = {record.key: record.offset for record in everything}
+    counting = {record.key: record for record in committed}
+    return [
+        _aborted(record, counting.get(record.key), newest=last[record.key] == record.offset)
+        for record in everything
+        if record.offset not in real
+    ]
+
+
+def _aborted(record: Record, committed: Record | None, *, newest: bool) -> dict[str, object]:
+    differs = record.value != (None if committed is None else committed.value)
+    beside = None if committed is None else {"offset": committed.offset, "value": _said(committed)["value"]}
+    return {**_said(record), "newest": newest, "differs": differs, "committed": beside}
+
+
+def _said(record: Record) -> dict[str, object]:
+    value = without_secrets(record).value
+    try:
+        shown = None if value is None else json.loads(value)
+    except (ValueError, RecursionError):
+        shown = encode_bytes(value)
+    return {"offset": record.offset, "key": encode_bytes(record.key), "value": shown}
+
+
 def _held(state: ConfigState, name: str) -> dict[str, object]:
-    """A connector as a worker holds it; generations count commits, so an aborted one alone may change them."""
-    document = _connector_document(state.connectors.get(name) or ConnectorState(name))
+    """A connector as a worker holds it, secrets too; generations count commits, an aborted one alone changes them."""
+    connector = state.connectors.get(name) or ConnectorState(name)
+    document = {**_connector_document(connector), "config": connector.config}
     return {key: value for key, value in document.items() if key != "task_config_generation"}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.core.config_topic import ConfigState, fold_config_topic
-from eosctl.core.config_view import differing_connectors, state_document
+from eosctl.core.config_view import aborted_records, differing_connectors, state_document
 from eosctl.core.connect_group import DEAD, EMPTY, ConnectGroup, judge_absence
 from eosctl.core.record_file import UNKNOWN, read_records
 from eosctl.core.records import Record, TopicRead
@@ -20,7 +20,7 @@ from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TopicStore
 from eosctl.ops.workers import answering_url, discover_urls, in_turn, read_group
-from eosctl.report import Problem, Report, Row
+from eosctl.report import Json, Problem, Report, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,18 @@ def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_com
     return ConfigTopic(store.cluster_id(), read, fold_config_topic(read.records))
 
 
-def read_both_views(app: App, store: TopicStore) -> tuple[ConfigTopic, ConfigState]:
-    """The config topic as committed, and the state of a worker that takes aborted records too, at the same moment.
+def read_both_views(app: App, store: TopicStore) -> tuple[ConfigTopic, ConfigTopic]:
+    """The config topic as committed, and as a worker sees it that takes aborted records too, at the same moment.
 
     Both end where the first read ended: a record that came in between is neither aborted nor missing.
     Raises what `read_config_topic` raises.
     """
     committed = read_config_topic(app, store)
     ends = {bound.partition: bound.end for bound in committed.read.bounds}
-    later = read_config_topic(app, store, isolation="read_uncommitted").read.records
-    return committed, fold_config_topic(record for record in later if record.offset < ends[record.partition])
+    later = read_config_topic(app, store, isolation="read_uncommitted").read
+    records = tuple(record for record in later.records if record.offset < ends[record.partition])
+    everything = ConfigTopic(committed.cluster_id, replace(later, records=records), fold_config_topic(records))
+    return committed, everything
 
 
 def list_task_counts(app: App) -> Report:
@@ -248,40 +250,39 @@ def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
 
 
 def replay_topic(app: App) -> Report:
-    """The state after the target's config topic, and which connectors look different with aborted records in view."""
+    """The state after the target's config topic, which records were aborted, and which connectors they would change."""
     with app.topics() as store:
         committed, uncommitted = read_both_views(app, store)
-    problems = blocked_problems(committed.read)
-    differing = [] if problems else differing_connectors(committed.state, uncommitted)
+    problems = blocked_problems(committed.read)  # then it is not decided yet what is aborted
+    differing = [] if problems else differing_connectors(committed.state, uncommitted.state)
+    aborted = [] if problems else aborted_records(committed.read.records, uncommitted.read.records)
     if differing:
         problems.append(_aborted_problem(committed.read.topic, differing))
     target = {"kafka_cluster_id": committed.cluster_id, "group_id": app.target.group_id}
-    return _replay_report(committed.state, target=target, problems=problems, differing=differing)
+    views = {"differs_when_uncommitted": differing, "aborted_records": aborted}
+    return _replay_report(committed.state, target=target, problems=problems, views=views)
 
 
 def _aborted_problem(topic: str, differing: Sequence[str]) -> Problem:
     return Problem(
         "aborted_records_matter",
         f"topic {topic} holds aborted records that preparing and disabled workers would take: {', '.join(differing)}",
-        hint="Before changing any worker's mode, overwrite them: see data.differs_when_uncommitted.",
+        hint="Before changing any worker's mode, overwrite them: `eosctl task-counts replay --topic` names each.",
         severity="warning",
     )
 
 
 def _replay_report(
-    state: ConfigState, *, target: Row, problems: Sequence[Problem] = (), differing: Sequence[str] | None = None
+    state: ConfigState, *, target: Row, problems: Sequence[Problem] = (), views: Mapping[str, Json] | None = None
 ) -> Report:
     document = state_document(state)
     connectors = document["connectors"]
     assert isinstance(connectors, dict)  # noqa: S101 - state_document makes it
-    data: dict[str, object] = {"state": document}
-    if differing is not None:
-        data["differs_when_uncommitted"] = list(differing)
     return Report(
         kind="task-counts-replay",
         rows=[{"connector": name, **connector} for name, connector in connectors.items()],
         summary={"connectors": len(connectors), "ignored": len(state.ignored), "offset": state.offset},
-        data=data,
+        data={"state": document, **(views or {})},
         target=target,
         problems=problems,
     )

@@ -164,7 +164,7 @@ def _with_config_state(app: App, store: TopicStore, observation: Observation) ->
     observation = replace(observation, config_state=committed.state)
     if committed.read.blocked():
         return observation.without(("config topic",), f"an open transaction hides the end of {committed.read.topic}")
-    return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted)))
+    return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted.state)))
 
 
 _TOPIC_PARTS: Mapping[str, _Part] = {

@@ -10,6 +10,7 @@ from eosctl.render.cells import Column, View, dig, duration, format_cell, partit
 from eosctl.render.check_views import CHECK_VIEWS
 from eosctl.render.hard_views import hard_lines
 from eosctl.render.offset_views import OFFSET_VIEWS
+from eosctl.render.replay_view import REPLAY
 from eosctl.render.rescue_views import RESCUE_VIEWS
 from eosctl.render.trust_views import TRUST_VIEWS
 from eosctl.render.upgrade_views import UPGRADE_VIEWS
@@ -162,28 +163,8 @@ VIEWS |= {
         footer=_finding_lines,
         empty="The config topic names no connector.",
     ),
-    "task-counts-replay": View(
-        (
-            Column("CONNECTOR", "connector"),
-            Column("STATE", "target_state"),
-            Column("TASKS", "task_count"),
-            Column("TASK-IDS", "task_ids"),
-            Column("GENERATION", "task_config_generation"),
-            Column("INCOMPLETE", "inconsistent"),
-            Column("RECORDED", "task_count_record"),
-            Column("FENCING-DUE", "pending_fencing"),
-        ),
-        footer=lambda report: (*_ignored_lines(report), *summary_lines(report)),
-        empty="The records name no connector.",
-    ),
+    "task-counts-replay": REPLAY,
 }
-
-
-def _ignored_lines(report: Report) -> Iterable[str]:
-    """The records that change nothing in a worker, and why."""
-    ignored = dig(report.data, "state.ignored")
-    for record in ignored if isinstance(ignored, list) else []:
-        yield f"ignored {format_cell(record['key'])} at offset {record['offset']}: {printable(record['reason'])}"
 
 
 def _owner(row: Row) -> object:

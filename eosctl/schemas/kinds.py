@@ -184,6 +184,16 @@ KINDS: dict[str, Kind] = {
                 "ignored": [{"offset": "int", "key": "any", "code?": "str", "reason": "str"}],
             },
             "differs_when_uncommitted?": ["str"],
+            "aborted_records?": [
+                {
+                    "offset": "int",
+                    "key": ("text", None),
+                    "value": "any",
+                    "newest": "bool",
+                    "differs": "bool",
+                    "committed": ({"offset": "int", "value": "any"}, None),
+                }
+            ],
         },
     ),
     "task-counts-write-plan": Kind(

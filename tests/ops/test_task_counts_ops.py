@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from eosctl.ops.task_counts import (
     validate_task_counts,
 )
 from eosctl.profiles import Target
+from eosctl.render import render_report
 from eosctl.report import Report
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created, listing
@@ -236,6 +239,58 @@ def test_replay_of_the_topic_names_connectors_that_only_aborted_records_make() -
     assert report.data["differs_when_uncommitted"] == ["ghost"]
     assert [problem.code for problem in report.problems] == ["aborted_records_matter"]
     assert "ghost" not in {row["connector"] for row in report.rows}
+    assert report.data["aborted_records"] == [
+        {
+            "offset": offset, "key": "connector-ghost", "value": {"properties": {}}, "newest": True, "differs": True,
+            "committed": None,
+        }
+    ]  # fmt: skip
+
+
+def test_replay_of_the_topic_says_of_each_aborted_record_what_is_committed_in_its_place() -> None:
+    """Connectors that differ were named; which records make them differ was not, nor one that changes a password."""
+    cluster = FakeCluster(records=config_records(*created("a", 2, record=2, config={"db.password": "old"})))
+    offset = len(cluster.records)
+    config = {"properties": {"name": "a", "connector.class": "F", "db.password": "new"}}
+    cluster.aborted = [
+        Record(CONFIG_TOPIC, 0, offset + at, -1, key, value)
+        for at, (key, value) in enumerate(
+            [
+                (b"connector-a", json.dumps(config).encode()),
+                (b"tasks-fencing-a", b'{"task-count":1}'),
+                (b"tasks-fencing-a", b'{"task-count": 2}'),
+                (b"connector-b", None),
+                (b"session-key", b'{"key":"c2VjcmV0","algorithm":"HmacSHA256"}'),
+            ]
+        )
+    ]
+    report = replay_topic(app_of(cluster))
+    said = report.data["aborted_records"]
+    assert isinstance(said, list)
+    assert [(each["offset"] - offset, each["key"], each["newest"], each["differs"]) for each in said] == [
+        (0, "connector-a", True, True),
+        (1, "tasks-fencing-a", False, True),
+        (2, "tasks-fencing-a", True, False),
+        (3, "connector-b", True, False),
+        (4, "session-key", True, True),
+    ]
+    assert said[0]["value"]["properties"]["db.password"] == "***"
+    assert said[0]["committed"]["offset"] == 0
+    assert said[2]["committed"] == {"offset": offset - 1, "value": {"task-count": 2}}
+    assert report.data["differs_when_uncommitted"] == ["a"]
+    assert not [secret for secret in ("c2VjcmV0", "new", "old") if f'"{secret}"' in json.dumps(report.envelope())]
+    stream = io.StringIO()
+    render_report(report, output="text", stream=stream, color=False)
+    lines = [line for line in stream.getvalue().splitlines() if line.startswith("aborted ")]
+    assert [line.split(":")[0] for line in lines] == [
+        f"aborted connector-a at offset {offset}", f"aborted session-key at offset {offset + 4}"
+    ]  # fmt: skip
+    assert lines[1].endswith("; nothing committed")
+
+
+def test_while_a_transaction_is_open_nothing_is_called_aborted() -> None:
+    cluster = FakeCluster(records=config_records(*created("a", 1, record=1)), open_from=3)
+    assert replay_topic(app_of(cluster)).data["aborted_records"] == []
 
 
 def test_replay_never_shows_the_session_key() -> None:
