@@ -7,7 +7,8 @@ import os
 import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from typing import Any
 import pytest
 
 from eosctl.core.acl_table import ROLES
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.ops.sandbox_security import grant_roles, secured
 from eosctl.sandbox.secure import SecureListener
 from eosctl.sandbox.settings import StackSpec
@@ -24,26 +28,28 @@ GROUP = "connect-eos"
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
 
-@pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One broker and one worker in `enabled` with metrics, Kafka 4.3.1, group connect-eos, topics connect-*."""
-    directory = tmp_path_factory.mktemp("sandbox") / "stack"
-    started = Stack.up(StackSpec(metrics=True), directory, name="tests", environ=os.environ)
+@contextmanager
+def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **more: Any) -> Iterator[Stack]:
+    """A sandbox that runs until the block ends; `more` is for `Stack.up`."""
+    started = Stack.up(spec, factory.mktemp(name) / "stack", name=name, environ=os.environ, **more)
     try:
         yield started
     finally:
         started.down()
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One broker and one worker in `enabled` with metrics, Kafka 4.3.1, group connect-eos, topics connect-*."""
+    with sandbox(StackSpec(metrics=True), tmp_path_factory, name="tests") as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
 def old_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One broker and one worker in `enabled` of Kafka 3.9.2, the last one before 4; group and topics as in `stack`."""
-    directory = tmp_path_factory.mktemp("old") / "stack"
-    started = Stack.up(StackSpec(kafka_version="3.9.2"), directory, name="old", environ=os.environ)
-    try:
+    with sandbox(StackSpec(kafka_version="3.9.2"), tmp_path_factory, name="old") as started:
         yield started
-    finally:
-        started.down()
 
 
 @pytest.fixture(scope="session")
@@ -52,12 +58,16 @@ def oldest_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
     3.5.2 has no connect-mirror on Maven Central.
     """
-    directory = tmp_path_factory.mktemp("oldest") / "stack"
-    started = Stack.up(StackSpec(kafka_version="3.5.1"), directory, name="oldest", environ=os.environ)
-    try:
+    with sandbox(StackSpec(kafka_version="3.5.1"), tmp_path_factory, name="oldest") as started:
         yield started
-    finally:
-        started.down()
+
+
+@pytest.fixture
+def topics(stack: Stack) -> Iterator[KafkaTopicStore]:
+    """Topics of the stack."""
+    settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
+    with KafkaTopicStore(settings, deadline=Deadline.after(120)) as store:
+        yield store
 
 
 @pytest.fixture
@@ -161,6 +171,26 @@ class FileSource:
         wait_until(there, what=f"{self.name} at position {position}")
 
 
+def mirror_config(bootstrap_servers: str, topics: Sequence[str], *, tasks: int) -> dict[str, str]:
+    """A MirrorSourceConnector from these brokers to themselves: a source whose tasks are as many as wanted."""
+    raw = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    return {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        "tasks.max": str(tasks),
+        "source.cluster.alias": "A",
+        "target.cluster.alias": "B",
+        "source.cluster.bootstrap.servers": bootstrap_servers,
+        "target.cluster.bootstrap.servers": bootstrap_servers,
+        "topics": ",".join(topics),
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "sync.topic.acls.enabled": "false",
+        "sync.topic.configs.enabled": "false",
+        "key.converter": raw,
+        "value.converter": raw,
+    }
+
+
 @pytest.fixture
 def file_source(stack: Stack, tmp_path: Path, unique: str) -> Iterator[FileSource]:
     """A FileStreamSource that is not created yet (`put()` does that) and deleted after the test."""
@@ -214,22 +244,16 @@ def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureSta
     made = SecureListener.with_users(ROLES)
     passwords = {**made.passwords, "fencer": "fencer-pass", "nobody": "nobody-pässword"}
     spec = secured(StackSpec(), replace(made, passwords=passwords))
-    stack = Stack.up(
-        spec, tmp_path_factory.mktemp("secure") / "stack", name="secure", environ=os.environ,
-        before_workers=lambda stack: grant_roles(stack, spec.groups),
-    )  # fmt: skip
-    try:
+
+    def grant(stack: Stack) -> None:
+        grant_roles(stack, spec.groups)
+
+    with sandbox(spec, tmp_path_factory, name="secure", before_workers=grant) as stack:
         yield SecureStack(stack, stack.ca, passwords)
-    finally:
-        stack.down()
 
 
 @pytest.fixture(scope="session")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Three brokers, internal topics replicated to all, no workers."""
-    directory = tmp_path_factory.mktemp("three") / "stack"
-    stack = Stack.up(StackSpec(brokers=3, groups=()), directory, name="three", environ=os.environ)
-    try:
-        yield stack
-    finally:
-        stack.down()
+    with sandbox(StackSpec(brokers=3, groups=()), tmp_path_factory, name="three") as started:
+        yield started

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Invoke
+from tests.fakes.http_server import serving
 from tests.fakes.transactions import Scene, scene
 
 # as jmx_exporter 1.0.1 printed it, shortened
@@ -68,15 +68,9 @@ def endpoint() -> Iterator[Endpoint]:
         def log_message(self, *_args: object) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
     said.url = f"http://127.0.0.1:{server.server_address[1]}/metrics"
-    try:
+    with serving(server):
         yield said
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +20,7 @@ from eosctl.core.connect_access import ConnectAccess
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, InputFileError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke
+from tests.fakes.http_server import serving
 
 ROOT = {"version": "4.3.1", "commit": "abc", "kafka_cluster_id": "cluster-1"}
 BASIC = "Basic " + base64.b64encode(b"ann:canary-pw").decode()
@@ -99,12 +99,8 @@ def served(place: Place, request: pytest.FixtureRequest) -> Iterator[Served]:
     context.verify_mode = ssl.CERT_REQUIRED if request.param else ssl.CERT_OPTIONAL
     httpd.socket = context.wrap_socket(httpd.socket, server_side=True, do_handshake_on_connect=False)
     shared = Served(httpd.server_address[1])
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield shared
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with serving(httpd):
+        yield shared
 
 
 def worker(served: Served, **access: Any) -> RestConnectWorker:

@@ -27,6 +27,7 @@ from eosctl.errors import (
     UnsupportedError,
 )
 from tests.fakes.clock import FakeTime
+from tests.fakes.http_server import serving
 
 JERSEY_404 = {"error_code": 404, "message": "HTTP 404 Not Found"}
 HTML = "<html><body>hello</body></html>"
@@ -88,12 +89,8 @@ def server() -> Iterator[Server]:
 
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     shared = Server(httpd.server_address[1])
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield shared
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with serving(httpd):
+        yield shared
 
 
 def _worker(url: str, timeout_s: float = 20.0) -> RestConnectWorker:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
-from tests.sandbox_fixtures import FileSource, rest
+from tests.sandbox_fixtures import FileSource, rest, sandbox
 
 PAIR = "pair"
 
@@ -27,24 +26,16 @@ PAIR = "pair"
 @pytest.fixture(scope="session")
 def lone_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A broker without workers; a test that kills it starts it again."""
-    directory = tmp_path_factory.mktemp("lone") / "stack"
-    stack = Stack.up(StackSpec(groups=()), directory, name="lone", environ=os.environ)
-    try:
+    with sandbox(StackSpec(groups=()), tmp_path_factory, name="lone") as stack:
         yield stack
-    finally:
-        stack.down()
 
 
 @pytest.fixture(scope="session")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A broker and two workers, which stay members of their group while they are frozen."""
     group = GroupSpec(PAIR, (Eos.ENABLED,) * 2, worker_config={"session.timeout.ms": "600000"})
-    directory = tmp_path_factory.mktemp("pair") / "stack"
-    stack = Stack.up(StackSpec(groups=(group,)), directory, name="pair", environ=os.environ)
-    try:
+    with sandbox(StackSpec(groups=(group,)), tmp_path_factory, name="pair") as stack:
         yield stack
-    finally:
-        stack.down()
 
 
 def on_pair() -> list[str]:

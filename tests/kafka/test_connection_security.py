@@ -7,7 +7,6 @@ import http.server
 import json
 import re
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from eosctl.errors import (
 )
 from eosctl.kafka.sasl import Scram
 from tests.fakes.broker import FakeCluster
+from tests.fakes.http_server import serving
 from tests.kafka.connecting import (
     CERTIFICATES,
     admin_of,
@@ -246,12 +246,9 @@ def token_endpoint(answer: Callable[[str, str], tuple[int, bytes]]) -> Iterator[
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the standard library
             return
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_address[1]}/token"
-        server.shutdown()
-        thread.join(5)
 
 
 def client_credentials(url: str) -> dict[str, Any]:

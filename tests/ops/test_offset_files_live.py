@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import OutRecord
-from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
@@ -24,13 +22,6 @@ pytestmark = pytest.mark.live
 
 Eosctl = Callable[..., Outcome]
 PARTITIONS = 7
-
-
-@pytest.fixture
-def topics(stack: Stack) -> Iterator[KafkaTopicStore]:
-    settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(120)) as store:
-        yield store
 
 
 @pytest.fixture

@@ -8,13 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
-from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
@@ -22,13 +19,6 @@ from tests.conftest import Invoke
 pytestmark = pytest.mark.live
 
 OFFSETS = 8_000
-
-
-@pytest.fixture
-def topics(stack: Stack) -> Iterator[KafkaTopicStore]:
-    settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(120)) as store:
-        yield store
 
 
 def test_all_of_it_or_nothing(

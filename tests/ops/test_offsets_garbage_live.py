@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import OutRecord
-from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
@@ -20,13 +17,6 @@ pytestmark = pytest.mark.live
 
 RECORDS, KEYS, CONNECTORS = 40_000, 2_000, 30
 GARBAGE = (b"junk %d", b"{}%d", b'{"k":%d}', b'["c",%d]', b"[%d,{}]", b'["c",{},%d]', b"\xff\xfe%d")
-
-
-@pytest.fixture
-def topics(stack: Stack) -> Iterator[KafkaTopicStore]:
-    settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(120)) as store:
-        yield store
 
 
 def _pair(number: int) -> tuple[bytes, bytes | None]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import OutRecord
-from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.sandbox_fixtures import FileSource, rest, wait_until
 
@@ -22,13 +19,6 @@ pytestmark = pytest.mark.live
 
 Eosctl = Callable[..., Any]
 PATTERN = ("--dedicated-topic", "offsets-{connector}")
-
-
-@pytest.fixture
-def topics(stack: Stack) -> Iterator[KafkaTopicStore]:
-    settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(120)) as store:
-        yield store
 
 
 @pytest.fixture

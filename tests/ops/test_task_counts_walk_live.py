@@ -23,7 +23,7 @@ from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
-from tests.sandbox_fixtures import rest, wait_until
+from tests.sandbox_fixtures import mirror_config, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -60,24 +60,7 @@ class Walk:
         return [f"{GROUP}-{NAME}-{task}" for task in range(count)]
 
     def put(self, tasks: int, **more: str) -> None:
-        servers, raw = self.stack.bootstrap_servers, "org.apache.kafka.connect.converters.ByteArrayConverter"
-        config = {
-            "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
-            "tasks.max": str(tasks),
-            "source.cluster.alias": "A",
-            "target.cluster.alias": "B",
-            "source.cluster.bootstrap.servers": servers,
-            "target.cluster.bootstrap.servers": servers,
-            "topics": ",".join(TOPICS),
-            "replication.factor": "1",
-            "offset-syncs.topic.replication.factor": "1",
-            "sync.topic.acls.enabled": "false",
-            "sync.topic.configs.enabled": "false",
-            "key.converter": raw,
-            "value.converter": raw,
-            **CURE,
-            **more,
-        }
+        config = mirror_config(self.stack.bootstrap_servers, TOPICS, tasks=tasks) | CURE | more
         rest(f"{self.url}/connectors/{NAME}/config", "PUT", config)
 
     def set_state(self, verb: str) -> None:
