@@ -182,10 +182,10 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
     try:
         now = look_app(with_files(app, expected.files), within=deadline)
         group = observe_workers(now)
-        waiting = _not_back(group, expected) + _silent(now, group, expected)
+        waiting = _not_back(group, expected)
         watch.returned = watch.returned or not waiting
         if waiting:
-            return waiting, None
+            return waiting + _silent(now, group, expected), None
         members, evidence, waiting = _judge_modes(now, group, expected)
         waiting = waiting or _judge_work(now, group, expected, watch) or _judge_leader(now, group, expected)
     except _GateFailedError:
@@ -218,15 +218,15 @@ def _not_back(group: GroupObservation, expected: Expected) -> str:
 
 
 def _silent(app: App, group: GroupObservation, expected: Expected) -> str:
-    """Who may hold a rebalance up: a group that is not stable does not tell where its members are, so all are asked."""
-    if group.stable or expected.at_once:
-        return ""
-    silent = []
-    for _url, worker in in_turn(app, [_reachable(app, url) for url in expected.members]):
-        try:
-            worker.root()
-        except EosctlError:
-            silent.append(worker.url)
+    """Who does not answer, and so may be what holds it up; while a group rebalances it tells nobody's URL."""
+    silent = [str(member.url) for member in group.members if member.health == "unreachable"]
+    if not group.stable and not expected.at_once:
+        silent = []
+        for _url, worker in in_turn(app, [_reachable(app, url) for url in expected.members]):
+            try:
+                worker.root()
+            except EosctlError:
+                silent.append(worker.url)
     return f"; no answer from {', '.join(silent)}" if silent else ""
 
 

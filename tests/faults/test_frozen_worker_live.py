@@ -103,3 +103,33 @@ def test_a_switch_waits_and_the_next_one_ends_it(pair: Stack, invoke: Invoke, so
     source.wait_running()
     source.append("three")
     source.wait_position(14)
+
+
+def test_a_roll_names_it_and_gives_up_in_time(pair: Stack, invoke: Invoke, tmp_path: Path) -> None:
+    """It freezes while the other one is being restarted; that one's restart command does nothing, after all."""
+    begun, go_on, script = tmp_path / "begun", tmp_path / "go-on", tmp_path / "restart"
+    script.write_text(f'#!/bin/sh\necho "$1" > {begun}.new; mv {begun}.new {begun}\n'
+                      f"while [ ! -e {go_on} ]; do sleep 0.1; done\n")  # fmt: skip
+    script.chmod(0o755)
+    driver = ["--driver", "command", "--set-config-command", "true", "--restart-command", f"{script} {{url}}"]
+    flags = [*on_pair(), "-b", pair.bootstrap_servers]
+    wait_for_a_calm_group(pair, invoke)
+    words = ["upgrade", "apply", "--to", "preparing", *driver, "--settle-timeout", "8s", "--yes", *flags]
+    roll = Child(words, tmp_path)
+    try:
+        wait_until(begun.exists, what="the restart command")
+        under_way = begun.read_text().strip()
+        (other,) = set(pair.urls(PAIR)) - {under_way}
+        with frozen(pair, other):
+            go_on.touch()
+            done = roll.wait()
+    finally:
+        go_on.touch()
+    assert done.exit_code == PARTIAL, done.stderr
+    waiting = f"still waiting: not restarted yet: {under_way}; no answer from {other}"
+    assert waiting in done.json()["errors"][0]["message"]
+    assert "--resume" in done.json()["errors"][-1]["hint"]
+    status = invoke("upgrade", "status", *flags).json()["data"]["roll"]
+    assert (status["finished"], status["under_way"]) == (False, {"mode": "preparing", "workers": [under_way]})
+    verify = ["upgrade", "verify", "--to", "enabled", *flags]
+    wait_until(lambda: invoke(*verify).exit_code == OK, what="a group as before", timeout_s=120)

@@ -144,6 +144,21 @@ def test_a_worker_that_freezes_is_named_and_waited_for_no_longer_than_said(
     assert set(there.workers.values()) == {"enabled"}
 
 
+def test_a_silent_worker_is_named_also_while_another_is_not_back(tmp_path: Path) -> None:
+    there = world(w1="enabled", w2="enabled")
+
+    class Lazy(FakeDriver):
+        """Says that it has restarted the worker; meanwhile another one freezes."""
+
+        def bring(self, _app: App, _workers: Sequence[str], _mode: Mode) -> Acted:
+            there.frozen = {W1}
+            return Acted("restarted")
+
+    failed = roll(there.app(tmp_path), Lazy(there), Mode.PREPARING)
+    awaited = f"still waiting: not restarted yet: {W2}; no answer from {W1}"
+    assert (failed.exit_code, failed.problems[0].message.endswith(awaited)) == (ExitCode.PARTIAL, True)
+
+
 @pytest.mark.parametrize("thaws", [True, False])
 def test_while_one_is_frozen_no_other_is_restarted(tmp_path: Path, thaws: bool) -> None:
     """It froze just after a step had settled; the next worker used to be taken down beside it."""
