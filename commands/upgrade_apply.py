@@ -67,8 +67,9 @@ def apply_command(
     """Restart the workers one by one, in the order of the plan, and check after each that all is as before.
 
     After each restart the worker must be a healthy member again, its mode proven (or taken from its own file, and then
-    said so), every connector and task as before; tasks that failed only in fencing are restarted once. The first gate
-    that fails ends the run and leaves the cluster running; --resume goes on. A kill or Ctrl-C is safe at any time.
+    said so), every connector and task as before; tasks that failed only in fencing are restarted once. None is
+    restarted while another does not answer. The first gate that fails ends the run and leaves the cluster running;
+    --resume goes on. A kill or Ctrl-C is safe at any time.
     WORDS, PATH, NAME and DEST may hold {url} {host} {port}, WORDS also {mode} and {config}; no shell reads them.
 
     \b
