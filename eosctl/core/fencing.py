@@ -7,7 +7,7 @@ Fencing itself is one InitProducerId per id (`FenceProducersHandler`, Kafka 3.2+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 
 from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id, task_transactional_id
@@ -196,8 +196,7 @@ def newly_live(items: Iterable[FenceItem], live: Mapping[str, LiveTask]) -> list
 
 def settled(item: FenceItem, answer: FenceAnswer) -> FenceItem:
     """The item after its coordinator's answer."""
-    coordinator = answer.coordinator or item.coordinator
-    base = FenceItem(item.transactional_id, item.owner, item.outcome, item.before, item.live, coordinator)
+    base = replace(item, coordinator=answer.coordinator or item.coordinator)
     if answer.fault is None and answer.producer_id is not None and answer.producer_epoch is not None:
         after = (answer.producer_id, answer.producer_epoch)
         return _with(base, Outcome.FENCED, after=after, confirmed_by="answer")
@@ -237,17 +236,7 @@ def _with(
     fault: KafkaFault | None = None,
     confirmed_by: str | None = None,
 ) -> FenceItem:
-    return FenceItem(
-        item.transactional_id,
-        item.owner,
-        outcome,
-        before=item.before,
-        live=item.live,
-        coordinator=item.coordinator,
-        after=after,
-        fault=fault,
-        confirmed_by=confirmed_by,
-    )
+    return replace(item, outcome=outcome, after=after, fault=fault, confirmed_by=confirmed_by)
 
 
 def count_outcomes(items: Collection[FenceItem]) -> dict[str, int]:
