@@ -50,6 +50,17 @@ class UpgradeWorker:
     health: str | None = None
     evidence: tuple[str, ...] = ()
 
+    def as_row(self) -> dict[str, object]:
+        """The worker as plain data."""
+        return {
+            "worker": self.name,
+            "leader": self.leader,
+            "version": self.version,
+            "health": self.health,
+            "mode": self.mode.value,
+            "evidence": list(self.evidence),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eosctl.core.hard_downgrade import plan_hard_downgrade
-from eosctl.core.upgrade import Mode, UpgradeWorker, plan_passes, what_is_lost
+from eosctl.core.upgrade import Mode, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import evaluate_gates
 from eosctl.core.upgrade_plan import make_plan, plan_file_text
 from eosctl.errors import ExitCode, UsageError
@@ -42,7 +42,7 @@ def plan_upgrade(app: App, target: Mode, *, hard: bool = False, plan_out: Path |
         write_lines(plan_out, plan_file_text(plan).splitlines())
     return Report(
         kind="upgrade-plan",
-        rows=[_row(worker) for worker in observation.workers],
+        rows=[worker.as_row() for worker in observation.workers],
         summary={
             "target_mode": target.value,
             "passes": len(passes),
@@ -60,14 +60,3 @@ def plan_upgrade(app: App, target: Mode, *, hard: bool = False, plan_out: Path |
         target={"kafka_cluster_id": observation.kafka_cluster_id, "group_id": app.target.group_id},
         exit_code=ExitCode.FINDINGS if "fail" in statuses else ExitCode.OK,
     )
-
-
-def _row(worker: UpgradeWorker) -> dict[str, object]:
-    return {
-        "worker": worker.name,
-        "leader": worker.leader,
-        "version": worker.version,
-        "health": worker.health,
-        "mode": worker.mode.value,
-        "evidence": list(worker.evidence),
-    }

@@ -13,7 +13,7 @@ from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
 from eosctl.ops.upgrade_apply import View, describe_roll, look
 from eosctl.ops.upgrade_journal import Brought, Roll, newest_roll, upgrade_journal
-from eosctl.report import Json, Problem, Report, Row, rfc3339
+from eosctl.report import Json, Problem, Report, rfc3339
 
 _JUDGED_PER_WORKER = "modes_proven"
 
@@ -34,7 +34,7 @@ def upgrade_status(app: App) -> Report:
     modes = Counter(worker.mode.value for worker in workers)
     return Report(
         kind="upgrade-status",
-        rows=[_status_row(worker, roll) for worker in workers],
+        rows=[{**worker.as_row(), "roll": _place(worker.name, roll)} for worker in workers],
         summary={"workers": len(workers), "modes": dict(sorted(modes.items()))},
         data={"roll": None if roll is None else _roll_data(roll)},
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
@@ -123,18 +123,6 @@ def _gate_finding(gate: Gate, cluster_id: str) -> Finding:
     return Finding(
         gate.id, ERROR, cluster_id, f"gate {gate.id} {verb}: {gate.evidence}", gate.fix, {"status": gate.status}
     )
-
-
-def _status_row(worker: UpgradeWorker, roll: Roll | None) -> Row:
-    return {
-        "worker": worker.name,
-        "leader": worker.leader,
-        "version": worker.version,
-        "health": worker.health,
-        "mode": worker.mode.value,
-        "roll": _place(worker.name, roll),
-        "evidence": list(worker.evidence),
-    }
 
 
 def _place(name: str, roll: Roll | None) -> str | None:

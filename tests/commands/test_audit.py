@@ -20,6 +20,7 @@ from eosctl.deadline import Clock
 from eosctl.ops.audit import Action, AuditLog
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
+from tests.command_tree import leaves
 from tests.conftest import Invoke, Outcome
 from tests.fakes.transactions import Scene, scene
 
@@ -348,23 +349,12 @@ HARMLESS = {
 }
 
 
-def writing_commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
-        if any("--yes" in option.opts for option in command.params):
-            yield " ".join(path), command
-        return
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        found = command.get_command(context, name)
-        assert found is not None
-        yield from writing_commands(found, (*path, name))
-
-
 def test_every_option_that_sets_a_check_aside_is_recorded_as_one() -> None:
     overrides = importlib.import_module("eosctl.commands.confirm").OVERRIDES
     names = {
         (command, str(param.name))
-        for command, found in writing_commands(importlib.import_module("eosctl.commands.root").root)
+        for command, found in leaves().items()
+        if any("--yes" in option.opts for option in found.params)
         for param in found.params
         if isinstance(param, click.Option) and param.expose_value
         if param.is_flag or str(param.name).startswith(("accept", "allow", "force", "ignore", "skip"))
