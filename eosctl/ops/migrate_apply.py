@@ -20,7 +20,7 @@ from eosctl.events import Event
 from eosctl.ops.backups import write_lines
 from eosctl.ops.journal import Journal
 from eosctl.ops.migrate import Allowances, Migration, existing_snapshot, fresh
-from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past
+from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command
 from eosctl.ops.migrate_targets import create_missing, wait_until_visible
 from eosctl.ops.migrate_topics import app_of, moved_topics, present_topics, some
 from eosctl.ops.new_topics import TopicsMade
@@ -54,9 +54,7 @@ def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
         state, plan_file = "was applied" if past.ended else "was begun and cut off", folder / "plan.json"
         raise RefusedError(
             f"this plan {state} before; nothing was written",
-            hint=f"Look: eosctl offsets verify {plan_file}"
-            if past.ended
-            else f"Go on with: eosctl offsets migrate --plan {plan_file} --yes --resume",
+            hint=f"Look: eosctl offsets verify {plan_file}" if past.ended else f"Go on with: {resume_command(folder)}",
         )
     return past
 
@@ -134,7 +132,7 @@ class _Run:
         self._refuse_drift()
         if not self.past.begun:
             self.journal.write("begin", plan=self.plan.digest())
-        again = f"eosctl offsets migrate --plan {self.folder / 'plan.json'} --yes --resume"
+        again = resume_command(self.folder)
         self.migration.app.on_event(Event(f"if this run is cut off, go on with: {again}"))
         with _told_how_to_go_on(again):
             return self._stages()

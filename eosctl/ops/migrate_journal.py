@@ -5,6 +5,7 @@ It lies in the plan's snapshot folder, beside what the stages rely on.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
@@ -37,6 +38,11 @@ class Past:
     done: Mapping[Stage, Mapping[str, Any]] = field(default_factory=dict)
     write_tasks: int = 0
     ended: bool = False
+
+
+def resume_command(folder: Path) -> str:
+    """The command line that goes on with the plan whose snapshot is `folder`."""
+    return f"eosctl offsets migrate --plan {shlex.quote(str(folder / 'plan.json'))} --yes --resume"
 
 
 def migration_journal(folder: Path, clock: Clock) -> Journal:

@@ -13,6 +13,7 @@ from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
 from eosctl.ops.backups import undo_command
+from eosctl.ops.migrate_journal import resume_command
 from eosctl.ops.offset_rows import value_json
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 
@@ -111,7 +112,7 @@ def _not_created(plan: MigrationPlan, made: TopicsMade) -> list[Problem]:
         f"{counted(len(made.refused), 'new topic was', 'new topics were')} not created, {len(made.created)} were; "
         "no offset was written"
     )
-    again = f"When that is mended: eosctl offsets migrate --plan {_snapshot(plan)}/plan.json --yes --resume"
+    again = f"When that is mended: {resume_command(Path(_snapshot(plan)))}"
     reasons = [Problem.of(refusal) for refusal in made.refused.values()]
     return [*reasons[:_MOST_REASONS], Problem("topics_not_created", message, hint=again)]
 
