@@ -34,7 +34,7 @@ from eosctl.sandbox.zombie import Zombie
 GROUP, OLD_GROUP = "connect-eos", "connect-old"
 NAIVE, MOVED = "clicks", ("orders", "payments")
 FIRST_LINES, MORE_LINES = 1000, 50
-_STEP_TIMEOUT_S = 90.0
+_STEP_TIMEOUT_S, _COMMAND_TIMEOUT_S = 90.0, 300.0
 
 
 @dataclass(slots=True)
@@ -72,7 +72,8 @@ class Walk:
         self.say(f"\n   $ eosctl {shlex.join(words)}")
         command = [sys.executable, "-m", "eosctl", *words]
         state = {"XDG_STATE_HOME": str(self.stack.directory / "state")}  # backups go when the sandbox goes
-        environ = {**self.environ, **self.exports(group), **state}
+        patience = {"EOSCTL_TIMEOUT": f"{_COMMAND_TIMEOUT_S:g}"}  # Spark's first start on a busy machine
+        environ = {**patience, **self.environ, **self.exports(group), **state}
         done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         for line in (done.stderr + done.stdout).splitlines():
             self.say(f"   {line}")
