@@ -23,6 +23,7 @@ def completion(ctx: click.Context, shell: str) -> Report:
 
     \b
     eval "$(eosctl completion bash)"
+    mkdir -p ~/.local/share/bash-completion/completions
     eosctl completion bash > ~/.local/share/bash-completion/completions/eosctl
     eosctl completion zsh  > "${fpath[1]}/_eosctl"
     eosctl completion fish > ~/.config/fish/completions/eosctl.fish
