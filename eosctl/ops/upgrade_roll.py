@@ -24,7 +24,7 @@ from eosctl.ops.upgrade_apply import (
 )
 from eosctl.ops.upgrade_drivers import Acted
 from eosctl.ops.upgrade_journal import Brought, OpenStep
-from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_settled, look_app, read_claim, standings
+from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_calm, await_settled, look_app, read_claim, standings
 from eosctl.ops.workers import GroupObservation, observe_workers
 from eosctl.report import Report
 
@@ -192,7 +192,7 @@ def _act(
         if not roll.driver.waits_for_person:
             return members, claim, acted
     else:
-        group = observe_workers(look_app(app))
+        group = observe_workers(look_app(app)) if again else await_calm(app, workers)
         members = _members(group, again, at_once=roll.driver.at_once)
         claim = read_claim(look_app(app), group)
         roll.journal.write("start", mode=mode.value, workers=list(workers), members=members)
