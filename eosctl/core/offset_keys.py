@@ -7,7 +7,7 @@ part of a renamed key stays byte for byte what the connector wrote.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from eosctl.core.java_json import string_text
 from eosctl.core.offset_records import OffsetKey, decode_key
@@ -15,11 +15,14 @@ from eosctl.errors import UsageError
 
 # `[ "name" ,`: the first element of the key's JSON array, up to and without the comma
 _HEAD = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*,')
+# The form that nearly all keys have: ASCII, no escapes, a flat map. What this matches is JSON, and read without parsing.
+_TEXT = rb'"[ !#-\[\]-~]*"'
+_MEMBER = _TEXT + rb":(?:" + _TEXT + rb"|-?(?:0|[1-9][0-9]*)|true|false|null)"
+_PLAIN = re.compile(rb"\[(" + _TEXT + rb"),(?:null|\{(?:" + _MEMBER + rb"(?:," + _MEMBER + rb")*)?\})\]\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyOwner:
+class KeyOwner(NamedTuple):
     """The connector that a key names; `start` and `end` bound the quoted name within the key's bytes."""
 
     connector: str
@@ -32,7 +35,11 @@ def key_owner(key: bytes | None) -> KeyOwner | None:
 
     Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it.
     """
-    head = _HEAD.match(key) if key is not None else None
+    if key is None:
+        return None
+    if plain := _PLAIN.match(key):
+        return KeyOwner(plain[1][1:-1].decode("ascii"), plain.start(1), plain.end(1))
+    head = _HEAD.match(key)
     if head is None:
         return None
     decoded = decode_key(key)

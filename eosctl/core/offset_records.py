@@ -15,6 +15,7 @@ from enum import StrEnum, unique
 
 from eosctl.core.config_records import UnparsableValueError, decode_value
 
+_BRACE = ord("{")
 _MAY_BE_NOTHING = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:null|\Z)")
 
 
@@ -115,7 +116,8 @@ def is_nothing(value: bytes | None) -> bool:
     """Whether a value means "no offset" to Connect: a tombstone, no bytes, or JSON null."""
     if not value:
         return True
-    if not _MAY_BE_NOTHING.match(value):  # parsing every value of a large topic would take most of the time
+    # parsing every value of a large topic would take most of the time, and nearly all are maps
+    if value[0] == _BRACE or not _MAY_BE_NOTHING.match(value):
         return False
     try:
         return decode_value(value) is None

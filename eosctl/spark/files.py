@@ -6,11 +6,11 @@ Read and written on the driver, streaming, so that their size does not matter. R
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,10 +19,11 @@ from eosctl.core.migration_results import Snapshot
 from eosctl.core.record_file import UNKNOWN, read_records, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError
-from eosctl.spark.kafka_io import ARROW_RECORDS, arrow_batch, record_row
+from eosctl.spark.kafka_io import arrow_batch, records_batch
 from eosctl.spark.snapshots import land
 
 _ROWS_AT_ONCE = 10_000
+Item = TypeVar("Item")
 _PARQUET = pa.schema(
     [
         ("topic", pa.string()),
@@ -58,11 +59,16 @@ def read_file(path: str) -> Iterator[Record]:
 
 def snapshot_file(path: str, name: str, snapshot: Path, *, partitions: int) -> Snapshot:
     """Puts the records of a file into a Parquet file of RECORDS, under the topic `name`."""
-    rows = (record_row(record._replace(topic=name), partitions=partitions) for record in read_file(path))
-    return land((arrow_batch(batch, ARROW_RECORDS) for batch in _pieces(rows)), snapshot)
+    return land((_records_batch(piece, name, partitions) for piece in _pieces(read_file(path))), snapshot)
 
 
-def _pieces(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+def _records_batch(records: Sequence[Record], name: str, partitions: int) -> pa.RecordBatch:
+    columns = list(zip(*(record[1:6] for record in records), strict=True))
+    number = len(records)
+    return records_batch([name] * number, *columns, sizes=[partitions] * number, versions=[1] * number)
+
+
+def _pieces(rows: Iterator[Item]) -> Iterator[list[Item]]:
     while piece := list(islice(rows, _ROWS_AT_ONCE)):
         yield piece
 

@@ -26,10 +26,11 @@ from eosctl.spark import transforms
 from eosctl.spark.failures import spark_error
 from eosctl.spark.files import read_parquet, snapshot_file, write_file
 from eosctl.spark.kafka_io import RECORDS, WRITTEN, OffsetRange, placed, write_records, write_task
-from eosctl.spark.parts import COMPARED, COUNTED, compare_part, decide_part, to_write
+from eosctl.spark.parts import COMPARED, COUNTED, compare_part, decide_part, sample_of, to_write
 from eosctl.spark.record_counts import RecordCounts
 from eosctl.spark.record_lines import backup_lines
-from eosctl.spark.snapshots import fresh_folder, land_bins, united
+from eosctl.spark.snapshots import fresh_folder, land_bins, parquet_files, united
+from eosctl.spark.tasks import numbered_tasks
 
 OnProgress = Callable[[str, int | None, int | None, str], None]
 """Called with the first fields of an `Event`: what is being done, how many are done, of how many, of what."""
@@ -99,7 +100,8 @@ class MigrationJob:
 
     def _decide_parts(self, folder: Path, plan: MigrationPlan) -> Tally:
         fresh_folder(folder / "decisions")
-        rows = self._in_parts(plan.parts, lambda number: decide_part(folder, number, plan), COUNTED).collect()
+        parts = numbered_tasks(self.spark, len(plan.parts), lambda number: decide_part(folder, number, plan), COUNTED)
+        rows = parts.collect()
         (folder / "decisions" / "_SUCCESS").touch()
         read = [row for row in rows if row.action is None]
         keys = sum(row["keys"] for row in read)
@@ -111,16 +113,6 @@ class MigrationJob:
             nobodys=sum(row["keys"] for row in read if row.connector is None),
             scattered=0,
         )
-
-    def _in_parts(self, parts: Parts, work: Callable[[int], Iterator[Any]], schema: str) -> DataFrame:
-        """What `work` yields for each part, called in a task of its own."""
-
-        def of_parts(batches: Iterable[Any]) -> Iterator[Any]:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield from work(number)
-
-        return self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(of_parts, schema)
 
     def _tally(self, folder: Path, newest: DataFrame) -> Tally:
         records = self._records(folder / "source").agg(F.sum("versions")).first()[0] or 0  # type: ignore[index]
@@ -138,16 +130,18 @@ class MigrationJob:
 
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
         """Up to `limit` decisions to show: changes and conflicts first, then by topic and key."""
+        files = parquet_files(folder / "decisions")
         with self._stage("taking a sample"):
-            order = (F.col("action") == "keep", "topic", "key")
-            rows = self._decisions(folder).orderBy(*order).limit(limit).collect()
-        return [_decided_key(row.asDict()) for row in rows]
+            tasks = numbered_tasks(
+                self.spark, len(files), lambda number: sample_of(files[number], limit), transforms.DECISIONS
+            )
+            rows = sorted(tasks.collect(), key=lambda row: (row.action == "keep", row.topic, row.key))
+        return [_decided_key(row.asDict()) for row in rows[:limit]]
 
     def backup_lines(self, folder: Path, plan: MigrationPlan) -> Iterator[str]:
         """Lines of a record file with what the target has of each key that will be sent."""
         with self._stage("making the backup"):
-            sent = transforms.sent(self._decisions(folder))
-            return backup_lines(sent, folder / "backup", cluster_id=plan.cluster_id)
+            return backup_lines(self.spark, folder, cluster_id=plan.cluster_id)
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""
@@ -212,7 +206,7 @@ class MigrationJob:
         def write_part(number: int) -> Iterator[Any]:
             return write_task(client, name, to_write(folder, number), counts)
 
-        return self._in_parts(plan.parts, write_part, WRITTEN)
+        return numbered_tasks(self.spark, len(plan.parts), write_part, WRITTEN)
 
     def _to_file(self, folder: Path, plan: MigrationPlan) -> Iterator[Record]:
         """The records of a target that is a file, by key: under the topic and on the partition that they would have."""
@@ -248,7 +242,7 @@ class MigrationJob:
             return compare_part(client, bins[number], folder, number, limit=limit, count=count)
 
         with self._stage("comparing the target", counts):
-            rows = self._in_parts(parts, compare, COMPARED).collect()
+            rows = numbered_tasks(self.spark, len(parts), compare, COMPARED).collect()
         of_parts = [row for row in rows if row.side is None]
         if not all(row.whole for row in of_parts):
             return None

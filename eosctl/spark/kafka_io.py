@@ -6,13 +6,12 @@ Keys and values stay binary. Runs on executors: imports nothing of eosctl but `e
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -20,8 +19,8 @@ from pyspark.sql import DataFrame
 
 from eosctl.core.offset_keys import key_owner
 from eosctl.core.offset_records import is_nothing
-from eosctl.core.records import Record
 from eosctl.spark.record_counts import RecordCounts, TaskCount
+from eosctl.spark.tasks import task_number
 
 RECORDS = (
     "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
@@ -96,13 +95,6 @@ class OffsetRange:
     name: str | None = None
 
 
-def task_number() -> int:
-    """The number of the task that this runs in."""
-    from pyspark import TaskContext
-
-    return TaskContext.get().partitionId()  # type: ignore[union-attr] # mapInArrow runs inside tasks only
-
-
 def read_ranges(
     client: Mapping[str, Any],
     ranges: Sequence[OffsetRange],
@@ -159,8 +151,6 @@ def _messages(
     if not todo:
         return
     consumer = Consumer({**client, **_CONSUMER})
-    collecting = gc.isenabled()
-    gc.disable()  # messages hold no cycles; collecting them costs two thirds of the time
     try:
         consumer.assign([TopicPartition(r.topic, r.partition, r.begin) for r in ranges])
         progress_s = time.monotonic()
@@ -186,8 +176,6 @@ def _messages(
                 raise RuntimeError(f"no records for {stall_timeout_s:g} s, still to read: {_named(todo)}")
     finally:
         consumer.close()
-        if collecting:
-            gc.enable()
 
 
 def _passed(consumer: Any, ranges: Sequence[OffsetRange], todo: Mapping[tuple[str, int], int]) -> int:
@@ -204,41 +192,60 @@ def _named(todo: Mapping[tuple[str, int], int]) -> str:
 
 
 def _batches(newest: Newest, topics: Mapping[str, tuple[str, int]]) -> Iterator[pa.RecordBatch]:
-    rows: list[tuple[Any, ...]] = []
-    for (topic, partition), keys in newest.items():
-        name, partitions = topics[topic]
-        for key, (message, versions) in keys.items():
-            kind, timestamp_ms = message.timestamp()
-            record = Record(name, partition, message.offset(), timestamp_ms if kind else -1, key, message.value())
-            rows.append(record_row(record, partitions=partitions, versions=versions))
-            if len(rows) == _BATCH_ROWS:
-                yield arrow_batch(rows, ARROW_RECORDS)
-                rows = []
-    if rows:
-        yield arrow_batch(rows, ARROW_RECORDS)
+    rows = (
+        (topics[topic], partition, key, message, versions)
+        for (topic, partition), keys in newest.items()
+        for key, (message, versions) in keys.items()
+    )
+    while some := list(islice(rows, _BATCH_ROWS)):
+        named, partitions, keys, messages, versions = zip(*some, strict=True)
+        times_ms = (message.timestamp() for message in messages)
+        yield records_batch(
+            [name for name, _size in named],
+            partitions,
+            [message.offset() for message in messages],
+            [time_ms if kind else -1 for kind, time_ms in times_ms],
+            keys,
+            [message.value() for message in messages],
+            sizes=[size for _name, size in named],
+            versions=versions,
+        )
 
 
-def record_row(record: Record, *, partitions: int, versions: int = 1) -> tuple[Any, ...]:
-    """One row of RECORDS, of a topic with so many `partitions`."""
+def records_batch(
+    topics: Sequence[str],
+    partitions: Sequence[int],
+    offsets: Sequence[int],
+    times_ms: Sequence[int],
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    *,
+    sizes: Sequence[int],
+    versions: Sequence[int],
+) -> pa.RecordBatch:
+    """A batch of RECORDS from its columns; `sizes` are the topics' numbers of partitions."""
     from confluent_kafka import murmur2
 
-    key = record.key
-    owner = key_owner(key)
-    return (
-        *record[:6],
-        is_nothing(record.value),
-        key is not None and murmur2(key, partitions) == record.partition,
+    owners = [key_owner(key) or (None, None, None) for key in keys]
+    placed = zip(keys, sizes, partitions, strict=True)
+    columns = (
+        *(topics, partitions, offsets, times_ms, keys, values),
+        [is_nothing(value) for value in values],
+        [key is not None and murmur2(key, size) == partition for key, size, partition in placed],
         versions,
-        *((None, None, None) if owner is None else (owner.connector, owner.start, owner.end)),
+        *zip(*owners, strict=True),
     )
+    return _batch_of(columns, ARROW_RECORDS)
 
 
 def arrow_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     """Rows as one batch of `schema`; there is at least one."""
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, type=field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
-        schema=schema,
-    )
+    return _batch_of(tuple(zip(*rows, strict=True)), schema)
+
+
+def _batch_of(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def write_records(

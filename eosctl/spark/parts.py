@@ -13,14 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from eosctl.core.migration import MigrationPlan, topic_of
 from eosctl.core.migration_rules import Action, Cell, Decision, decide
 from eosctl.core.offset_records import is_nothing
 from eosctl.spark.kafka_io import Newest, OffsetRange, arrow_batch, placed_batch, read_keys
 from eosctl.spark.record_counts import TaskCount
-from eosctl.spark.snapshots import part_file, whole_file
+from eosctl.spark.snapshots import batches_of, part_file, whole_file
 
 ARROW_DECISIONS = pa.schema(
     [
@@ -86,16 +85,9 @@ ARROW_COMPARED = pa.schema(
     ]
 )
 
-_ROWS_AT_ONCE = 50_000
 SENDS = (Action.WRITE.value, Action.DELETE.value)
 Found = tuple[int, int, int, bytes | None, bool]
 """Of a record of the target: partition, offset, timestamp in ms, value, and whether that is a deletion."""
-
-
-def batches_of(file: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The batches of a part's file."""
-    with pq.ParquetFile(file) as parquet:
-        yield from parquet.iter_batches(_ROWS_AT_ONCE, columns=columns)
 
 
 def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Iterator[pa.RecordBatch]:
@@ -188,6 +180,18 @@ class _Rule:
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:
     return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def sample_of(file: Path, limit: int) -> Iterator[pa.RecordBatch]:
+    """The first decisions of a file: changes and conflicts first, then by topic and key."""
+    first = ARROW_DECISIONS.empty_table()
+    for batch in batches_of(file):
+        rows = pa.concat_tables([first, pa.table(batch).cast(ARROW_DECISIONS)])  # Spark knows what is never null
+        kept = pc.equal(rows["action"], Action.KEEP.value).cast(pa.int8())
+        order = [("kept", "ascending"), ("topic", "ascending"), ("key", "ascending")]
+        ranked = pa.table({"kept": kept, "topic": rows["topic"], "key": rows["key"]})
+        first = rows.take(pc.select_k_unstable(ranked, k=min(limit, len(ranked)), sort_keys=order))
+    yield from first.to_batches()
 
 
 def to_write(folder: Path, number: int) -> Iterator[pa.RecordBatch]:

@@ -1,44 +1,47 @@
 """What a migration will replace, as lines of a record file: the backup that `offsets restore` takes.
 
-The lines are made by Spark's tasks and land in files before the driver touches them: millions of rows that were fetched
-through the driver's JVM would need a heap of their size.
+The lines are made in tasks and land in files before the driver touches them: millions of rows that were fetched through
+the driver's JVM would need a heap of their size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 
 from eosctl.core.migration import topic_of
 from eosctl.core.record_file import UNKNOWN, encode_bytes, record_line
 from eosctl.core.records import Record
+from eosctl.spark.parts import SENDS
+from eosctl.spark.snapshots import batches_of, fresh_folder, parquet_files
+from eosctl.spark.tasks import numbered_tasks
 
 _COLUMNS = (
-    *("topic", "key", "value", "partition", "partitions"),
+    *("action", "topic", "key", "value", "partition", "partitions"),
     *("target_exists", "target_offset", "target_timestamp_ms", "before"),
 )
-_LINE = pa.schema([("value", pa.string())])
 
 
-def backup_lines(sent: DataFrame, folder: Path, *, cluster_id: str | None) -> Iterator[str]:
-    """For each of `sent` (DECISIONS): what the target has now, and as `written` the value that will replace it.
+def backup_lines(spark: SparkSession, snapshot: Path, *, cluster_id: str | None) -> Iterator[str]:
+    """For each decision of a snapshot that sends something: what the target has now, and as `written` what replaces it.
 
     A key that the target does not have is a tombstone on the partition where it will be written: writing that undoes
-    the migration. The lines land in `folder` first.
+    the migration.
     """
+    files, folder = parquet_files(snapshot / "decisions"), fresh_folder(snapshot / "backup")
 
-    def lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if batch.num_rows:
+    def write_lines(number: int) -> Iterator[pa.RecordBatch]:
+        with (folder / f"part-{number:05}").open("w", encoding="utf-8", newline="\n") as file:
+            for batch in batches_of(files[number], _COLUMNS):
                 rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-                made = [_line(cluster_id, *row) for row in rows]
-                yield pa.RecordBatch.from_arrays([pa.array(made, pa.string())], schema=_LINE)
+                file.writelines(f"{_line(cluster_id, *row)}\n" for action, *row in rows if action in SENDS)
+        yield from ()
 
-    sent.select(*_COLUMNS).mapInArrow(lines, "value string").write.mode("overwrite").text(str(folder))
+    numbered_tasks(spark, len(files), write_lines, "nothing int").collect()
     return _lines_of(folder)
 
 

@@ -19,9 +19,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from eosctl.core.migration_results import Snapshot
-from eosctl.spark.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, OffsetRange, arrow_batch, read_ranges, task_number
+from eosctl.spark.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, OffsetRange, arrow_batch, read_ranges
 from eosctl.spark.record_counts import RecordCounts
+from eosctl.spark.tasks import numbered_tasks
 
+_ROWS_AT_ONCE = 50_000
 _LANDED = pa.schema([("connectors", pa.list_(pa.string())), ("in_place", pa.bool_())])
 
 
@@ -35,6 +37,11 @@ def fresh_folder(folder: Path) -> Path:
 def part_file(folder: Path, number: int) -> Path:
     """The Parquet file of task `number`."""
     return folder / f"part-{number:05}.parquet"
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The files of a folder that tasks, or Spark itself, have written."""
+    return sorted(folder.glob("part-*.parquet"))
 
 
 def land_bins(
@@ -52,17 +59,12 @@ def land_bins(
     """
     settings = dict(client)
 
-    def read_bins(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        count = counts.of_task(task_number())
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                found = land(read_ranges(settings, bins[number], count=count), part_file(folder, first + number))
-                yield arrow_batch([(sorted(found.connectors), found.in_place)], _LANDED)
+    def land_bin(number: int) -> Iterator[pa.RecordBatch]:
+        batches = read_ranges(settings, bins[number], count=counts.of_task(number))
+        found = land(batches, part_file(folder, first + number))
+        yield arrow_batch([(sorted(found.connectors), found.in_place)], _LANDED)
 
-    if not bins:
-        return Snapshot()
-    tasks = spark.range(0, len(bins), 1, len(bins))
-    rows = tasks.mapInArrow(read_bins, "connectors array<string>, in_place boolean").collect()
+    rows = numbered_tasks(spark, len(bins), land_bin, "connectors array<string>, in_place boolean").collect()
     return united(Snapshot(frozenset(row.connectors), row.in_place) for row in rows)
 
 
@@ -83,6 +85,13 @@ def land(batches: Iterable[pa.RecordBatch], file: Path) -> Snapshot:
             connectors.update(pc.unique(batch.column("connector")).drop_null().to_pylist())
             in_place = in_place and pc.all(batch.column("at_home")).as_py()
     return Snapshot(frozenset(connectors), in_place and rows < KEYS_AT_ONCE)  # else some keys may be there twice
+
+
+def batches_of(file: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The batches of one file; with `columns`, these in their order."""
+    with pq.ParquetFile(file) as parquet:
+        for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=columns):
+            yield batch.select(columns) if columns else batch
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from eosctl.core.offset_records import is_nothing
 from eosctl.core.offset_views import Prefer, fold_store, plan_merge
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.spark import transforms
-from eosctl.spark.kafka_io import RECORDS, record_row
+from tests.spark.frames import frame_of
 
 pytestmark = pytest.mark.spark
 
@@ -73,9 +73,7 @@ def merged(source: TopicRead, target: TopicRead, policy: Policy) -> dict[bytes, 
 
 def migrated(spark: SparkSession, source: TopicRead, target: TopicRead, policy: Policy) -> dict[bytes, tuple[Any, ...]]:
     newest = [
-        transforms.newest_per_key(
-            spark.createDataFrame([record_row(one, partitions=PARTITIONS) for one in read.records], RECORDS)
-        )
+        transforms.newest_per_key(frame_of(spark, read.records, partitions=PARTITIONS))
         for read in (source, target)
     ]
     routes = [Route(connector, connector, "target") for connector in CONNECTORS]

@@ -16,7 +16,7 @@ from eosctl.core.offset_keys import key_owner, renamed_key
 from eosctl.core.offset_records import is_nothing
 from eosctl.core.records import Record
 from eosctl.spark import transforms
-from eosctl.spark.kafka_io import RECORDS, record_row
+from tests.spark.frames import frame_of
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,7 @@ NOTHINGS = (None, None, b"", b" null")
 
 
 def frame(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
-    return spark.createDataFrame([record_row(record, partitions=3) for record in records], RECORDS)
+    return frame_of(spark, records, partitions=3)
 
 
 def random_records(rng: random.Random, topics: Sequence[str], count: int) -> list[Record]:
