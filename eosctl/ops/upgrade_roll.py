@@ -192,7 +192,7 @@ def _act(
         if not roll.driver.waits_for_person:
             return members, claim, acted
     else:
-        group = observe_workers(look_app(app)) if again else await_calm(app, workers)
+        group = observe_workers(look_app(app)) if again else await_calm(app, workers, mode)
         members = _members(group, again, at_once=roll.driver.at_once)
         claim = read_claim(look_app(app), group)
         roll.journal.write("start", mode=mode.value, workers=list(workers), members=members)

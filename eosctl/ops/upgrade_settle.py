@@ -142,7 +142,7 @@ def await_settled(app: App, expected: Expected) -> Settled:
         app.clock.sleep_s(_POLL_S)
 
 
-def await_calm(app: App, workers: Sequence[str]) -> GroupObservation:
+def await_calm(app: App, workers: Sequence[str], mode: Mode) -> GroupObservation:
     """The group, once it is stable and every worker beside `workers` answers: never shall two be down at once.
 
     Raises DeadlineError naming who is still awaited.
@@ -164,7 +164,8 @@ def await_calm(app: App, workers: Sequence[str]) -> GroupObservation:
             )
         if waiting != spoken:
             spoken = waiting
-            app.on_event(Event(f"{', '.join(workers)}: not yet restarted, waiting: {waiting}"))
+            words = f"{', '.join(workers)}: not yet restarted, waiting: {waiting}"
+            app.on_event(Event(words, standings=standings(workers, mode, "to come")))
         app.clock.sleep_s(_POLL_S)
 
 

@@ -13,7 +13,7 @@ import pytest
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_plan import make_plan, plan_file_text, read_plan
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, RefusedError, StalePlanError, UsageError
-from eosctl.events import Event
+from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_drivers import Acted, Driver
@@ -173,6 +173,8 @@ def test_while_one_is_frozen_no_other_is_restarted(tmp_path: Path, thaws: bool) 
             there.frozen = set()
 
     done = roll(replace(app, on_event=listen), driver)
+    waits = [event.standings for event in there.events if event.message.startswith(f"{W3}: not yet restarted")]
+    assert waits == [(Standing(W3, "preparing", "to come"),)], "a line of the live table"
     if thaws:
         assert (done.exit_code, set(there.workers.values())) == (ExitCode.OK, {"enabled"})
         return
