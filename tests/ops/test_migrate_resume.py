@@ -188,4 +188,4 @@ def test_the_journal_is_lines_that_people_can_read(scene: Scene) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     events = [(line["event"], line.get("stage")) for line in lines]
     stages = [(event, stage) for stage in ("backup", "create", "write", "verify") for event in ("started", "done")]
-    assert events == [("begin", None), *stages, ("end", None)]
+    assert events == [("hold", None), ("begin", None), *stages, ("end", None)]
