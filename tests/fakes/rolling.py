@@ -27,8 +27,11 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UnreachableError
 from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers import Acted
+from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
+from eosctl.ops.upgrade_drivers import Acted, Driver
+from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.profiles import Target
+from eosctl.report import Report
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_cluster import (
     CONFIG_TOPIC,
@@ -253,3 +256,13 @@ class FakeDriver:
         self.world.start(url)
         self.world.tick()
         return Acted("restarted")
+
+
+def roll(app: App, driver: Driver, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:
+    """What `upgrade apply` does, with a minute for each step."""
+    return apply_roll(app, prepare_roll(app, RollRequest(target, settle_timeout_s=60.0, **request), driver))
+
+
+def outcomes(report: Report) -> list[tuple[object, object, object]]:
+    """(mode, worker, outcome) of each row."""
+    return [(row["mode"], row["worker"], row["outcome"]) for row in report.rows]

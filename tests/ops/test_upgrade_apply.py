@@ -13,29 +13,19 @@ import pytest
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_plan import make_plan, plan_file_text, read_plan
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, RefusedError, StalePlanError, UsageError
-from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
-from eosctl.ops.upgrade_drivers import Acted, Driver
+from eosctl.ops.upgrade_drivers import Acted
 from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
 from eosctl.ops.upgrade_observe import observe_upgrade
 from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.ops.upgrade_status import upgrade_status, verify_upgrade
 from eosctl.ops.workers import observe_workers
-from eosctl.report import Report
-from tests.fakes.rolling import W1, W2, W3, FakeDriver, world
+from tests.fakes.rolling import W1, W2, W3, FakeDriver, outcomes, roll, world
 from tests.fakes.switching import KilledError
 
 FENCING = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing"
-
-
-def roll(app: App, driver: Driver, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:
-    return apply_roll(app, prepare_roll(app, RollRequest(target, settle_timeout_s=60.0, **request), driver))
-
-
-def outcomes(report: Report) -> list[tuple[object, object, object]]:
-    return [(row["mode"], row["worker"], row["outcome"]) for row in report.rows]
 
 
 def test_preparing_everywhere_then_enabled_with_the_leader_last(tmp_path: Path) -> None:
@@ -95,138 +85,6 @@ def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
         assert verify_upgrade(app, target).exit_code is ExitCode.OK, f"cut off at call {kill_at}"
         assert len(there.starts) <= 2 * 2 + 1, f"cut off at call {kill_at}: one step at most is done twice"
     assert kill_at > 40, "fewer calls than that were never made"
-
-
-def test_a_worker_that_does_not_come_back_stops_the_roll(tmp_path: Path) -> None:
-    there = world(w1="disabled", w2="disabled", w3="disabled")
-    there.crashes.add(W3)
-    app, driver = there.app(tmp_path), FakeDriver(there)
-    failed = roll(app, driver)
-    assert failed.exit_code is ExitCode.PARTIAL
-    assert outcomes(failed)[:3] == [
-        ("preparing", W2, "done"), ("preparing", W3, "failed"), ("preparing", W1, "not_reached"),
-    ]  # fmt: skip
-    assert "did not come up" in failed.problems[0].message
-    assert "--resume" in str(failed.problems[1].hint)
-    status = upgrade_status(app)
-    assert {row["worker"]: row["roll"] for row in status.rows} == {W1: "not begun", W2: "brought to preparing"}
-    assert isinstance(status.data["roll"], dict)
-    assert status.data["roll"]["under_way"] == {"mode": "preparing", "workers": [W3]}
-    done = roll(app, driver, None, resume=True)
-    assert done.exit_code is ExitCode.OK
-    assert outcomes(done)[0] == ("preparing", W2, "done_before")
-    assert set(there.workers.values()) == {"enabled"}
-
-
-@pytest.mark.parametrize("state", ["Stable", "PreparingRebalance"])
-@pytest.mark.parametrize("who", [W1, W2])
-def test_a_worker_that_freezes_is_named_and_waited_for_no_longer_than_said(
-    tmp_path: Path, who: str, state: str
-) -> None:
-    """In a rebalance that a frozen worker held up only the rebalance used to be told."""
-    there = world(w1="disabled", w2="disabled", w3="disabled")
-
-    def freeze(_url: str) -> None:
-        if not there.frozen and len(there.starts) == 1:
-            there.frozen, there.group_state = {who}, state
-
-    there.after_start.append(freeze)
-    app, driver = there.app(tmp_path), FakeDriver(there)
-    failed = roll(app, driver)
-    assert failed.exit_code is ExitCode.PARTIAL
-    assert [outcome for *_where, outcome in outcomes(failed)] == ["failed", *["not_reached"] * 5]
-    awaited = f"{who} is unreachable" if state == "Stable" else f"the group is {state}; no answer from {who}"
-    assert failed.problems[0].message == f"{W2}: not settled after 60 s; still waiting: {awaited}"
-    assert there.time.now_s < 60 + 20, "one look more at the most"
-    assert f"{W2}: waiting: {awaited}" in [event.message for event in there.events]
-    there.frozen, there.group_state = set(), "Stable"
-    assert roll(app, driver, None, resume=True).exit_code is ExitCode.OK
-    assert set(there.workers.values()) == {"enabled"}
-
-
-def test_a_silent_worker_is_named_also_while_another_is_not_back(tmp_path: Path) -> None:
-    there = world(w1="enabled", w2="enabled")
-
-    class Lazy(FakeDriver):
-        """Says that it has restarted the worker; meanwhile another one freezes."""
-
-        def bring(self, _app: App, _workers: Sequence[str], _mode: Mode) -> Acted:
-            there.frozen = {W1}
-            return Acted("restarted")
-
-    failed = roll(there.app(tmp_path), Lazy(there), Mode.PREPARING)
-    awaited = f"still waiting: not restarted yet: {W2}; no answer from {W1}"
-    assert (failed.exit_code, failed.problems[0].message.endswith(awaited)) == (ExitCode.PARTIAL, True)
-
-
-@pytest.mark.parametrize("thaws", [True, False])
-def test_while_one_is_frozen_no_other_is_restarted(tmp_path: Path, thaws: bool) -> None:
-    """It froze just after a step had settled; the next worker used to be taken down beside it."""
-    there = world(w1="disabled", w2="disabled", w3="disabled")
-    app, driver = there.app(tmp_path), FakeDriver(there)
-
-    def listen(event: Event) -> None:
-        there.events.append(event)
-        if event.message == f"{W2}: preparing, everything as before":
-            there.frozen = {W1}
-        elif thaws and event.message == f"{W3}: not yet restarted, waiting: no answer from {W1}":
-            there.frozen = set()
-
-    done = roll(replace(app, on_event=listen), driver)
-    waits = [event.standings for event in there.events if event.message.startswith(f"{W3}: not yet restarted")]
-    assert waits == [(Standing(W3, "preparing", "to come"),)], "a line of the live table"
-    if thaws:
-        assert (done.exit_code, set(there.workers.values())) == (ExitCode.OK, {"enabled"})
-        return
-    assert done.exit_code is ExitCode.PARTIAL
-    assert there.starts == [(W2, "preparing")]
-    assert done.problems[0].message == f"{W3} was not restarted: no answer from {W1}, for 60 s"
-    there.frozen = set()
-    assert roll(app, driver, None, resume=True).exit_code is ExitCode.OK
-    assert [mode for _url, mode in there.starts] == ["preparing"] * 3 + ["enabled"] * 3
-
-
-def test_a_worker_that_comes_back_in_another_mode_stops_the_roll(tmp_path: Path) -> None:
-    """Its configuration came from elsewhere: waiting would not change it."""
-    there = world(w1="enabled", w2="enabled")
-    report = roll(there.app(tmp_path), FakeDriver(there, forgets={W2}), Mode.PREPARING)
-    assert report.exit_code is ExitCode.PARTIAL
-    assert "gate mode_proven: http://w2:8083 is back, and enabled instead of preparing" in report.problems[0].message
-    assert (outcomes(report), there.time.now_s) == (
-        [("preparing", W2, "failed"), ("preparing", W1, "not_reached")],
-        0.0,
-    )
-    again = roll(there.app(tmp_path), FakeDriver(there), resume=True, target=None)
-    assert (again.exit_code, set(there.workers.values())) == (ExitCode.OK, {"preparing"})
-
-
-def test_a_disabled_worker_is_found_out_when_it_leads(tmp_path: Path) -> None:
-    """From outside, preparing and disabled differ by one thing: who leads claims a transactional id, or not."""
-    there = world(w1="disabled", w2="disabled")
-    report = roll(there.app(tmp_path), FakeDriver(there, forgets={W2}))
-    assert report.exit_code is ExitCode.PARTIAL
-    assert outcomes(report)[1] == ("preparing", W1, "failed")
-    assert "has not claimed its transactional id" in report.problems[0].message
-    assert "enabled" not in there.workers.values()
-
-
-def test_a_worker_that_joins_in_between_gets_the_first_pass_too(tmp_path: Path) -> None:
-    there = world(w1="disabled", w2="disabled")
-
-    def join(_url: str) -> None:
-        if len(there.starts) == 2 and W3 not in there.workers:
-            there.workers = {**there.workers, W3: "disabled"}
-            there.files[W3] = "disabled"
-
-    there.after_start.append(join)
-    app, driver = there.app(tmp_path), FakeDriver(there)
-    stopped = roll(app, driver)
-    assert stopped.exit_code is ExitCode.PARTIAL
-    assert "no worker may become enabled now: http://w3:8083 is not_enabled" in stopped.problems[0].message
-    assert "enabled" not in there.workers.values()
-    assert roll(app, driver, resume=True).exit_code is ExitCode.OK
-    assert set(there.workers.values()) == {"enabled"}
-    assert there.starts[2] == (W3, "preparing")
 
 
 @pytest.mark.parametrize(
@@ -344,17 +202,6 @@ def test_beside_a_running_one_it_says_who_is_at_work(tmp_path: Path) -> None:
     assert [message.startswith(at_work) for message in seen] == [True, True, False] * 4
     assert all(f"eosctl is at work on it now (process {os.getpid()}, " in message for message in seen[2::3])
     assert upgrade_status(app).problems == []
-
-
-def test_a_worker_lost_between_two_runs_forbids_to_go_on(tmp_path: Path) -> None:
-    there = world(w1="disabled", w2="disabled", w3="disabled")
-    there.crashes.add(W3)
-    app, driver = there.app(tmp_path), FakeDriver(there)
-    roll(app, driver)
-    there.stop(W2)
-    report = plan_report(app, prepare_roll(app, RollRequest(resume=True), driver))
-    assert report.exit_code is ExitCode.REFUSED
-    assert any(W2 in problem.message for problem in report.problems)
 
 
 class Controller(FakeDriver):

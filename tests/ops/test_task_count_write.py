@@ -1,0 +1,210 @@
+"""`task-counts write` over a broker that speaks the protocol, topics and workers in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
+from eosctl.core.records import OutRecord
+from eosctl.deadline import Deadline
+from eosctl.errors import ExitCode, NotFoundError, RefusedError, StalePlanError, UnreachableError
+from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write, show_write
+from eosctl.report import Report
+from tests.fakes.config_cluster import CONFIG_TOPIC
+from tests.fakes.rescue_scene import CLUSTER, Scene, rescue_scene, stop
+from tests.fakes.switching import KilledError
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """c had three tasks and has two, both FAILED in zombie fencing."""
+    with rescue_scene(tmp_path) as built:
+        yield built
+
+
+def write(scene: Scene, count: int, *, fence: bool = True) -> Report:
+    return apply_write(scene.app, plan_write(scene.app, WriteRequest("c", count, fence)))
+
+
+def timeouts(scene: Scene) -> list[int]:
+    return [scene.broker.state.transactions[f"g-c-{task}"].timeout_ms for task in range(3)]
+
+
+def test_the_plan_shows_decisions_before_and_after_and_the_native_way(scene: Scene) -> None:
+    stop(scene)
+    report = show_write(scene.app, plan_write(scene.app, WriteRequest("c", 5)))
+    (row,) = report.rows
+    assert row["before"] == {"task_count": 3, "offset": 5}
+    assert row["after"] == {"task_count": 5, "offset": None}
+    assert row["decision_before"]["now"]["would_fence_count"] == 3  # type: ignore[index]  # plain data
+    assert row["decision_after"]["now"]["would_fence_count"] == 0  # type: ignore[index]  # plain data
+    assert row["decision_after"]["after_next_commit"]["would_fence_count"] == 5  # type: ignore[index]  # plain data
+    assert [problem.code for problem in report.problems] == ["connect_can"]
+    assert "--via connect" in str(report.problems[0].hint)
+    assert scene.records() == []
+
+
+def test_write_fences_first_then_writes_under_an_id_of_its_own(scene: Scene) -> None:
+    stop(scene)
+    report = write(scene, 0)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.OK, "written")
+    assert timeouts(scene) == [FENCE_TRANSACTION_TIMEOUT_MS] * 3
+    assert scene.records() == [("eosctl-config-g", b'{"task-count":0}')]
+    assert report.data["undo"] == "eosctl task-counts write c --count 3"
+    (line,) = Path(str(report.data["backup"])).read_text().splitlines()
+    kept = json.loads(line)
+    assert (kept["key"], kept["value"], kept["offset"]) == ("tasks-fencing-c", '{"task-count": 3}', 5)
+    assert (kept["written"], kept["cluster_id"]) == ('{"task-count":0}', CLUSTER)
+    again = plan_write(scene.app, WriteRequest("c", 0))
+    assert not again.changes_something
+
+
+def test_what_is_recorded_already_is_nothing_to_do_while_tasks_run(scene: Scene) -> None:
+    """It used to be refused for the running tasks, so that a job that runs twice failed the second time."""
+    stop(scene)
+    assert write(scene, 3).exit_code is ExitCode.OK
+    scene.connect.connectors["c"].state = "RUNNING"
+    plan = plan_write(scene.app, WriteRequest("c", 3))
+    assert not plan.changes_something
+    assert show_write(scene.app, plan).rows[0]["outcome"] == "unchanged"
+    with pytest.raises(RefusedError, match="has 2 tasks"):
+        plan_write(scene.app, WriteRequest("c", 4))
+
+
+def test_a_first_record_is_not_taken_for_one_that_is_there(scene: Scene) -> None:
+    scene.connect.connectors["c"].state = "RUNNING"
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"tasks-fencing-c", None)])
+    with pytest.raises(RefusedError, match="has 2 tasks"):
+        plan_write(scene.app, WriteRequest("c", 0))
+
+
+def test_a_write_killed_anywhere_is_done_by_the_next_run(tmp_path: Path) -> None:
+    """Every call to Kafka and Connect is the last one once; what a record replaced is in a backup by then."""
+    kill_at = 0
+    while True:
+        kill_at += 1
+        with rescue_scene(tmp_path / str(kill_at)) as scene:
+            stop(scene)
+            scene.kill_at, scene.ticks = kill_at, 0
+            try:
+                write(scene, 5)
+            except KilledError:
+                scene.kill_at = None
+            else:
+                break
+            kept = [json.loads(path.read_text()) for path in sorted(scene.state_dir.rglob("task-counts-write*"))]
+            assert {each["value"] for each in kept} <= {'{"task-count": 3}'}
+            assert len(kept) >= len(scene.records()), f"killed at call {kill_at}: a record without a backup"
+            plan = plan_write(scene.app, WriteRequest("c", 5))
+            assert plan.changes_something is not bool(scene.records()), f"killed at call {kill_at}"
+            if plan.changes_something:
+                assert apply_write(scene.app, plan).exit_code is ExitCode.OK, f"killed at call {kill_at}"
+            assert scene.records() == [("eosctl-config-g", b'{"task-count":5}')], f"killed at call {kill_at}"
+            assert timeouts(scene) == [FENCE_TRANSACTION_TIMEOUT_MS] * 3, f"killed at call {kill_at}"
+    assert kill_at > 20, "fewer calls than that were never made"
+
+
+def test_without_workers_it_is_written_under_the_leaders_id(scene: Scene) -> None:
+    scene.empty_group()
+    assert write(scene, 2).exit_code is ExitCode.OK
+    assert scene.records() == [("connect-cluster-g", b'{"task-count":2}')]
+
+
+def test_without_fencing_the_plan_says_what_that_means(scene: Scene) -> None:
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 3, fence=False))
+    report = apply_write(scene.app, plan)
+    assert (report.data["overrides"], report.data["fenced_before"]) == (["no-fence"], False)
+    shown = show_write(scene.app, plan)
+    assert (shown.data["overrides"], shown.data["fenced_before"]) == (["no-fence"], False)
+    (problem,) = report.problems
+    assert problem.code == "not_fenced"
+    assert "tells the leader that it is done" in problem.message
+    assert timeouts(scene) == [60_000] * 3
+
+
+@pytest.mark.parametrize(("fence", "round_timeout_ms"), [(True, 90_000), (False, 90_000), (True, 1)])
+def test_a_round_that_still_runs_on_the_leader_is_seen(scene: Scene, fence: bool, round_timeout_ms: int) -> None:
+    """Stopping a connector does not stop its round, which fences on and may write its own record after ours.
+
+    The rounds of workers before Kafka 3.7.1, which send a timeout of 1 ms, were overlooked.
+    """
+    stop(scene)
+    app = scene.app
+    touches = iter([(1, round_timeout_ms)])
+
+    def sleep(seconds: float) -> None:
+        scene.time.sleep(seconds)
+        for task, timeout_ms in touches:
+            scene.take_id(task, timeout_ms=timeout_ms)
+
+    clock = replace(app.clock, sleep_s=sleep)
+    app = replace(app, clock=clock, deadline=Deadline.after(30, clock))
+    with pytest.raises(RefusedError, match=r"round of the leader is under way: in the last 3 s it fenced g-c-1; noth"):
+        plan_write(app, WriteRequest("c", 3, fence))
+    assert plan_write(app, WriteRequest("c", 3, fence)).changes_something, "nothing was touched the second time"
+    touches = iter([(1, 60_000)])
+    assert plan_write(app, WriteRequest("c", 3, fence)).changes_something, "a zombie that commits is no round"
+    scene.time.slept.clear()
+    scene.time.now_s += 100
+    plan_write(app, WriteRequest("c", 3, fence))
+    assert not scene.time.slept, "no round is that old, so nothing is waited for"
+
+
+def test_what_write_refuses(scene: Scene) -> None:
+    with pytest.raises(RefusedError, match=r"has 2 tasks \(task 0 is FAILED at w0:8083.*nothing was written"):
+        plan_write(scene.app, WriteRequest("c", 3))
+    with pytest.raises(NotFoundError, match="no connector 'nope'"):
+        plan_write(scene.app, WriteRequest("nope", 3))
+    stop(scene)
+    with pytest.raises(RefusedError, match="would leave out 2 known ids: g-c-1 g-c-2"):
+        plan_write(scene.app, WriteRequest("c", 1, fence=False))
+    scene.take_id(7)
+    with pytest.raises(RefusedError, match="would leave out 1 known id: g-c-7"):
+        plan_write(scene.app, WriteRequest("c", 2))
+    scene.broker.state.transactions["g-c-7"].timeout_ms = FENCE_TRANSACTION_TIMEOUT_MS  # fenced by eosctl since
+    plan_write(scene.app, WriteRequest("c", 2))
+    del scene.connect.connectors["c"]
+    with pytest.raises(RefusedError, match="which the workers do not know"):
+        plan_write(scene.app, WriteRequest("c", 2))
+    scene.topics.open_transaction(CONFIG_TOPIC, 0)
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"commit-c", b'{"tasks":0}')])
+    scene.topics.written.clear()
+    with pytest.raises(RefusedError, match="an open transaction hides newer records"):
+        plan_write(scene.app, WriteRequest("c", 3))
+    scene.set_group("PreparingRebalance")
+    with pytest.raises(RefusedError, match="the group g is PreparingRebalance"):
+        plan_write(scene.app, WriteRequest("c", 3))
+    assert scene.records() == []
+
+
+def test_a_plan_goes_stale_when_the_connector_changes(scene: Scene) -> None:
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 3))
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"commit-c", b'{"tasks":0}')])
+    with pytest.raises(StalePlanError, match="changed since the plan was made"):
+        apply_write(scene.app, plan)
+
+
+def test_nothing_is_written_unless_every_recorded_id_is_fenced(scene: Scene) -> None:
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 0))
+    scene.broker.fail_next("InitProducerId", 53)
+    report = apply_write(scene.app, plan)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "not_written")
+    assert report.problems[-1].code == "not_written"
+    assert scene.records() == []
+
+
+def test_a_write_that_fails_is_read_back_before_anything_is_claimed(scene: Scene) -> None:
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 0))
+    scene.topics.fail_next("write", UnreachableError("no answer"))
+    report = apply_write(scene.app, plan)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "not_written")
+    assert [problem.code for problem in report.problems] == ["unreachable"]
