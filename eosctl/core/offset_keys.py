@@ -17,7 +17,7 @@ from eosctl.errors import UsageError
 _HEAD = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*,')
 # The form that nearly all keys have: ASCII, no escapes, a flat map. What this matches is JSON, and read without parsing.
 _TEXT = rb'"[ !#-\[\]-~]*"'
-_MEMBER = _TEXT + rb":(?:" + _TEXT + rb"|-?(?:0|[1-9][0-9]*)|true|false|null)"
+_MEMBER = _TEXT + rb":(?:" + _TEXT + rb"|-?(?:0|[1-9][0-9]{0,17})|true|false|null)"
 _PLAIN = re.compile(rb"\[(" + _TEXT + rb"),(?:null|\{(?:" + _MEMBER + rb"(?:," + _MEMBER + rb")*)?\})\]\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
