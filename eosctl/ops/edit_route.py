@@ -46,6 +46,8 @@ def choose_route(app: App, connector: str, plan: WritePlan, *, via: str) -> Rout
     """
     if via == TOPIC:
         return Route(TOPIC, "asked for")
+    if not plan.sends():
+        return Route(REST if via == REST else TOPIC, "nothing is to be written")
     try:
         objection = _objection_to_plan(plan) or _objection_of_leader(app, connector, plan)
     except UnsupportedError as exc:

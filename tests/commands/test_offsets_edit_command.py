@@ -52,6 +52,22 @@ def test_set_by_rest_is_chosen_where_it_works_and_read_back(run: Run, world: Swi
     assert (world.stored(OWN, KEY), world.stored(GLOBAL, KEY)) == (1, 1)
 
 
+@pytest.mark.parametrize("via", ["auto", "topic", "rest"])
+@pytest.mark.parametrize("words", [("set", *AT_ONE), ("reset", "--partition", '{"filename":"f"}')])
+def test_what_is_there_already_is_nothing_to_do_while_tasks_run(
+    run: Run, world: SwitchWorld, words: tuple[str, ...], via: str
+) -> None:
+    """`--via rest` was refused then, so that a job that runs twice failed the second time."""
+    command = (*words, "--connector", "c")
+    assert run(*command, "--via", "topic", "--yes").exit_code == 0
+    world.connector.state = "RUNNING"
+    before = written(world)
+    again = run(*command, "--via", via)
+    assert (again.exit_code, again.stderr) == (0, "")
+    assert "write: 0, delete: 0, keep: 2" in again.stdout
+    assert (world.calls, written(world)) == ([], before)
+
+
 def test_what_a_worker_writes_after_its_answer_is_waited_for(run: Run, world: SwitchWorld) -> None:
     """The global topic was read at once after PATCH, and what had not come yet was called not as planned (exit 7)."""
     world.late_s = 0.5
