@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,7 @@ def test_strimzi_rolls_by_itself_and_is_asked_to_where_nothing_changes(cluster: 
     driver = kubernetes_driver(app, "kafkaconnect/connect", None, None)
     patch = json.dumps({"spec": {"config": {SETTING: "preparing"}}})
     change = ["patch", "kafkaconnect/connect", "--type", "merge", "--patch", patch]
+    assert shlex.split(driver.actions([], Mode.PREPARING)[0]) == ["kubectl", *change], "to be pasted"
     driver.bring(app, [], Mode.PREPARING)
     assert cluster.calls() == [change]
     driver.bring(app, [], Mode.PREPARING)

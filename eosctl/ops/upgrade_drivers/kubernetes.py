@@ -8,6 +8,7 @@ controller that doesn't: there eosctl deletes the pods (pods.py). It never chang
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,7 +88,7 @@ class KubernetesDriver:
         rest = "its controller restarts all workers, one after the other"
         if self.deletes_pods:
             rest = "kubectl delete pod, one after the other (updateStrategy OnDelete), the leader's last"
-        return [" ".join(self._kubectl.words(*self._change(mode))), rest]
+        return [shlex.join(self._kubectl.words(*self._change(mode))), rest]
 
     def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
         """Changes the workload and waits for its rollout; where nothing has to be changed it is restarted as it is."""
