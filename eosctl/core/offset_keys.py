@@ -15,7 +15,7 @@ from eosctl.errors import UsageError
 
 # `[ "name" ,`: the first element of the key's JSON array, up to and without the comma
 _HEAD = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*,')
-# The form that nearly all keys have: ASCII, no escapes, a flat map. What this matches is JSON, and read without parsing.
+# The form that nearly all keys have, read without parsing: ASCII, no escapes, a flat map.
 _TEXT = rb'"[ !#-\[\]-~]*"'
 _MEMBER = _TEXT + rb":(?:" + _TEXT + rb"|-?(?:0|[1-9][0-9]{0,17})|true|false|null)"
 _PLAIN = re.compile(rb"\[(" + _TEXT + rb"),(?:null|\{(?:" + _MEMBER + rb"(?:," + _MEMBER + rb")*)?\})\]\Z")
