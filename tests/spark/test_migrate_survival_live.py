@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eosctl.core.migration import MigrationPlan, Selection, read_plan
+from eosctl.core.migration_results import Snapshot
 from eosctl.core.migration_rules import Policy
 from eosctl.core.murmur2 import partition_for
 from eosctl.deadline import Clock
@@ -48,20 +49,25 @@ more than the queue holds, the broker has confirmed some of it."""
 
 @dataclass(frozen=True)
 class ClumsyJob(MigrationJob):
-    """A MigrationJob whose tasks go through `reading` after they read, and through `returning` after they committed."""
+    """A MigrationJob whose write tasks go through `returning` after they committed; `shuffled` has it take no parts."""
 
-    reading: Callable[[Any], Iterator[Any]] | None = None
     returning: Callable[[Any], Iterator[Any]] | None = None
+    shuffled: bool = False
+
+    def snapshot(self, *arguments: Any, **more: Any) -> Snapshot:
+        found = super().snapshot(*arguments, **more)
+        return replace(found, in_place=found.in_place and not self.shuffled)
 
     def write_tasks(self, plan: MigrationPlan) -> int:
-        return TASKS
-
-    def _of_kafka(self, *arguments: Any) -> DataFrame:
-        rows = super()._of_kafka(*arguments)
-        return rows if self.reading is None else rows.mapInArrow(self.reading, rows.schema)
+        return len(plan.parts) or TASKS
 
     def _written(self, *arguments: Any, **more: Any) -> DataFrame:
-        rows = super()._written(*arguments, **more)
+        return self._returned(super()._written(*arguments, **more))
+
+    def _written_in_parts(self, *arguments: Any) -> DataFrame:
+        return self._returned(super()._written_in_parts(*arguments))
+
+    def _returned(self, rows: DataFrame) -> DataFrame:
         return rows if self.returning is None else rows.mapInArrow(self.returning, WRITTEN)
 
 
@@ -124,8 +130,8 @@ def scene(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Scene:
 
 
 def test_tasks_that_die_three_times(scene: Scene) -> None:
-    """A task of the read raises after its first batch; each of the write is killed at the start of its first attempt,
-    in the middle of the second one's transaction, and after the third one's commit.
+    """Each task that reads is killed in its first attempt; each that writes at the start of its first, in the middle of
+    the second one's transaction, and after the third one's commit.
     """
 
     def attempt() -> int:
@@ -135,12 +141,6 @@ def test_tasks_that_die_three_times(scene: Scene) -> None:
         assert context is not None
         return context.attemptNumber()
 
-    def reading(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            yield batch
-            if attempt() == 0:
-                raise RuntimeError("injected")
-
     def returning(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             if attempt() == 2:
@@ -149,11 +149,12 @@ def test_tasks_that_die_three_times(scene: Scene) -> None:
 
     def told(statistics: str) -> None:
         told = json.loads(statistics)
-        if told["type"] == "producer" and (attempt() == 0 or (attempt() == 1 and told["txmsgs"] > QUEUE)):
+        if attempt() == 0 or (attempt() == 1 and told["txmsgs"] > QUEUE):
             os.kill(os.getpid(), 9)
 
-    plan = scene.plan(scene.job({}, reading=reading))
-    result = scene.apply(plan, scene.job({"stats_cb": told}, reading=reading, returning=returning))
+    plan = scene.plan(scene.job({"stats_cb": told}))
+    assert len(plan.parts) == TASKS
+    result = scene.apply(plan, scene.job({"stats_cb": told}, returning=returning))
     assert (result.exit_code, result.problems) == (ExitCode.OK, ())
     summary = result.summary
     assert (summary["sent"], summary["transactions"], summary["verified"]) == (len(SOURCE), TASKS, len(SOURCE))
@@ -173,9 +174,10 @@ def test_a_task_that_dies_every_time(scene: Scene) -> None:
         if told["type"] == "producer" and told["txmsgs"] > QUEUE and context is not None and context.partitionId() == 1:
             os.kill(os.getpid(), 9)
 
-    plan = scene.plan(scene.job({}))
+    plan = scene.plan(scene.job({}, shuffled=True))
+    assert plan.parts == ()
     with pytest.raises(EosctlError) as failed:
-        scene.apply(plan, scene.job({"stats_cb": told}))
+        scene.apply(plan, scene.job({"stats_cb": told}, shuffled=True))
     died = "the Python process of a task died, killed or for want of memory (task 1, tried 4 times)"
     assert failed.value.message == f"writing failed in Spark: {died}"
     assert "--resume" in str(failed.value.hint)
