@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from eosctl.core.records import Headers, Record
 from eosctl.errors import InputFileError
@@ -18,20 +18,33 @@ UNKNOWN = -1
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""json.dumps would make an encoder for every line."""
+_quoted: Callable[[str], str] = json.encoder.encode_basestring
 
 
 def record_line(record: Record, extra: Mapping[str, object] | None = None) -> str:
-    """One line, without its line feed; members that are unknown are left out, `extra` members come last."""
-    document: dict[str, object] = {"topic": record.topic, "partition": record.partition}
+    """One line, without its line feed; members that are unknown are left out, `extra` members come last.
+
+    Put together by hand: backups have millions of lines, and an encoder of whole objects takes three times as long.
+    """
+    members = [f'"topic":{_quoted(record.topic)}', f'"partition":{record.partition}']
     if record.offset != UNKNOWN:
-        document["offset"] = record.offset
+        members.append(f'"offset":{record.offset}')
     if record.timestamp_ms != UNKNOWN:
-        document["timestamp_ms"] = record.timestamp_ms
-    document |= {"key": encode_bytes(record.key), "value": encode_bytes(record.value)}
+        members.append(f'"timestamp_ms":{record.timestamp_ms}')
+    members += [f'"key":{_bytes_text(record.key)}', f'"value":{_bytes_text(record.value)}']
     if record.headers:
-        document["headers"] = [{"name": name, "value": encode_bytes(value)} for name, value in record.headers]
-    return _encode({**document, **(extra or {})})
+        headers = [{"name": name, "value": encode_bytes(value)} for name, value in record.headers]
+        members.append(f'"headers":{_encode(headers)}')
+    members += [f"{_quoted(name)}:{_encode(value)}" for name, value in (extra or {}).items()]
+    return f"{{{','.join(members)}}}"
+
+
+def _bytes_text(data: bytes | None) -> str:
+    """`encode_bytes` as JSON."""
+    try:
+        return "null" if data is None else _quoted(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return _encode(encode_bytes(data))
 
 
 def encode_bytes(data: bytes | None) -> object:
