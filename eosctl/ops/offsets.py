@@ -19,6 +19,7 @@ from eosctl.errors import (
     UnreachableError,
     UsageError,
 )
+from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.offset_rest import compare_with_rest
 from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
@@ -46,7 +47,7 @@ def list_offsets(app: App, query: OffsetQuery) -> Report:
     found = _gather(app, query)
     views = [
         view
-        for view in _views(found, query)
+        for view in _views(app, found, query)
         if not query.stores or any(view.cells.get(name) is not None for name in query.stores)
     ]
     return _report(app, found, "offsets-list", views, [view_row(view) for view in views])
@@ -59,7 +60,7 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
     Raises NotFoundError when no store has that source partition.
     """
     found = _gather(app, query)
-    views = _views(found, query)
+    views = _views(app, found, query)
     if partition is not None:
         wanted = {_wanted_identity(connector, partition) for connector in query.connectors}
         views = [view for view in views if view.key.identity in wanted]
@@ -79,7 +80,7 @@ def diff_offsets(app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str
         for side in (left, right):
             require_store(found, connector, side)
         refuse_same(found, connector, left, right)
-    views = _views(found, query)
+    views = _views(app, found, query)
     pairs = [(view.cells.get(left), view.cells.get(right)) for view in views]
     statuses = [diff_status(*pair) for pair in pairs]
     rows = [
@@ -153,11 +154,13 @@ def _require_group(app: App) -> None:
         judge_absence(group_id, state=state, answering=answering_url(app), has_ids=True)
 
 
-def _views(found: OffsetStores, query: OffsetQuery) -> list[OffsetView]:
+def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView]:
+    connectors = sorted(set(query.connectors)) or found.connectors()
     views = []
-    for connector in sorted(set(query.connectors)) or found.connectors():
+    for done, connector in enumerate(connectors, start=1):
         stores = found.of(connector)
         views += offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)
+        app.on_event(Event("comparing stores", done, len(connectors), "connectors"))
     return views
 
 
