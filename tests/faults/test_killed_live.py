@@ -3,8 +3,8 @@
 At every step of the others it is done elsewhere: `offsets switch` tests/ops/test_offset_switch.py, `rescue`
 tests/ops/test_rescue_ops.py, `upgrade apply` tests/ops/test_upgrade_apply.py and test_upgrade_live.py, `offsets
 migrate` tests/ops/test_migrate_resume.py and tests/spark/test_migrate_killed_live.py, writes of offsets (merge, set,
-reset, import, restore) tests/ops/test_offset_kill_live.py, `task-counts write` tests/ops/test_rescue_ops.py, `acls
-apply` tests/ops/test_acls_killed.py, the audit log tests/commands/test_audit.py.
+reset, import, restore) tests/ops/test_offset_kill_live.py, `task-counts write` tests/ops/test_task_count_write.py,
+`acls apply` tests/ops/test_acls_killed.py, the audit log tests/commands/test_audit.py.
 """
 
 from __future__ import annotations
