@@ -1,7 +1,8 @@
 """Report -> text. A pipe gets aligned columns, nothing cut off, no escape codes; a terminal gets what fits it.
 
-On a terminal a table folds its cells; where that would leave too little of a column, each row becomes a block of lines.
-Sentences fold between words. Words are never broken or cut there, so that paths and commands can be copied.
+On a terminal a table folds its cells; where that would leave too little of a column, or break an id, each row becomes a
+block of lines. Sentences fold between words. Words are never broken or cut there, so that paths and commands can be
+copied.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from eosctl.report import Report, Row
 
 _GAP = "  "
 _FOLD_BEYOND = 20  # characters: a cell folded tighter than this can't be read
+_LONGEST_ID = 64  # characters: what is longer, say the path of a log, leaves too little to the other columns
 _MOST_COLUMNS = 200  # characters: a table that is wider is hard to follow with the eye
 _USUAL_COLUMNS = 80
 
@@ -101,9 +103,11 @@ def _write_rich_table(
 
 
 def _least_column(column: Column, rows: Sequence[Row]) -> int:
-    """The narrowest that `column` may be folded to: its header stays whole, and so does any cell that is short."""
-    longest = max(len(column.cell(row)) for row in rows)
-    return max(len(column.header), min(longest, _FOLD_BEYOND))
+    """The narrowest that `column` may be folded to: header, short cells and ids stay whole, JSON need not."""
+    cells = [column.cell(row) for row in rows]
+    words = (word for cell in cells if not cell.startswith(("{", "[")) for word in cell.split())
+    longest, longest_word = max(map(len, cells)), max(map(len, words), default=0)
+    return max(len(column.header), min(longest, _FOLD_BEYOND), min(longest_word, _LONGEST_ID))
 
 
 def _least_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:

@@ -72,6 +72,20 @@ def test_a_terminal_that_is_wide_enough_gets_a_table_with_whole_headers(monkeypa
     assert "".join(line[column].strip() for line in lines[1:]) == f'{{"filename":"{PATH}"}}'
 
 
+@pytest.mark.parametrize("width", [70, 100, 130])
+def test_no_id_is_broken(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """A URL used to be folded in its middle where the row was a little too wide, and could not be copied."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    url = "http://connect-worker-1.kafka.svc.cluster.local:8083"
+    tasks = [{"connector": "orders-source", "task": task} for task in range(9)]
+    row = {"url": url, "leader": True, "health": "healthy", "mode": "enabled", "config_offset": 1, "config_lag": 0}
+    row |= {"version": "4.3.1", "assigned": {"connectors": ["orders-source"], "tasks": tasks}}
+    text = _text(Report(kind="workers-list", rows=[row, row], summary={"workers": 2, "modes": {}}), Terminal())
+    assert text.count(url) == 2
+    assert text.count("orders-source/8") == 2
+    assert max(map(len, text.splitlines())) <= width
+
+
 def test_counts_are_words_not_json() -> None:
     """The summary read `counts: {"write":1,"keep":0}`."""
     summary = {"counts": {"write": 1, "would_fence": 0}, "gates": {"pass": 3, "fail": 1}}
