@@ -171,7 +171,7 @@ class MigrationJob:
     ) -> SentCounts:
         """Sends the so many `records` of `folder`/`part`, in one transaction per task, and counts what is confirmed.
 
-        With as many `tasks` as before, each partition comes to the id that it had before. A file is written whole.
+        With as many `tasks` as before, no other transactional ids are used. A file is written whole.
         """
         target_file = plan.target_file()
         with self._stage("writing", counts := _counts(folder / part, records)):

@@ -25,7 +25,8 @@ class RecordCounts:
     total: int
 
     def __enter__(self) -> Self:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)  # what a killed run told
+        self.folder.mkdir(parents=True)
         return self
 
     def __exit__(self, *_exc: object) -> None:
