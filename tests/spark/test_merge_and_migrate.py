@@ -73,8 +73,7 @@ def merged(source: TopicRead, target: TopicRead, policy: Policy) -> dict[bytes, 
 
 def migrated(spark: SparkSession, source: TopicRead, target: TopicRead, policy: Policy) -> dict[bytes, tuple[Any, ...]]:
     newest = [
-        transforms.newest_per_key(frame_of(spark, read.records, partitions=PARTITIONS))
-        for read in (source, target)
+        transforms.newest_per_key(frame_of(spark, read.records, partitions=PARTITIONS)) for read in (source, target)
     ]
     routes = [Route(connector, connector, "target") for connector in CONNECTORS]
     claims = transforms.claims(newest[0], routes, sources=["source"])
