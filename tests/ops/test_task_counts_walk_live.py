@@ -60,7 +60,7 @@ class Walk:
         return [f"{GROUP}-{NAME}-{task}" for task in range(count)]
 
     def put(self, tasks: int, **more: str) -> None:
-        config = mirror_config(self.stack.bootstrap_servers, TOPICS, tasks=tasks) | CURE | more
+        config = {**mirror_config(self.stack.bootstrap_servers, TOPICS, tasks=tasks), **CURE, **more}
         rest(f"{self.url}/connectors/{NAME}/config", "PUT", config)
 
     def set_state(self, verb: str) -> None:
