@@ -27,7 +27,6 @@ from eosctl.core.migration import (
 )
 from eosctl.core.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.migration_rules import Policy
-from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -125,7 +124,7 @@ class Migration:
             connectors, request.renames, target_name_of(self.app, request.target, request.dedicated_topic)
         )
         names = sorted({route.target_topic for route in routes})
-        targets = planned_targets(fresh(self.app), names, sources=sources, size=request.new_topics)
+        targets = planned_targets(self.app.with_whole_timeout(), names, sources=sources, size=request.new_topics)
         refuse_open_transactions(targets, allowed=request.allow_open_transactions)
         if not read.in_place or not alike(sources, targets):
             parts = ()
@@ -150,18 +149,13 @@ class Migration:
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions."""
         topics, parts = (plan.targets, plan.parts) if side == "target" else (plan.sources, ())
-        now = present_topics(fresh(self.app), topics)
+        now = present_topics(self.app.with_whole_timeout(), topics)
         return self.stages.compare(existing_snapshot(plan), now, side=side, parts=parts)
 
 
 _NOTHING = Tally(
     records=0, older=0, nobodys=0, not_selected=0, superseded=0, keys=0, conflicts=0, scattered=0, counts={}
 )
-
-
-def fresh(app: App) -> App:
-    """`app` with its whole timeout again: Spark's stages and the user's thinking do not count against Kafka's."""
-    return replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
 
 
 def snapshot_folder(plan: MigrationPlan) -> Path:

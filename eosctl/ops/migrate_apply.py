@@ -19,7 +19,7 @@ from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.events import Event
 from eosctl.ops.backups import write_lines
 from eosctl.ops.journal import Journal
-from eosctl.ops.migrate import Allowances, Migration, existing_snapshot, fresh
+from eosctl.ops.migrate import Allowances, Migration, existing_snapshot
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command
 from eosctl.ops.migrate_targets import create_missing, wait_until_visible
 from eosctl.ops.migrate_topics import app_of, moved_topics, present_topics, some
@@ -171,7 +171,7 @@ class _Run:
         if self.plan.target_file() is not None:
             return
         ids = [f"{self.plan.transactional_id()}-{task}" for task in range(tasks)]
-        app = app_of(fresh(self.migration.app), self.plan.targets[0])
+        app = app_of(self.migration.app.with_whole_timeout(), self.plan.targets[0])
         with app.transactions() as admin:
             answers = list(admin.fence(ids, transaction_timeout_ms=_FENCE_TIMEOUT_MS))
         failed = [answer.transactional_id for answer in answers if answer.fault or not answer.confirmed]
@@ -187,7 +187,7 @@ class _Run:
         created = not self.past.started.isdisjoint({Stage.CREATE, Stage.WRITE})
         for side, wanted in (("source", plan.sources), ("target", plan.targets)):
             moved = moved_topics(
-                fresh(self.migration.app),
+                self.migration.app.with_whole_timeout(),
                 wanted,
                 allow_open_transactions=self.allowances.open_transactions,
                 created=created and side == "target",
@@ -220,7 +220,7 @@ class _Run:
         if self.plan.target_file() is not None or self._is_over(Stage.CREATE):
             return TopicsMade()
         self.journal.write("started", stage=Stage.CREATE.value)
-        made = create_missing(fresh(self.migration.app), self.plan)
+        made = create_missing(self.migration.app.with_whole_timeout(), self.plan)
         if not made.refused:
             self.journal.write("done", stage=Stage.CREATE.value, topics=list(made.created))
         return made
@@ -233,7 +233,7 @@ class _Run:
         to_send, part = plan.tally.to_write(), "decisions"
         resumed = Stage.WRITE in self.past.started and plan.target_file() is None
         if resumed:
-            now = present_topics(fresh(self.migration.app), plan.targets)
+            now = present_topics(self.migration.app.with_whole_timeout(), plan.targets)
             to_send, part = stages.unwritten(self.folder, now), "unwritten"
         tasks = self.past.write_tasks or stages.write_tasks(plan)
         with self._noted(Stage.WRITE, tasks=tasks) as outcome:
@@ -248,7 +248,7 @@ class _Run:
                 )
             outcome["sent"] = to_send
         if plan.target_file() is None:
-            wait_until_visible(app_of(fresh(self.migration.app), plan.targets[0]), sent.last_offsets)
+            wait_until_visible(app_of(self.migration.app.with_whole_timeout(), plan.targets[0]), sent.last_offsets)
         return sent, plan.tally.to_write() - to_send
 
     @contextmanager

@@ -15,7 +15,6 @@ from eosctl.ops.migrate import (
     Migration,
     MigrationRequest,
     OpenStages,
-    fresh,
     snapshot_folder,
     spark_stages,
 )
@@ -104,7 +103,7 @@ def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:
         return
     down, force = allowances.workers_down, allowances.force_running
     for here in _groups(app, plan):
-        refuse_running(fresh(here), plan.connectors(), workers_down=down, force_running=force)
+        refuse_running(here.with_whole_timeout(), plan.connectors(), workers_down=down, force_running=force)
 
 
 def _groups(app: App, plan: MigrationPlan) -> list[App]:
@@ -149,7 +148,7 @@ def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
     """A warning while connectors run: the plan is good to look at, and will be refused."""
     if plan.target_file() is not None or not app.target.connect_urls:
         return ()
-    running = running_connectors(fresh(app), plan.connectors())
+    running = running_connectors(app.with_whole_timeout(), plan.connectors())
     if not running:
         return ()
     message = f"not stopped: {', '.join(running)}"

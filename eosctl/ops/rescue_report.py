@@ -10,7 +10,6 @@ from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.ops.app import App
 from eosctl.ops.rescue import STEPS, RescuePlan, require_unchanged
 from eosctl.ops.rescue_steps import describe_step, run_step
-from eosctl.ops.task_count_record import with_whole_timeout
 from eosctl.report import Problem, Report, Row, rfc3339
 
 
@@ -27,7 +26,7 @@ def apply_rescue(app: App, plan: RescuePlan) -> Report:
     Raises StalePlanError if the connector has changed, RefusedError while another eosctl rescues it.
     """
     with plan.patient.journal.hold(f"connector {plan.connector}"):
-        require_unchanged(with_whole_timeout(app), plan)
+        require_unchanged(app.with_whole_timeout(), plan)
         plan.patient.journal.write(
             "begin", connector=plan.connector, commit_offset=plan.patient.scene.connector.commit_offset
         )

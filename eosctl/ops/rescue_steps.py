@@ -17,7 +17,7 @@ from eosctl.ops.fence import apply_fence
 from eosctl.ops.fence_routes import leader_worker
 from eosctl.ops.rescue import FENCE, RESTART, WAIT, WATCH, WRITE, RescuePlan, require_unchanged
 from eosctl.ops.rescue_journal import Touched, unfinished_rescue
-from eosctl.ops.task_count_record import with_whole_timeout, write_record
+from eosctl.ops.task_count_record import write_record
 from eosctl.ops.workers import running_tasks
 
 _STILL_S = 5.0  # Connect's round fences one id a second and coordinator
@@ -42,7 +42,7 @@ def run_step(app: App, plan: RescuePlan, step: str, data: dict[str, object]) -> 
     Raises what kept it from being done; the journal keeps it open then.
     """
     app.on_event(Event(f"{step}: {describe_step(plan, step)}"))
-    said = _RUN[step](with_whole_timeout(app), plan, data)
+    said = _RUN[step](app.with_whole_timeout(), plan, data)
     plan.patient.journal.write("done", step=step, detail=said)
     return said
 
@@ -99,7 +99,7 @@ def _write(app: App, plan: RescuePlan, data: dict[str, object]) -> str:
     require_unchanged(app, plan)  # a record for another task set would be a false one
     plan.patient.journal.write("start", step=WRITE)
     count = _count(plan)
-    written = write_record(with_whole_timeout(app), plan.patient.scene, count, name="rescue")
+    written = write_record(app.with_whole_timeout(), plan.patient.scene, count, name="rescue")
     data["backup"] = written.backup
     if written.outcome != "written":
         reason = written.failure.message if written.failure else "something else was written at the same time"

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from eosctl.core.offset_views import GLOBAL
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
@@ -50,7 +49,7 @@ def apply_switch(app: App, plan: SwitchPlan) -> Report:
 
 
 def _apply(app: App, plan: SwitchPlan) -> Report:
-    app = replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
+    app = app.with_whole_timeout()
     _require_unchanged(app, plan)
     plan.journal.write(
         "begin", connector=plan.connector, origin=plan.origin, target=plan.target, state=plan.state, done=plan.done

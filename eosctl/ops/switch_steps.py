@@ -12,7 +12,6 @@ from eosctl.core.java_json import encode_key
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import GLOBAL, Store, live
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -54,7 +53,7 @@ class StepDone:
 def run_step(app: App, plan: SwitchPlan, step: str) -> StepDone:
     """Does one step with the whole timeout, journaled; raises what it raises, and the journal keeps it open."""
     target = replace(app.target, connect_urls=(plan.now.url,))  # one worker for all: others may lag behind it
-    app = replace(app, target=target, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
+    app = replace(app, target=target).with_whole_timeout()
     plan.journal.write("start", step=step)
     done = _STEPS[step](app, plan)
     plan.journal.write("done", step=step, detail=done.detail)

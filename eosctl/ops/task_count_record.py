@@ -5,14 +5,13 @@ Judges nothing: whether a record may be written is decided by those who call thi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eosctl.core.config_records import task_count_key, task_count_value
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import EMPTY, STABLE, ConnectGroup
 from eosctl.core.ids import leader_transactional_id, own_transactional_id
 from eosctl.core.records import OutRecord, Record
-from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -90,11 +89,6 @@ def _newest_commit_ms(topic: ConfigTopic, connector: ConnectorState) -> int:
     return next((commit.timestamp_ms for commit in commits), -1)
 
 
-def with_whole_timeout(app: App) -> App:
-    """`app` with its deadline as long as it was at the start."""
-    return replace(app, deadline=Deadline.after(app.deadline.timeout_s, app.clock))
-
-
 def write_record(app: App, scene: Scene, count: int, *, name: str) -> RecordWrite:
     """Backs up the old record, writes the new one and finds out by reading what became of it.
 
@@ -116,7 +110,7 @@ def write_record(app: App, scene: Scene, count: int, *, name: str) -> RecordWrit
     except EosctlError as exc:  # whether it was written is found out by reading, not by guessing
         failure = exc
     try:
-        now = _read_back(with_whole_timeout(app), scene.connector)
+        now = _read_back(app.with_whole_timeout(), scene.connector)
     except EosctlError as exc:
         failure = failure or exc
     return RecordWrite(_outcome(scene.connector, now, count, failure), backup, now, failure)

@@ -27,7 +27,7 @@ from eosctl.ops.task_count_guards import (
     refuse_running_round,
     says_already,
 )
-from eosctl.ops.task_count_record import Scene, with_whole_timeout, write_record
+from eosctl.ops.task_count_record import Scene, write_record
 from eosctl.report import Problem, Report, Row
 
 
@@ -123,7 +123,7 @@ def apply_write(app: App, plan: WritePlan) -> Report:
 
     The deadline starts anew: the time in which a person read the plan does not count.
     """
-    app = with_whole_timeout(app)
+    app = app.with_whole_timeout()
     _recheck(plan.scene, observe_for_write(app, plan.request.connector))
     kind, problems = "task-counts-write-result", list(plan.problems)
     fenced = apply_fence(app, plan.fence) if plan.fence else None

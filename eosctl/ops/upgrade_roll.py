@@ -59,7 +59,7 @@ def apply_roll(app: App, roll: PreparedRoll) -> Report:
     from eosctl.ops.upgrade_report import result_report
 
     with roll.journal.hold(f"the upgrade of group {app.target.group_id}"):
-        app = replace(app, on_event=sentences(app.on_event), deadline=Deadline.after(app.deadline.timeout_s, app.clock))
+        app = replace(app, on_event=sentences(app.on_event)).with_whole_timeout()
         _require_unchanged(app, roll)
         _write_begin(roll)
         run = _Run(app, roll, dict(roll.brought))
