@@ -141,6 +141,38 @@ class Tally:
     counts: Mapping[str, int]
     connector_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        groups: Iterable[tuple[str, str, int, int, int]],
+        *,
+        records: int,
+        keys: int,
+        nobodys: int,
+        scattered: int,
+    ) -> Tally:
+        """From (connector, action, keys, claims, conflicts), which may come in pieces, and from what was read."""
+        counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
+        per_connector: dict[str, dict[str, int]] = {}
+        decided = claimed = conflicts = 0
+        for connector, action, number, claims, both in sorted(groups):
+            counts[action] += number
+            of_connector = per_connector.setdefault(connector, {})
+            of_connector[action] = of_connector.get(action, 0) + number
+            decided, claimed, conflicts = decided + number, claimed + claims, conflicts + both
+        return cls(
+            records=records,
+            older=records - keys,
+            nobodys=nobodys,
+            not_selected=keys - nobodys - claimed,
+            superseded=claimed - decided,
+            keys=decided,
+            conflicts=conflicts,
+            scattered=scattered,
+            counts=counts,
+            connector_counts=per_connector,
+        )
+
     def check(self) -> None:
         """Raises EosctlError when the counts do not add up, which would mean a lost key."""
         parts = self.older + self.nobodys + self.not_selected + self.superseded + self.keys

@@ -19,7 +19,8 @@ from eosctl.core.migration_results import Snapshot
 from eosctl.core.record_file import UNKNOWN, read_records, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError
-from eosctl.spark.kafka_io import arrow_batch, records_batch
+from eosctl.spark.arrow_rows import arrow_batch
+from eosctl.spark.kafka_io import records_batch
 from eosctl.spark.snapshots import land
 
 _ROWS_AT_ONCE = 10_000

@@ -25,7 +25,8 @@ from eosctl.core.records import Record
 from eosctl.spark import transforms
 from eosctl.spark.failures import spark_error
 from eosctl.spark.files import read_parquet, snapshot_file, write_file
-from eosctl.spark.kafka_io import RECORDS, WRITTEN, OffsetRange, placed, write_records, write_task
+from eosctl.spark.kafka_io import RECORDS, OffsetRange
+from eosctl.spark.kafka_writes import WRITTEN, placed, write_records, write_task
 from eosctl.spark.parts import COMPARED, COUNTED, compare_part, decide_part, sample_of, to_write
 from eosctl.spark.record_counts import RecordCounts
 from eosctl.spark.record_lines import backup_lines
@@ -106,7 +107,7 @@ class MigrationJob:
         read = [row for row in rows if row.action is None]
         keys = sum(row["keys"] for row in read)
         groups = [(row.connector, row.action, row["keys"], row["keys"], row.both) for row in rows if row.action]
-        return tally_of(
+        return Tally.of(
             groups,
             records=sum(row.versions for row in read),
             keys=keys,
@@ -126,7 +127,7 @@ class MigrationJob:
             .collect()
         )
         found = [(row.connector, row.action, row["keys"], row.claims, row.both) for row in groups]
-        return tally_of(found, records=records, keys=keys, nobodys=nobodys, scattered=scattered)
+        return Tally.of(found, records=records, keys=keys, nobodys=nobodys, scattered=scattered)
 
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
         """Up to `limit` decisions to show: changes and conflicts first, then by topic and key."""
@@ -350,32 +351,6 @@ def by_parts(ranges: Iterable[OffsetRange], parts: Parts) -> list[list[OffsetRan
         if one.end > one.begin:
             bins[number_of[one.partition]].append(one)
     return bins
-
-
-def tally_of(
-    groups: Iterable[tuple[str, str, int, int, int]], *, records: int, keys: int, nobodys: int, scattered: int
-) -> Tally:
-    """A Tally of (connector, action, keys, claims, conflicts), which may come in pieces, and of what was read."""
-    counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
-    per_connector: dict[str, dict[str, int]] = {}
-    decided = claimed = conflicts = 0
-    for connector, action, number, claims, both in sorted(groups):
-        counts[action] += number
-        of_connector = per_connector.setdefault(connector, {})
-        of_connector[action] = of_connector.get(action, 0) + number
-        decided, claimed, conflicts = decided + number, claimed + claims, conflicts + both
-    return Tally(
-        records=records,
-        older=records - keys,
-        nobodys=nobodys,
-        not_selected=keys - nobodys - claimed,
-        superseded=claimed - decided,
-        keys=decided,
-        conflicts=conflicts,
-        scattered=scattered,
-        counts=counts,
-        connector_counts=per_connector,
-    )
 
 
 def _decided_key(row: Mapping[str, Any]) -> DecidedKey:

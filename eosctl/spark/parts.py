@@ -17,50 +17,19 @@ import pyarrow.compute as pc
 from eosctl.core.migration import MigrationPlan, topic_of
 from eosctl.core.migration_rules import Action, Cell, Decision, decide
 from eosctl.core.offset_records import is_nothing
-from eosctl.spark.kafka_io import Newest, OffsetRange, arrow_batch, placed_batch, read_keys
+from eosctl.spark.arrow_rows import arrow_batch, arrow_schema, batch_of_columns
+from eosctl.spark.kafka_io import Newest, OffsetRange, read_keys
+from eosctl.spark.kafka_writes import placed_batch
 from eosctl.spark.record_counts import TaskCount
 from eosctl.spark.snapshots import batches_of, part_file, whole_file
+from eosctl.spark.transforms import DECISIONS
 
-ARROW_DECISIONS = pa.schema(
-    [
-        ("connector", pa.string()),
-        ("target_connector", pa.string()),
-        ("source_topic", pa.string()),
-        ("source_partition", pa.int32()),
-        ("source_offset", pa.int64()),
-        ("source_key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("key", pa.binary()),
-        ("partitions", pa.int32()),
-        ("partition", pa.int32()),
-        ("target_exists", pa.bool_()),
-        ("target_offset", pa.int64()),
-        ("target_timestamp_ms", pa.int64()),
-        ("before", pa.binary()),
-        ("before_nothing", pa.bool_()),
-        ("action", pa.string()),
-        ("reason", pa.string()),
-        ("conflict", pa.bool_()),
-        ("claims", pa.int64()),
-    ]
-)
-"""`transforms.DECISIONS` as Arrow has it."""
-
+ARROW_DECISIONS = arrow_schema(DECISIONS)
 COUNTED = "connector string, action string, keys long, both long, versions long"
 """Rows of `decide_part`. Without an action: the keys of a connector (null: nobody's) that were read, and all `versions`
 of them; with one: the keys that got it, `both` of them in conflict."""
 
-ARROW_COUNTED = pa.schema(
-    [
-        ("connector", pa.string()),
-        ("action", pa.string()),
-        ("keys", pa.int64()),
-        ("both", pa.int64()),
-        ("versions", pa.int64()),
-    ]
-)
-
+_ARROW_COUNTED = arrow_schema(COUNTED)
 COMPARED = (
     "whole boolean, compared long, differing long, side string, status string, connector string, topic string, "
     "partition int, key binary, expected binary, actual binary"
@@ -69,22 +38,7 @@ COMPARED = (
 
 `whole` is false where a key was found in a place where another part may have it too: then the part says nothing.
 """
-ARROW_COMPARED = pa.schema(
-    [
-        ("whole", pa.bool_()),
-        ("compared", pa.int64()),
-        ("differing", pa.int64()),
-        ("side", pa.string()),
-        ("status", pa.string()),
-        ("connector", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("key", pa.binary()),
-        ("expected", pa.binary()),
-        ("actual", pa.binary()),
-    ]
-)
-
+_ARROW_COMPARED = arrow_schema(COMPARED)
 SENDS = (Action.WRITE.value, Action.DELETE.value)
 Found = tuple[int, int, int, bytes | None, bool]
 """Of a record of the target: partition, offset, timestamp in ms, value, and whether that is a deletion."""
@@ -103,7 +57,7 @@ def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Iterator[pa.R
     names = dict.fromkeys((connector, action) for connector, action, _ in counted)
     rows = [(*name, *(counted[*name, what] for what in ("keys", "both", "versions"))) for name in names]
     if rows:
-        yield arrow_batch(rows, ARROW_COUNTED)
+        yield arrow_batch(rows, _ARROW_COUNTED)
 
 
 def _count(counted: Counter[Any], batch: pa.RecordBatch, by: list[str], **what: tuple[str, str]) -> None:
@@ -169,17 +123,11 @@ class _Rule:
         of_target = ("partition", "target_offset", "target_timestamp_ms", "before", "before_nothing")
         for place, name in enumerate(of_target):
             made[name] = [None if there is None else there[place] for there in found]
-        return pa.RecordBatch.from_arrays(
-            [_array(made[field.name], field.type) for field in ARROW_DECISIONS], schema=ARROW_DECISIONS
-        )
+        return batch_of_columns([made[field.name] for field in ARROW_DECISIONS], ARROW_DECISIONS)
 
     def _against(self, value: bytes | None, timestamp_ms: int, there: Found) -> Decision:
         _partition, _offset, there_ms, before, _nothing = there
         return decide(Cell(value, timestamp_ms), Cell(before, there_ms), self._policy)
-
-
-def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    return values if isinstance(values, pa.Array) else pa.array(values, kind)
 
 
 def sample_of(file: Path, limit: int) -> Iterator[pa.RecordBatch]:
@@ -232,7 +180,7 @@ def compare_part(
                 status = _status(message is not None, expected, actual)
                 shown.append((None, None, None, "target", status, connector, topic, partition, key, expected, actual))
         shown = sorted(shown, key=lambda row: (row[6], row[8]))[:limit]
-    yield arrow_batch([(whole, compared, differing, *[None] * 8), *shown], ARROW_COMPARED)
+    yield arrow_batch([(whole, compared, differing, *[None] * 8), *shown], _ARROW_COMPARED)
 
 
 def _status(found: bool, expected: bytes | None, actual: bytes | None) -> str:

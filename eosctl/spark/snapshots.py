@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from eosctl.core.migration_results import Snapshot
-from eosctl.spark.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, OffsetRange, arrow_batch, read_ranges
+from eosctl.spark.arrow_rows import arrow_batch
+from eosctl.spark.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, OffsetRange, read_ranges
 from eosctl.spark.record_counts import RecordCounts
 from eosctl.spark.tasks import numbered_tasks
 

@@ -31,7 +31,7 @@ from eosctl.report import Report
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.spark.job import MigrationJob
-from eosctl.spark.kafka_io import WRITTEN
+from eosctl.spark.kafka_writes import WRITTEN
 from tests.spark.cluster import DOWN, PARTITIONS, Cluster, app
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
