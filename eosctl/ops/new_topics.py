@@ -33,12 +33,18 @@ def create_topics(app: App, topics: Sequence[NewTopic]) -> TopicsMade:
     """
     created: list[str] = []
     refused: dict[str, EosctlError] = {}
+
+    def tell() -> None:
+        app.on_event(Event("creating topics", len(created) + len(refused), len(topics), "topics"))
+
     try:
         for batch in _batches(topics):
-            app.on_event(Event("creating topics", len(created) + len(refused), len(topics), "topics"))
+            tell()
             with app.with_whole_timeout().topics() as store:
                 refused |= store.create_all(batch)
             created += [new.topic for new in batch if new.topic not in refused]
+        if topics:
+            tell()
     except BaseException:  # Ctrl-C, too
         told = f"{len(created)} of {len(topics)} topics were created before this; they are not created again"
         app.on_event(Event(told, warning=True))
