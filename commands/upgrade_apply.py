@@ -47,7 +47,7 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @click.option("--resume", is_flag=True, help="Go on with an upgrade that was cut off or stopped.")
 @click.option("--start-over", is_flag=True, help="Forget an unfinished upgrade and plan anew.")
 @click.option(
-    "--settle-timeout", type=Duration(), default=600.0, metavar="DURATION", show_default="10m",
+    "--settle-timeout", type=Duration(), default="10m", metavar="DURATION", show_default=True,
     help="How long a worker may take to be back, with everything as before.",
 )  # fmt: skip
 @click.option("--set-config-command", metavar="WORDS", help="command: sets the mode of one worker.")

@@ -34,7 +34,7 @@ def spark_job(
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
     if missing:  # pandas is for pyspark 4.3, which wants it for every function over Arrow batches
         raise UnsupportedError(
-            f"offsets migrate runs on Spark, and {', '.join(missing)} is not installed",
+            f"offsets migrate runs on Spark; not installed: {', '.join(missing)}",
             hint="pip install 'eosctl[spark]'. `eosctl offsets merge` works without, within one cluster.",
         )
     from eosctl.spark.job import MigrationJob
