@@ -33,7 +33,7 @@ from eosctl.ops.app import App
 from eosctl.ops.migrate_report import plan_row
 from eosctl.ops.migrate_stores import target_name_of
 from eosctl.ops.migrate_targets import AS_SOURCE, TopicSize, planned_targets
-from eosctl.ops.migrate_topics import present_topics, refuse_open_transactions
+from eosctl.ops.migrate_topics import expected_records, present_topics, refuse_open_transactions
 from eosctl.ops.work_folders import work_folder
 
 
@@ -78,7 +78,7 @@ class Allowances:
 class MigrationStages(Protocol):
     """What this module needs of Spark: `eosctl.spark.job.MigrationJob` is the real one."""
 
-    def least_parts(self) -> int: ...
+    def least_parts(self, records: int) -> int: ...
     def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot: ...
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally: ...
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
@@ -116,7 +116,7 @@ class Migration:
         return plan
 
     def _plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic], draft: Path) -> MigrationPlan:
-        parts = parts_of(sources, request.renames, least=self.stages.least_parts())
+        parts = parts_of(sources, request.renames, least=self.stages.least_parts(expected_records(sources)))
         read = self.stages.snapshot(sources, draft / "source", parts=parts)
         connectors = request.selection.choose(read.connectors)
         check_renames(request.renames, connectors)

@@ -38,7 +38,7 @@ def spark_job(
             hint="pip install 'eosctl[spark]'. `eosctl offsets merge` works without, within one cluster.",
         )
     from eosctl.spark.job import MigrationJob
-    from eosctl.spark.session import SessionSettings, spark_session
+    from eosctl.spark.session import SessionSettings, spark_context
 
     java_home = spark_java_home(require_java(os.environ), snapshots)
     with work_folder(Path(tempfile.gettempdir()), "eosctl-spark-") as work:
@@ -51,8 +51,10 @@ def spark_job(
             conf=conf,
             cache=cache_dir(os.environ) / "spark",
         )
-        with spark_session(settings) as spark:
-            yield MigrationJob(spark, client, on_progress, others)
+        with spark_context(settings) as context:
+            job = MigrationJob(context, client, on_progress, others)
+            yield job
             archive = settings.class_archive()
             if archive is not None and archive.kept() is None:
                 on_progress("keeping Spark's classes, once, to start faster the next time", None, None, "")
+                job.spark.range(1).groupBy("id").count().collect()  # else the next one that shuffles has none for it

@@ -17,7 +17,7 @@ _DEATHS = {
 """What Spark says of a process that did not fail but end: there is no exception in it that tells anything."""
 
 
-def spark_error(error: Exception, doing: str, *, log_file: Path | None = None) -> EosctlError:
+def spark_error(error: BaseException, doing: str, *, log_file: Path | None = None) -> EosctlError:
     """The eosctl error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
     text = str(error)
     where = str(log_file) if log_file else "spark.log beside the snapshot folder"
@@ -26,7 +26,7 @@ def spark_error(error: Exception, doing: str, *, log_file: Path | None = None) -
     )
 
 
-def _cause(error: Exception, text: str) -> str:
+def _cause(error: BaseException, text: str) -> str:
     lines: list[str] = _EXCEPTION_LINE.findall(text)
     ours = [line for line in lines if not line.startswith(_WRAPPERS)]
     deaths = [meaning for words, meaning in _DEATHS.items() if words in text]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
@@ -26,12 +27,15 @@ from eosctl.spark import transforms
 from eosctl.spark.failures import spark_error
 from eosctl.spark.files import read_parquet, snapshot_file, write_file
 from eosctl.spark.kafka_io import RECORDS, OffsetRange
-from eosctl.spark.kafka_writes import WRITTEN, placed, write_records, write_task
-from eosctl.spark.parts import COMPARED, COUNTED, compare_part, decide_part, sample_of, to_write
+from eosctl.spark.kafka_writes import placed, write_records, write_task
+from eosctl.spark.parts import compare_part, decide_part, sample_of, to_write
 from eosctl.spark.record_counts import RecordCounts
 from eosctl.spark.record_lines import backup_lines
 from eosctl.spark.snapshots import fresh_folder, land_bins, parquet_files, united
-from eosctl.spark.tasks import numbered_tasks
+from eosctl.spark.tasks import run_tasks
+
+_WORTH_A_TASK = 10_000
+"""Fewer records are read sooner than one more Python process starts."""
 
 OnProgress = Callable[[str, int | None, int | None, str], None]
 """Called with the first fields of an `Event`: what is being done, how many are done, of how many, of what."""
@@ -44,14 +48,19 @@ class MigrationJob:
     Secrets travel in task closures, never in the conf.
     """
 
-    spark: SparkSession
+    context: SparkContext
     client: Mapping[str, Any]
     on_progress: OnProgress = lambda _doing, _done, _total, _unit: None
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def least_parts(self) -> int:
-        """How many parts keep everyone busy, and none for long."""
-        return 2 * self.spark.sparkContext.defaultParallelism
+    @property
+    def spark(self) -> SparkSession:
+        """For stages that shuffle; whoever asks first waits for it to start."""
+        return SparkSession.builder.getOrCreate()
+
+    def least_parts(self, records: int) -> int:
+        """How many parts of so many `records` keep everyone busy, and none for long."""
+        return min(2 * self.context.defaultParallelism, 1 + records // _WORTH_A_TASK)
 
     def snapshot(self, topics: Iterable[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot:
         """Reads topics up to their planned bounds, and files, into Parquet at `folder`; with `parts`, a file each."""
@@ -73,10 +82,11 @@ class MigrationJob:
     ) -> Snapshot:
         """The topics of the cluster of `profile`."""
         ranges = planned_ranges(topics, profile=profile)
-        lengths = ((one.end - one.begin, one) for one in ranges if one.end > one.begin)
-        bins = by_parts(ranges, parts) if parts else list(filter(None, in_bins(lengths, self.least_parts())))
+        lengths = [(one.end - one.begin, one) for one in ranges if one.end > one.begin]
+        least = self.least_parts(sum(length for length, _ in lengths))
+        bins = by_parts(ranges, parts) if parts else list(filter(None, in_bins(lengths, least)))
         first = sum(1 for _ in folder.glob("part-*"))
-        return land_bins(self.spark, self._client(profile), bins, folder, counts=counts, first=first)
+        return land_bins(self.context, self._client(profile), bins, folder, counts=counts, first=first)
 
     def _client(self, profile: str | None) -> Mapping[str, Any]:
         return self.others[profile] if profile else self.client
@@ -101,8 +111,7 @@ class MigrationJob:
 
     def _decide_parts(self, folder: Path, plan: MigrationPlan) -> Tally:
         fresh_folder(folder / "decisions")
-        parts = numbered_tasks(self.spark, len(plan.parts), lambda number: decide_part(folder, number, plan), COUNTED)
-        rows = parts.collect()
+        rows = run_tasks(self.context, len(plan.parts), lambda number: decide_part(folder, number, plan))
         (folder / "decisions" / "_SUCCESS").touch()
         read = [row for row in rows if row.action is None]
         keys = sum(row["keys"] for row in read)
@@ -133,16 +142,14 @@ class MigrationJob:
         """Up to `limit` decisions to show: changes and conflicts first, then by topic and key."""
         files = parquet_files(folder / "decisions")
         with self._stage("taking a sample"):
-            tasks = numbered_tasks(
-                self.spark, len(files), lambda number: sample_of(files[number], limit), transforms.DECISIONS
-            )
-            rows = sorted(tasks.collect(), key=lambda row: (row.action == "keep", row.topic, row.key))
+            found = run_tasks(self.context, len(files), lambda number: sample_of(files[number], limit))
+            rows = sorted(found, key=lambda row: (row.action == "keep", row.topic, row.key))
         return [_decided_key(row.asDict()) for row in rows[:limit]]
 
     def backup_lines(self, folder: Path, plan: MigrationPlan) -> Iterator[str]:
         """Lines of a record file with what the target has of each key that will be sent."""
         with self._stage("making the backup"):
-            return backup_lines(self.spark, folder, cluster_id=plan.cluster_id)
+            return backup_lines(self.context, folder, cluster_id=plan.cluster_id)
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""
@@ -156,7 +163,7 @@ class MigrationJob:
         """How many tasks, and so transactions, a write takes here."""
         if plan.parts:
             return len(plan.parts)
-        return min(max(1, self.spark.sparkContext.defaultParallelism), max(1, plan.tally.to_write()))
+        return min(max(1, self.context.defaultParallelism), max(1, plan.tally.to_write()))
 
     def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int:
         """Lands `folder`/unwritten: what is to be sent and `targets`, read up to now, do not have; returns how many."""
@@ -181,10 +188,10 @@ class MigrationJob:
                 return SentCounts({target_file: (count, 0)})
             in_parts = bool(plan.parts) and part == "decisions"
             written = (
-                self._written_in_parts(folder, plan, counts)
+                run_tasks(self.context, len(plan.parts), self._writer_of_parts(folder, plan, counts))
                 if in_parts
-                else self._written(self._decisions(folder, part), plan, tasks=tasks, counts=counts)
-            ).collect()
+                else self._written(self._decisions(folder, part), plan, tasks=tasks, counts=counts).collect()
+            )
         topics: dict[str, tuple[int, int]] = {}
         last_offsets: dict[tuple[str, int], int] = {}
         for row in sorted(written, key=lambda row: (row.topic, row.partition)):
@@ -200,14 +207,16 @@ class MigrationJob:
         rows = transforms.to_write(decisions)
         return write_records(rows, client, transactional_id=name, tasks=tasks, counts=counts)
 
-    def _written_in_parts(self, folder: Path, plan: MigrationPlan, counts: RecordCounts) -> DataFrame:
-        """Like `_written`, each part by the task that has its partitions, and so its keys."""
+    def _writer_of_parts(
+        self, folder: Path, plan: MigrationPlan, counts: RecordCounts
+    ) -> Callable[[int], Iterator[Any]]:
+        """Writes a part, as WRITTEN: in the task that has its partitions, and so its keys."""
         client, name = dict(self._client(plan.target_profile())), plan.transactional_id()
 
         def write_part(number: int) -> Iterator[Any]:
             return write_task(client, name, to_write(folder, number), counts)
 
-        return numbered_tasks(self.spark, len(plan.parts), write_part, WRITTEN)
+        return write_part
 
     def _to_file(self, folder: Path, plan: MigrationPlan) -> Iterator[Record]:
         """The records of a target that is a file, by key: under the topic and on the partition that they would have."""
@@ -243,7 +252,7 @@ class MigrationJob:
             return compare_part(client, bins[number], folder, number, limit=limit, count=count)
 
         with self._stage("comparing the target", counts):
-            rows = numbered_tasks(self.spark, len(parts), compare, COMPARED).collect()
+            rows = run_tasks(self.context, len(parts), compare)
         of_parts = [row for row in rows if row.side is None]
         if not all(row.whole for row in of_parts):
             return None
@@ -279,7 +288,7 @@ class MigrationJob:
     @contextmanager
     def _stage(self, doing: str, counts: RecordCounts | None = None) -> Iterator[None]:
         """Names the jobs of the block, reports how far they are, cancels them on Ctrl-C, translates Spark's errors."""
-        context = self.spark.sparkContext
+        context = self.context
         group = f"eosctl {doing}"
         context.setJobGroup(group, doing, interruptOnCancel=True)
         over = threading.Event()
@@ -288,12 +297,12 @@ class MigrationJob:
         try:
             with counts or nullcontext():
                 yield
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Py4JError, PySparkException) as exc:
+            if not _was_interrupted(exc):
+                raise spark_error(exc, doing) from exc
             with suppress(Py4JError):  # the call that was cut off may have taken the connection along
                 context.cancelJobGroup(group)
-            raise
-        except (Py4JError, PySparkException) as exc:
-            raise spark_error(exc, doing) from exc
+            raise KeyboardInterrupt from exc
         finally:
             over.set()
             watch.join()
@@ -316,11 +325,16 @@ class MigrationJob:
 
     def _tasks(self, group: str) -> tuple[int, int]:
         """How many tasks of the jobs of `group` are done, of how many that Spark knows of."""
-        tracker = self.spark.sparkContext.statusTracker()
+        tracker = self.context.statusTracker()
         infos = [info for job in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(job)) is not None]
         stages = [tracker.getStageInfo(stage) for info in infos for stage in info.stageIds]
         known = [stage for stage in stages if stage is not None]
         return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether it is Ctrl-C, or what pyspark met with while it cleaned up after one."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _was_interrupted(error.__context__))
 
 
 def _counts(folder: Path, total: int) -> RecordCounts:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from eosctl.core.migration import topic_of
 from eosctl.core.record_file import UNKNOWN, encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.spark.parts import SENDS
 from eosctl.spark.snapshots import batches_of, fresh_folder, parquet_files
-from eosctl.spark.tasks import numbered_tasks
+from eosctl.spark.tasks import run_tasks
 
 _COLUMNS = (
     *("action", "topic", "key", "value", "partition", "partitions"),
@@ -26,7 +26,7 @@ _COLUMNS = (
 )
 
 
-def backup_lines(spark: SparkSession, snapshot: Path, *, cluster_id: str | None) -> Iterator[str]:
+def backup_lines(context: SparkContext, snapshot: Path, *, cluster_id: str | None) -> Iterator[str]:
     """For each decision of a snapshot that sends something: what the target has now, and as `written` what replaces it.
 
     A key that the target does not have is a tombstone on the partition where it will be written: writing that undoes
@@ -41,7 +41,7 @@ def backup_lines(spark: SparkSession, snapshot: Path, *, cluster_id: str | None)
                 file.writelines(f"{_line(cluster_id, *row)}\n" for action, *row in rows if action in SENDS)
         yield from ()
 
-    numbered_tasks(spark, len(files), write_lines, "nothing int").collect()
+    run_tasks(context, len(files), write_lines)
     return _lines_of(folder)
 
 

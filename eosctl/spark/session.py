@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 import eosctl
 from eosctl.spark.class_archive import ClassArchive, class_archive
@@ -68,10 +68,16 @@ class SessionSettings:
             return None
         return class_archive(self.cache, java_home=self.java_home, work_dir=self.work_dir)
 
+    def runs_installed(self) -> bool:
+        """Whether tasks find pyspark and eosctl where this process has them: on this machine, with the same Python."""
+        is_here = self.master == "local" or self.master.startswith("local[")
+        is_unzipped = Path(pyspark.__file__).is_file()  # spark-submit puts Spark's own pyspark.zip before the installed
+        return is_here and is_unzipped and "spark.pyspark.python" not in self.conf
+
 
 @contextmanager
-def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
-    """A Spark session; at the end of the block session, JVM and Python workers are gone."""
+def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
+    """A Spark context; at the end of the block context, JVM and Python workers are gone."""
     settings.work_dir.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False).setAll(list(session_conf(settings).items()))
     environment = {"PYSPARK_PYTHON": settings.conf.get("spark.pyspark.python", sys.executable)}
@@ -83,7 +89,7 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
             gateway, context = _started(conf, log, settings.log_file)
         patience_s = 5.0  # what failed need not leave a class archive
         try:
-            yield SparkSession.builder.getOrCreate()
+            yield context
             patience_s = 120.0
         finally:
             try:
@@ -134,7 +140,6 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.expected_records)),
         # A second copy of a writing task would fence the first one in the middle of its transaction.
         "spark.speculation": "false",
-        "spark.submit.pyFiles": str(package_zip(settings.work_dir)),
     }
     if settings.master.startswith("local"):
         ours |= {
@@ -142,6 +147,10 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": str(settings.work_dir / "scratch"),
         }
+    if settings.runs_installed():
+        ours["spark.python.daemon.module"] = "eosctl.spark.daemon"
+    else:
+        ours["spark.submit.pyFiles"] = str(package_zip(settings.work_dir))
     return ours | dict(settings.conf)
 
 

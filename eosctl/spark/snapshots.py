@@ -16,13 +16,13 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from eosctl.core.migration_results import Snapshot
 from eosctl.spark.arrow_rows import arrow_batch
 from eosctl.spark.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, OffsetRange, read_ranges
 from eosctl.spark.record_counts import RecordCounts
-from eosctl.spark.tasks import numbered_tasks
+from eosctl.spark.tasks import run_tasks
 
 _ROWS_AT_ONCE = 50_000
 _LANDED = pa.schema([("connectors", pa.list_(pa.string())), ("in_place", pa.bool_())])
@@ -46,7 +46,7 @@ def parquet_files(folder: Path) -> list[Path]:
 
 
 def land_bins(
-    spark: SparkSession,
+    context: SparkContext,
     client: Mapping[str, Any],
     bins: Sequence[Sequence[OffsetRange]],
     folder: Path,
@@ -65,7 +65,7 @@ def land_bins(
         found = land(batches, part_file(folder, first + number))
         yield arrow_batch([(sorted(found.connectors), found.in_place)], _LANDED)
 
-    rows = numbered_tasks(spark, len(bins), land_bin, "connectors array<string>, in_place boolean").collect()
+    rows = run_tasks(context, len(bins), land_bin)
     return united(Snapshot(frozenset(row.connectors), row.in_place) for row in rows)
 
 

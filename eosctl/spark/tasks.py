@@ -7,21 +7,23 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import SparkContext
+from pyspark.sql import Row
 
 
-def numbered_tasks(
-    spark: SparkSession, count: int, work: Callable[[int], Iterator[pa.RecordBatch]], schema: str
-) -> DataFrame:
-    """What `work` yields for the numbers from 0 to `count` - 1, each in a task of its own; every action calls it."""
+def run_tasks(context: SparkContext, count: int, work: Callable[[int], Iterator[pa.RecordBatch]]) -> list[Row]:
+    """Calls `work` with the numbers from 0 to `count` - 1, each in a task of its own, and returns the rows it yields.
 
-    def of_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    It needs no SparkSession, and so no SQL: that costs as long to start as a small migration takes altogether.
+    """
+
+    def of_numbers(numbers: Iterable[int]) -> Iterator[Row]:
         with uncollected():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield from work(number)
+            for number in numbers:
+                for batch in work(number):
+                    yield from (Row(**row) for row in batch.to_pylist())
 
-    return spark.range(0, count, 1, max(1, count)).mapInArrow(of_numbers, schema)
+    return context.parallelize(range(count), max(1, count)).mapPartitions(of_numbers).collect()
 
 
 def task_number() -> int:

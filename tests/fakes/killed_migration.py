@@ -119,7 +119,7 @@ class Stages:
     missing: list[Row] = field(default_factory=list)
     ranges: dict[str, Sequence[PlannedTopic]] = field(default_factory=dict)
 
-    def least_parts(self) -> int:
+    def least_parts(self, records: int) -> int:
         return 1
 
     def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot:

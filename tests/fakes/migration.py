@@ -99,7 +99,7 @@ class Stages:
     calls: list[str] = field(default_factory=list)
     scattered: set[str] = field(default_factory=set)
 
-    def least_parts(self) -> int:
+    def least_parts(self, records: int) -> int:
         return 2
 
     def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot:

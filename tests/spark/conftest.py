@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from eosctl.ops.migrate_run import Engine
 from eosctl.spark.job import MigrationJob
-from eosctl.spark.session import SessionSettings, spark_session
+from eosctl.spark.session import SessionSettings, spark_context
 from tests.spark.cluster import Cluster
 
 
@@ -26,8 +26,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
     work_dir = tmp_path_factory.mktemp("spark")
     settings = SessionSettings(work_dir, work_dir / "spark.log", master="local[1,4]", conf=conf)
-    with spark_session(settings) as session:
-        yield session
+    with spark_context(settings):
+        yield SparkSession.builder.getOrCreate()
 
 
 @pytest.fixture
@@ -41,6 +41,6 @@ def engine(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
 
     @contextmanager
     def opened(_records: int) -> Iterator[Any]:
-        yield MigrationJob(spark, {"bootstrap.servers": cluster.servers})
+        yield MigrationJob(spark.sparkContext, {"bootstrap.servers": cluster.servers})
 
     return Engine(tmp_path / "migrations", open_stages=opened)

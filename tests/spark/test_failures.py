@@ -67,7 +67,7 @@ def test_cause(text: str, cause: str) -> None:
 @pytest.mark.spark
 def test_a_failing_task_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     topic = PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))
-    job = MigrationJob(spark, {"bootstrap.servers": "127.0.0.1:1", "no.such.setting": "1"})
+    job = MigrationJob(spark.sparkContext, {"bootstrap.servers": "127.0.0.1:1", "no.such.setting": "1"})
     with pytest.raises(EosctlError) as caught:
         job.snapshot([topic], tmp_path / "source")
     assert "no.such.setting" in caught.value.message

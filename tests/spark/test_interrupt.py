@@ -17,13 +17,13 @@ PROGRAM = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from eosctl.spark.job import MigrationJob
-from eosctl.spark.session import SessionSettings, spark_session
+from eosctl.spark.session import SessionSettings, spark_context
+from eosctl.spark.tasks import run_tasks
 
-def slow(batches):
+def slow(_number):
     (folder / "begun").touch()
-    for batch in batches:
-        time.sleep(600)
-        yield batch
+    time.sleep(600)
+    yield
 
 def interrupt():
     while not (folder / "begun").exists():
@@ -32,11 +32,11 @@ def interrupt():
 
 folder = Path(sys.argv[1])
 try:
-    with spark_session(SessionSettings(folder, folder / "spark.log", master="local[1]")) as spark:
-        job = MigrationJob(spark, {})
+    with spark_context(SessionSettings(folder, folder / "spark.log", master="local[1]")) as context:
+        job = MigrationJob(context, {})
         threading.Thread(target=interrupt, daemon=True).start()
         with job._stage("sleeping"):
-            spark.range(0, 1, 1, 1).mapInArrow(slow, "id long").collect()
+            run_tasks(context, 1, slow)
 except KeyboardInterrupt:
     print("interrupted")
 """
@@ -50,13 +50,25 @@ def test_interrupt(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
-def test_interrupt_that_breaks_the_connection() -> None:
-    """The cancellation then failed with py4j's "Answer from Java side is empty", and Ctrl-C ended in a traceback."""
+@pytest.mark.parametrize("cleaning_up_fails", [False, True])
+def test_interrupt_that_breaks_the_connection(cleaning_up_fails: bool) -> None:
+    """The cancellation then failed with py4j's "Answer from Java side is empty", and Ctrl-C ended in a traceback.
+
+    So did pyspark's own cleaning up, which took the place of the interrupt: exit 1, "failed in Spark".
+    """
 
     def cancel(_group: str) -> None:
         raise Py4JNetworkError("Answer from Java side is empty")
 
-    context = SimpleNamespace(setJobGroup=lambda *_a, **_k: None, cancelJobGroup=cancel, statusTracker=lambda: None)
-    spark: Any = SimpleNamespace(sparkContext=context)
-    with pytest.raises(KeyboardInterrupt), MigrationJob(spark, {})._stage("sleeping"):
-        raise KeyboardInterrupt
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            if cleaning_up_fails:
+                raise Py4JNetworkError("Answer from Java side is empty")
+
+    context: Any = SimpleNamespace(
+        setJobGroup=lambda *_a, **_k: None, cancelJobGroup=cancel, statusTracker=lambda: None
+    )
+    with pytest.raises(KeyboardInterrupt), MigrationJob(context, {})._stage("sleeping"):
+        interrupted()

@@ -46,7 +46,7 @@ def stores(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
 
     @contextmanager
     def opened(_records: int) -> Iterator[Any]:
-        yield MigrationJob(spark, {"bootstrap.servers": "127.0.0.1:1"}, others={"old": _client(cluster)})
+        yield MigrationJob(spark.sparkContext, {"bootstrap.servers": "127.0.0.1:1"}, others={"old": _client(cluster)})
 
     return Engine(tmp_path / "migrations", open_stages=opened)
 

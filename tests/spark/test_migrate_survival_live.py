@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from eosctl.core.migration import MigrationPlan, Selection, read_plan
@@ -58,24 +59,26 @@ class ClumsyJob(MigrationJob):
         found = super().snapshot(*arguments, **more)
         return replace(found, in_place=found.in_place and not self.shuffled)
 
+    def least_parts(self, records: int) -> int:
+        return TASKS
+
     def write_tasks(self, plan: MigrationPlan) -> int:
         return len(plan.parts) or TASKS
 
     def _written(self, *arguments: Any, **more: Any) -> DataFrame:
-        return self._returned(super()._written(*arguments, **more))
-
-    def _written_in_parts(self, *arguments: Any) -> DataFrame:
-        return self._returned(super()._written_in_parts(*arguments))
-
-    def _returned(self, rows: DataFrame) -> DataFrame:
+        rows = super()._written(*arguments, **more)
         return rows if self.returning is None else rows.mapInArrow(self.returning, WRITTEN)
+
+    def _writer_of_parts(self, *arguments: Any) -> Callable[[int], Iterator[Any]]:
+        write, returning = super()._writer_of_parts(*arguments), self.returning
+        return write if returning is None else lambda number: returning(write(number))
 
 
 @dataclass
 class Scene:
     """One plan on a broker, and jobs of our choice to make and apply it."""
 
-    spark: SparkSession
+    context: SparkContext
     cluster: Cluster
     folder: Path
     target: str = field(init=False)
@@ -87,7 +90,7 @@ class Scene:
         self.cluster.write(self.target, THERE.items())
 
     def job(self, faults: dict[str, Any], **more: Any) -> ClumsyJob:
-        return ClumsyJob(self.spark, {"bootstrap.servers": self.cluster.servers, **SLOW, **faults}, **more)
+        return ClumsyJob(self.context, {"bootstrap.servers": self.cluster.servers, **SLOW, **faults}, **more)
 
     def engine(self, job: ClumsyJob) -> Engine:
         @contextmanager
@@ -126,7 +129,7 @@ class Scene:
 
 @pytest.fixture
 def scene(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Scene:
-    return Scene(spark, cluster, tmp_path)
+    return Scene(spark.sparkContext, cluster, tmp_path)
 
 
 def test_tasks_that_die_three_times(scene: Scene) -> None:
@@ -231,7 +234,7 @@ def test_a_broker_that_is_killed_while_it_is_read_and_written(
     spark: SparkSession, mortal: Stack, tmp_path: Path
 ) -> None:
     """The tasks themselves kill it, so that it is surely in the middle; they go on when it is back."""
-    scene = Scene(spark, Cluster(mortal.bootstrap_servers, "m"), tmp_path)
+    scene = Scene(spark.sparkContext, Cluster(mortal.bootstrap_servers, "m"), tmp_path)
 
     def killer(kind: str, counter: str) -> Callable[[str], None]:
         pid = mortal.node("broker-1").pid

@@ -74,7 +74,7 @@ def outcome(job: MigrationJob, folder: Path, wanted: MigrationPlan) -> tuple[Tal
 def test_both_forms_are_one(spark: SparkSession, tmp_path: Path, policy: Policy, share: float) -> None:
     land_parts(records("source", 1, share=0.8), tmp_path / "source")
     land_parts(records("target@p", 2, share=share), tmp_path / "target")
-    job = MigrationJob(spark, {})
+    job = MigrationJob(spark.sparkContext, {})
     tally, rows, sample, backup = outcome(job, tmp_path, plan(policy, PARTS))
     assert (tally, rows, sample, backup) == outcome(job, tmp_path, plan(policy, ()))
     tally.check()
@@ -85,7 +85,7 @@ def test_both_forms_are_one(spark: SparkSession, tmp_path: Path, policy: Policy,
 def test_a_sample_is_of_what_changes_first(spark: SparkSession, tmp_path: Path) -> None:
     land_parts(records("source", 1, share=1.0), tmp_path / "source")
     land_parts(records("target@p", 2, share=0.7), tmp_path / "target")
-    job, wanted = MigrationJob(spark, {}), plan(Policy.NEWEST, PARTS)
+    job, wanted = MigrationJob(spark.sparkContext, {}), plan(Policy.NEWEST, PARTS)
     tally = job.decide(tmp_path, wanted)
     shown: list[DecidedKey] = job.sample(tmp_path, limit=tally.to_write() + 2)
     assert [row.action == "keep" for row in shown] == [False] * tally.to_write() + [True] * 2

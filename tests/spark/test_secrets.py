@@ -16,20 +16,20 @@ from eosctl.core.migration import PlannedTopic
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError
 from eosctl.spark.job import MigrationJob
-from eosctl.spark.session import SessionSettings, spark_session
+from eosctl.spark.session import SessionSettings, spark_context
 
 folder, secret = Path(sys.argv[1]), sys.argv[2][::-1]
 conf = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
 conf["spark.eventLog.dir"] = (folder / "events").as_uri()
 client = {"bootstrap.servers": "127.0.0.1:1", "sasl.password": secret, "no.such.setting": "1"}
-with spark_session(SessionSettings(folder, folder / "spark.log", master="local[1]", conf=conf)) as spark:
-    job = MigrationJob(spark, client, others={"old": client})
+with spark_context(SessionSettings(folder, folder / "spark.log", master="local[1]", conf=conf)) as context:
+    job = MigrationJob(context, client, others={"old": client})
     for name in ("t", "t@old"):
         try:
             job.snapshot([PlannedTopic(name, "id", 1, 1, (Bounds(0, 0, 1, 1),))], folder / "source")
         except EosctlError as exc:
             print(exc.message)
-    assert secret not in str(spark.sparkContext.getConf().getAll())
+    assert secret not in str(context.getConf().getAll())
 """
 
 

@@ -1,0 +1,26 @@
+"""Starts the Python processes of a local Spark's tasks from the installed pyspark: `python -m eosctl.spark.daemon`.
+
+Spark puts a zip of pyspark before it, which each process would compile anew: a second for the first task.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import PurePath
+
+
+def without_zips(path: Iterable[str]) -> list[str]:
+    """`path` without Spark's zips of pyspark and py4j."""
+    return [entry for entry in path if PurePath(entry).suffix != ".zip" or not _is_sparks(PurePath(entry).name)]
+
+
+def _is_sparks(name: str) -> bool:
+    return name.startswith(("pyspark", "py4j"))
+
+
+if __name__ == "__main__":
+    sys.path[:] = without_zips(sys.path)
+    from pyspark.daemon import manager
+
+    manager()
