@@ -42,7 +42,6 @@ class Board:
 
         self._clock = clock
         self._lines: dict[str, _Line] = {}
-        self._closing = False
         self._waiting, self._waiting_since_s = "", clock.monotonic_s()
         self._console = Console(file=stream)
         self._live: Any = Live(
@@ -79,14 +78,15 @@ class Board:
 
     def close(self) -> None:
         """Leaves the whole table, without the wait, and the cursor below it."""
-        self._closing, self._waiting = True, ""
+        self._waiting = ""
         self._live.stop()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         from rich.text import Text
 
         wait = self._wait_lines(console, options.max_width)
-        room = len(self._lines) if self._closing else max(1, console.size.height - len(wait) - _OTHER_LINES)
+        is_last = not self._live.is_started  # told by rich itself: a redraw in between would go above the screen
+        room = len(self._lines) if is_last else max(1, console.size.height - len(wait) - _OTHER_LINES)
         first, last = _window([line.state for line in self._lines.values()], room)
         yield self._table(first, last)
         hidden = len(self._lines) - (last - first)
