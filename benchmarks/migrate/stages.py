@@ -19,7 +19,7 @@ from eosctl.ops.migrate import Allowances, MigrationRequest, spark_stages
 from eosctl.ops.migrate_run import Engine, prepared_migration
 from eosctl.profiles import Target
 
-_NAMES = {"snapshot": "read", "decide": "newest per key and rule", "backup_lines": "backup", "compare": "verify"}
+_NAMES = {"snapshot": "read", "decide": "newest per key and rule", "compare": "verify"}
 
 
 class Timed:

@@ -26,17 +26,32 @@ def record_line(record: Record, extra: Mapping[str, object] | None = None) -> st
 
     Put together by hand: backups have millions of lines, and an encoder of whole objects takes three times as long.
     """
-    members = [f'"topic":{_quoted(record.topic)}', f'"partition":{record.partition}']
-    if record.offset != UNKNOWN:
-        members.append(f'"offset":{record.offset}')
-    if record.timestamp_ms != UNKNOWN:
-        members.append(f'"timestamp_ms":{record.timestamp_ms}')
-    members += [f'"key":{_bytes_text(record.key)}', f'"value":{_bytes_text(record.value)}']
+    more = "".join(f",{_quoted(name)}:{_encode(value)}" for name, value in (extra or {}).items())
     if record.headers:
         headers = [{"name": name, "value": encode_bytes(value)} for name, value in record.headers]
-        members.append(f'"headers":{_encode(headers)}')
-    members += [f"{_quoted(name)}:{_encode(value)}" for name, value in (extra or {}).items()]
-    return f"{{{','.join(members)}}}"
+        more = f',"headers":{_encode(headers)}{more}'
+    return _line(record.topic, record.partition, record.offset, record.timestamp_ms, record.key, record.value, more)
+
+
+def backup_line(
+    topic: str, partition: int, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
+    *, written: bytes | None, cluster_id: str | None,
+) -> str:  # fmt: skip
+    """`record_line` of a record that `written` will replace, without a Record: making one takes as long as the line."""
+    cluster = "null" if cluster_id is None else _quoted(cluster_id)
+    more = f',"written":{_bytes_text(written)},"cluster_id":{cluster}'
+    return _line(topic, partition, offset, timestamp_ms, key, value, more)
+
+
+def _line(
+    topic: str, partition: int, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None, more: str
+) -> str:
+    where = f'"topic":{_quoted(topic)},"partition":{partition}'
+    if offset != UNKNOWN:
+        where = f'{where},"offset":{offset}'
+    if timestamp_ms != UNKNOWN:
+        where = f'{where},"timestamp_ms":{timestamp_ms}'
+    return f'{{{where},"key":{_bytes_text(key)},"value":{_bytes_text(value)}{more}}}'
 
 
 def _bytes_text(data: bytes | None) -> str:

@@ -105,6 +105,11 @@ def refuse_config(key: bytes | None, *, name: str) -> None:
 
 
 def write_lines(path: str | Path, lines: Iterable[str], *, make_directory: bool = False) -> None:
+    """`write_blocks` of lines, which have no line feeds yet."""
+    write_blocks(path, (f"{line}\n".encode() for line in lines), make_directory=make_directory)
+
+
+def write_blocks(path: str | Path, blocks: Iterable[bytes], *, make_directory: bool = False) -> None:
     """Writes a file that is there whole or not at all, and synced, readable by its owner only.
 
     Only a directory of eosctl's own is made; raises EosctlError.
@@ -114,8 +119,8 @@ def write_lines(path: str | Path, lines: Iterable[str], *, make_directory: bool 
     try:
         if make_directory:
             path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.writelines(blocks)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

@@ -17,7 +17,7 @@ from eosctl.core.migration_results import Comparison, SentCounts
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.events import Event
-from eosctl.ops.backups import write_lines
+from eosctl.ops.backups import write_blocks
 from eosctl.ops.journal import Journal
 from eosctl.ops.migrate import Allowances, Migration, existing_snapshot
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command
@@ -212,7 +212,7 @@ class _Run:
         if path.exists() and self._is_over(Stage.BACKUP):
             return path
         with self._noted(Stage.BACKUP):
-            write_lines(path, self.migration.stages.backup_lines(self.folder, self.plan))
+            write_blocks(path, self.migration.stages.backup(self.folder, self.plan))
         return path
 
     def _create(self) -> TopicsMade:

@@ -30,7 +30,7 @@ from eosctl.spark.kafka_io import RECORDS, OffsetRange
 from eosctl.spark.kafka_writes import placed, write_records, write_task
 from eosctl.spark.parts import compare_part, decide_part, sample_of, to_write
 from eosctl.spark.record_counts import RecordCounts
-from eosctl.spark.record_lines import backup_lines
+from eosctl.spark.record_lines import backup_blocks
 from eosctl.spark.snapshots import fresh_folder, land_bins, parquet_files, united
 from eosctl.spark.tasks import run_tasks
 
@@ -146,10 +146,10 @@ class MigrationJob:
             rows = sorted(found, key=lambda row: (row.action == "keep", row.topic, row.key))
         return [_decided_key(row.asDict()) for row in rows[:limit]]
 
-    def backup_lines(self, folder: Path, plan: MigrationPlan) -> Iterator[str]:
-        """Lines of a record file with what the target has of each key that will be sent."""
+    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
+        """A record file, in blocks of bytes, with what the target has of each key that will be sent."""
         with self._stage("making the backup"):
-            return backup_lines(self.context, folder, cluster_id=plan.cluster_id)
+            return backup_blocks(self.context, folder, cluster_id=plan.cluster_id)
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""

@@ -7,6 +7,7 @@ the driver's JVM would need a heap of their size.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,24 @@ import pyarrow as pa
 from pyspark import SparkContext
 
 from eosctl.core.migration import topic_of
-from eosctl.core.record_file import UNKNOWN, encode_bytes, record_line
-from eosctl.core.records import Record
+from eosctl.core.record_file import UNKNOWN, backup_line
 from eosctl.spark.parts import SENDS
 from eosctl.spark.snapshots import batches_of, fresh_folder, parquet_files
 from eosctl.spark.tasks import run_tasks
 
+_BLOCK_BYTES = 1 << 20
 _COLUMNS = (
     *("action", "topic", "key", "value", "partition", "partitions"),
     *("target_exists", "target_offset", "target_timestamp_ms", "before"),
 )
 
 
-def backup_lines(context: SparkContext, snapshot: Path, *, cluster_id: str | None) -> Iterator[str]:
-    """For each decision of a snapshot that sends something: what the target has now, and as `written` what replaces it.
+def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | None) -> Iterator[bytes]:
+    """The record file, in blocks of bytes.
 
-    A key that the target does not have is a tombstone on the partition where it will be written: writing that undoes
-    the migration.
+    For each decision of a snapshot that sends something: what the target has now, and as `written` what replaces it. A
+    key that the target does not have is a tombstone on the partition where it will be written: writing that undoes the
+    migration.
     """
     files, folder = parquet_files(snapshot / "decisions"), fresh_folder(snapshot / "backup")
 
@@ -42,13 +44,15 @@ def backup_lines(context: SparkContext, snapshot: Path, *, cluster_id: str | Non
         yield from ()
 
     run_tasks(context, len(files), write_lines)
-    return _lines_of(folder)
+    return _blocks_of(folder)
 
 
-def _lines_of(folder: Path) -> Iterator[str]:
+def _blocks_of(folder: Path) -> Iterator[bytes]:
+    """What the files of a folder hold, one after the other; each goes when it is read."""
     for part in sorted(folder.glob("part-*")):
-        with part.open(encoding="utf-8", newline="\n") as file:
-            yield from (line.removesuffix("\n") for line in file)
+        with part.open("rb") as file:
+            yield from iter(partial(file.read, _BLOCK_BYTES), b"")
+        part.unlink()
 
 
 def _line(
@@ -57,8 +61,8 @@ def _line(
 ) -> str:  # fmt: skip
     from confluent_kafka import murmur2
 
-    if exists:
-        there = Record(topic_of(topic), partition, offset, timestamp_ms, key, before)
-    else:
-        there = Record(topic_of(topic), murmur2(key, partitions), UNKNOWN, UNKNOWN, key, None)
-    return record_line(there, {"written": encode_bytes(value), "cluster_id": cluster_id})
+    if not exists:
+        partition, offset, timestamp_ms, before = murmur2(key, partitions), UNKNOWN, UNKNOWN, None
+    return backup_line(
+        topic_of(topic), partition, offset, timestamp_ms, key, before, written=value, cluster_id=cluster_id
+    )

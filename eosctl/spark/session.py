@@ -39,7 +39,7 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{ISO8601} %p %c{1}: %m%n%ex
 """
 
-SMALL_INPUT_RECORDS = 500_000
+SMALL_INPUT_RECORDS = 2_000_000
 """Below this the JVM compiles with C1 only and collects serially: 2 to 4 s less to start, slower per record."""
 
 
@@ -88,6 +88,7 @@ def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
         with _interrupt_handler_kept():
             gateway, context = _started(conf, log, settings.log_file)
         patience_s = 5.0  # what failed need not leave a class archive
+        _let_accumulators_end_alone(context)
         try:
             yield context
             patience_s = 120.0
@@ -168,6 +169,14 @@ def package_zip(work_dir: Path) -> Path:
             for module in sorted(folder.glob("*.py")):
                 archive.write(module, Path("eosctl") / module.relative_to(source))
     return target
+
+
+def _let_accumulators_end_alone(context: SparkContext) -> None:
+    """Keeps `context.stop` from waiting for pyspark's accumulator server, which looks once a second whether to end."""
+    server: Any = context._accumulatorServer
+    wait_for_end = server.shutdown
+    server.shutdown = lambda: threading.Thread(target=wait_for_end, daemon=True).start()
+    server.handle_error = lambda *_request: None  # the JVM hangs up meanwhile, which would be printed
 
 
 def _end_jvm(gateway: Any, *, patience_s: float = 5.0) -> None:

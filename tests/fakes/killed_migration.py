@@ -144,11 +144,11 @@ class Stages:
     def sample(self, folder: Path, *, limit: int = 100) -> list[Any]:
         return []
 
-    def backup_lines(self, folder: Path, plan: MigrationPlan) -> Iterator[str]:
+    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
         for topic, partition, key, value in self.decided:
             self.world.step()
             before = self.before.get((topic, key), Record(topic, partition, -1, -1, key, None))
-            yield record_line(before, {"written": encode_bytes(value), "cluster_id": plan.cluster_id})
+            yield f"{record_line(before, {'written': encode_bytes(value), 'cluster_id': plan.cluster_id})}\n".encode()
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         ours = {(topic, key, value) for topic, _partition, key, value in self.decided}

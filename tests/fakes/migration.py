@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Selection, Tally
 from eosctl.core.migration_results import Snapshot
-from eosctl.core.record_file import record_line
-from eosctl.core.records import Bounds, NewTopic, Record, TopicDescription
+from eosctl.core.record_file import backup_line
+from eosctl.core.records import Bounds, NewTopic, TopicDescription
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import EosctlError
 from eosctl.events import Event
@@ -115,9 +115,9 @@ class Stages:
     def sample(self, folder: Path, *, limit: int = 100) -> list[Any]:
         return []
 
-    def backup_lines(self, folder: Path, plan: MigrationPlan) -> Iterator[str]:
+    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
         self.calls.append("backup")
-        yield record_line(Record("offsets-a", 1, -1, -1, KEY, None), {"written": "{}", "cluster_id": "cluster"})
+        yield f"{backup_line('offsets-a', 1, -1, -1, KEY, None, written=b'{}', cluster_id='cluster')}\n".encode()
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         return self.finds

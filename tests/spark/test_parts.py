@@ -64,7 +64,7 @@ def plan(policy: Policy, parts: Parts) -> MigrationPlan:
 def outcome(job: MigrationJob, folder: Path, wanted: MigrationPlan) -> tuple[Tally, object, list[DecidedKey], object]:
     tally = job.decide(folder, wanted)
     decided = [row for file in parquet_files(folder / "decisions") for row in pq.read_table(file).to_pylist()]
-    backup = [json.loads(line) for line in job.backup_lines(folder, wanted)]
+    backup = [json.loads(line) for line in b"".join(job.backup(folder, wanted)).splitlines()]
     rows = sorted(decided, key=lambda row: row["key"])
     return tally, rows, job.sample(folder, limit=7), sorted(backup, key=lambda line: str(line["key"]))
 
