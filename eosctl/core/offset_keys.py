@@ -16,9 +16,11 @@ from eosctl.errors import UsageError
 # `[ "name" ,`: the first element of the key's JSON array, up to and without the comma
 _HEAD = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*,')
 # The form that nearly all keys have, read without parsing: ASCII, no escapes, a flat map.
-_TEXT = rb'"[ !#-\[\]-~]*"'
-_MEMBER = _TEXT + rb":(?:" + _TEXT + rb"|-?(?:0|[1-9][0-9]{0,17})|true|false|null)"
-_PLAIN = re.compile(rb"\[(" + _TEXT + rb"),(?:null|\{(?:" + _MEMBER + rb"(?:," + _MEMBER + rb")*)?\})\]\Z")
+_PLAIN_TEXT = "[ !#-\\[\\]-~]*"
+_MEMBER = f'"{_PLAIN_TEXT}":(?:"{_PLAIN_TEXT}"|-?(?:0|[1-9][0-9]{{0,17}})|true|false|null)'
+PLAIN_KEY = f'\\["(?P<connector>{_PLAIN_TEXT})",(?:null|\\{{(?:{_MEMBER}(?:,{_MEMBER})*)?\\}})\\]'
+"""What such a key matches as a whole, in the syntax of Python's `re` and of RE2."""
+_PLAIN = re.compile(PLAIN_KEY.encode("ascii"))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -37,8 +39,8 @@ def key_owner(key: bytes | None) -> KeyOwner | None:
     """
     if key is None:
         return None
-    if plain := _PLAIN.match(key):
-        return KeyOwner(plain[1][1:-1].decode("ascii"), plain.start(1), plain.end(1))
+    if plain := _PLAIN.fullmatch(key):
+        return KeyOwner(plain[1].decode("ascii"), plain.start(1) - 1, plain.end(1) + 1)
     head = _HEAD.match(key)
     if head is None:
         return None

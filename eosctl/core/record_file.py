@@ -30,31 +30,15 @@ def record_line(record: Record, extra: Mapping[str, object] | None = None) -> st
     if record.headers:
         headers = [{"name": name, "value": encode_bytes(value)} for name, value in record.headers]
         more = f',"headers":{_encode(headers)}{more}'
-    return _line(record.topic, record.partition, record.offset, record.timestamp_ms, record.key, record.value, more)
+    where = f'"topic":{_quoted(record.topic)},"partition":{record.partition}'
+    if record.offset != UNKNOWN:
+        where = f'{where},"offset":{record.offset}'
+    if record.timestamp_ms != UNKNOWN:
+        where = f'{where},"timestamp_ms":{record.timestamp_ms}'
+    return f'{{{where},"key":{bytes_text(record.key)},"value":{bytes_text(record.value)}{more}}}'
 
 
-def backup_line(
-    topic: str, partition: int, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
-    *, written: bytes | None, cluster_id: str | None,
-) -> str:  # fmt: skip
-    """`record_line` of a record that `written` will replace, without a Record: making one takes as long as the line."""
-    cluster = "null" if cluster_id is None else _quoted(cluster_id)
-    more = f',"written":{_bytes_text(written)},"cluster_id":{cluster}'
-    return _line(topic, partition, offset, timestamp_ms, key, value, more)
-
-
-def _line(
-    topic: str, partition: int, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None, more: str
-) -> str:
-    where = f'"topic":{_quoted(topic)},"partition":{partition}'
-    if offset != UNKNOWN:
-        where = f'{where},"offset":{offset}'
-    if timestamp_ms != UNKNOWN:
-        where = f'{where},"timestamp_ms":{timestamp_ms}'
-    return f'{{{where},"key":{_bytes_text(key)},"value":{_bytes_text(value)}{more}}}'
-
-
-def _bytes_text(data: bytes | None) -> str:
+def bytes_text(data: bytes | None) -> str:
     """`encode_bytes` as JSON."""
     try:
         return "null" if data is None else _quoted(data.decode("utf-8"))

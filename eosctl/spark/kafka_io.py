@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from eosctl.core.offset_keys import key_owner
 from eosctl.core.offset_records import is_nothing
 from eosctl.spark.arrow_rows import arrow_schema, batch_of_columns
+from eosctl.spark.key_owners import owners_of
 from eosctl.spark.record_counts import TaskCount
 
 RECORDS = (
@@ -196,13 +196,13 @@ def records_batch(
     """A batch of RECORDS from its columns; `sizes` are the topics' numbers of partitions."""
     from confluent_kafka import murmur2
 
-    owners = [key_owner(key) or (None, None, None) for key in keys]
+    keys_column = pa.array(keys, pa.binary())
     placed = zip(keys, sizes, partitions, strict=True)
     columns = (
-        *(topics, partitions, offsets, times_ms, keys, values),
+        *(topics, partitions, offsets, times_ms, keys_column, values),
         [is_nothing(value) for value in values],
         [key is not None and murmur2(key, size) == partition for key, size, partition in placed],
         versions,
-        *zip(*owners, strict=True),
+        *owners_of(keys_column),
     )
     return batch_of_columns(columns, ARROW_RECORDS)

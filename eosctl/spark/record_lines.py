@@ -6,16 +6,17 @@ the driver's JVM would need a heap of their size.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import SparkContext
 
 from eosctl.core.migration import topic_of
-from eosctl.core.record_file import UNKNOWN, backup_line
+from eosctl.core.record_file import UNKNOWN, bytes_text
 from eosctl.spark.parts import SENDS
 from eosctl.spark.snapshots import batches_of, fresh_folder, parquet_files
 from eosctl.spark.tasks import run_tasks
@@ -39,8 +40,8 @@ def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | No
     def write_lines(number: int) -> Iterator[pa.RecordBatch]:
         with (folder / f"part-{number:05}").open("w", encoding="utf-8", newline="\n") as file:
             for batch in batches_of(files[number], _COLUMNS):
-                rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-                file.writelines(f"{_line(cluster_id, *row)}\n" for action, *row in rows if action in SENDS)
+                sent = batch.filter(pc.is_in(batch.column("action"), value_set=pa.array(SENDS, pa.string())))
+                file.writelines(lines_of(sent, cluster_id=cluster_id).to_pylist())
         yield from ()
 
     run_tasks(context, len(files), write_lines)
@@ -55,14 +56,39 @@ def _blocks_of(folder: Path) -> Iterator[bytes]:
         part.unlink()
 
 
-def _line(
-    cluster_id: str | None, topic: str, key: bytes, value: bytes | None, partition: Any, partitions: int,
-    exists: bool, offset: Any, timestamp_ms: Any, before: bytes | None,
-) -> str:  # fmt: skip
+def lines_of(batch: pa.RecordBatch, *, cluster_id: str | None) -> pa.Array:
+    """A line for each of the decisions, as text with its line feed."""
     from confluent_kafka import murmur2
 
-    if not exists:
-        partition, offset, timestamp_ms, before = murmur2(key, partitions), UNKNOWN, UNKNOWN, None
-    return backup_line(
-        topic_of(topic), partition, offset, timestamp_ms, key, before, written=value, cluster_id=cluster_id
-    )
+    topics, keys, sizes, exists = (batch.column(name) for name in ("topic", "key", "partitions", "target_exists"))
+    homes = [murmur2(key, size) for key, size in zip(keys.to_pylist(), sizes.to_pylist(), strict=True)]
+    texts = {name: json.dumps(topic_of(name), ensure_ascii=False) for name in pc.unique(topics).to_pylist()}
+    there = pc.if_else(exists, batch.column("before"), pa.scalar(None, pa.binary()))
+    columns = [
+        '{"topic":', pa.array([texts[name] for name in topics.to_pylist()], pa.string()),
+        ',"partition":', pc.if_else(exists, batch.column("partition"), pa.array(homes, pa.int32())).cast(pa.string()),
+        _member("offset", batch.column("target_offset"), exists),
+        _member("timestamp_ms", batch.column("target_timestamp_ms"), exists),
+        ',"key":', _json_texts(keys), ',"value":', _json_texts(there),
+        ',"written":', _json_texts(batch.column("value")),
+        f',"cluster_id":{json.dumps(cluster_id)}}}\n', "",
+    ]  # fmt: skip
+    return pc.binary_join_element_wise(*columns)
+
+
+def _member(name: str, numbers: pa.Array, exists: pa.Array) -> pa.Array:
+    """`,"name":number` where it is known, else nothing."""
+    known = pc.and_(exists, pc.fill_null(pc.not_equal(numbers, UNKNOWN), fill_value=False))
+    return pc.if_else(known, pc.binary_join_element_wise(f',"{name}":', numbers.cast(pa.string()), ""), "")
+
+
+def _json_texts(values: pa.Array) -> pa.Array:
+    """`bytes_text` of a column: in Arrow, unless a value is not UTF-8 or has characters that JSON escapes by number."""
+    try:
+        text = values.cast(pa.string())
+    except pa.ArrowInvalid:
+        text = None
+    if text is None or pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
+        return pa.array([bytes_text(value) for value in values.to_pylist()], pa.string())
+    escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+    return pc.fill_null(pc.binary_join_element_wise('"', escaped, '"', ""), "null")

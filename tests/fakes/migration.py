@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Selection, Tally
 from eosctl.core.migration_results import Snapshot
-from eosctl.core.record_file import backup_line
-from eosctl.core.records import Bounds, NewTopic, TopicDescription
+from eosctl.core.record_file import record_line
+from eosctl.core.records import Bounds, NewTopic, Record, TopicDescription
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import EosctlError
 from eosctl.events import Event
@@ -117,7 +117,8 @@ class Stages:
 
     def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
         self.calls.append("backup")
-        yield f"{backup_line('offsets-a', 1, -1, -1, KEY, None, written=b'{}', cluster_id='cluster')}\n".encode()
+        before = Record("offsets-a", 1, -1, -1, KEY, None)
+        yield f"{record_line(before, {'written': '{}', 'cluster_id': 'cluster'})}\n".encode()
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         return self.finds
