@@ -81,6 +81,8 @@ class Store:
 
     def may_hide(self, key: bytes) -> bool:
         """Whether a newer record of `key` may lie behind an open transaction."""
+        if not self.blocked:
+            return False
         record = self.records.get(key)
         return self.home(key) in self.blocked or (record is not None and record.partition in self.blocked)
 
