@@ -33,6 +33,8 @@ _REJECTED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, 
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _DOWN = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 _TIMED_OUT = (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+_NOT_TLS = "SSL routines::wrong version number"
+"""OpenSSL's words for a listener without TLS; librdkafka calls it a TLS error, or one of transport, as chance has it."""
 
 
 def client_properties(settings: ClientSettings) -> Properties:
@@ -200,7 +202,7 @@ class ErrorLog:
 
     def __call__(self, error: KafkaError) -> None:
 
-        if error.code() in _REJECTED:
+        if error.code() in _REJECTED or _NOT_TLS in error.str():
             self._refused = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
             if self._down_since_s is None:
@@ -215,7 +217,8 @@ class ErrorLog:
     def check(self, doing: str) -> None:
         """Raises when waiting longer is useless: login or TLS refused, or every broker down for `patience_s`."""
         if self._refused is not None:
-            raise _security_error(doing, self._refused.code(), self._refused.str())
+            reason = self._refused.str()
+            raise _security_error(doing, KafkaError._SSL if _NOT_TLS in reason else self._refused.code(), reason)
         if self._down_since_s is not None and self.monotonic_s() - self._down_since_s >= self.patience_s:
             raise _unreachable_error(doing, self.reason())
 

@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import KafkaError
 
 from eosctl.core.client_settings import ClientSettings, Secret
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, InputFileError, UnauthorizedError, UnreachableError, UsageError
+from eosctl.kafka.librdkafka import ErrorLog
 from eosctl.kafka.topic_store import KafkaTopicStore
 
 
@@ -77,6 +79,14 @@ def test_tls_to_a_port_that_does_not_speak_it(babbling_port: int) -> None:
     assert isinstance(error, UnauthorizedError)
     assert "SSL" in error.message
     assert took_s < 6
+
+
+def test_no_tls_is_told_however_librdkafka_calls_it() -> None:
+    """Now and then it was "no broker can be reached", after three seconds."""
+    heard = ErrorLog(lambda: 0.0)
+    heard(KafkaError(KafkaError._TRANSPORT, "ssl://h:1/bootstrap: error:0A00010B:SSL routines::wrong version number"))
+    with pytest.raises(UnauthorizedError, match="TLS failed"):
+        heard.check("connecting")
 
 
 def test_settings_that_librdkafka_refuses() -> None:
