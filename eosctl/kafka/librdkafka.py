@@ -34,7 +34,7 @@ _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaEr
 _DOWN = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 _TIMED_OUT = (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 _NOT_TLS = "SSL routines::wrong version number"
-"""OpenSSL's words for a listener without TLS; librdkafka calls it a TLS error, or one of transport, as chance has it."""
+"""OpenSSL's words for a listener without TLS; for librdkafka that is an error of TLS, or, by chance, of transport."""
 
 
 def client_properties(settings: ClientSettings) -> Properties:
