@@ -58,6 +58,10 @@ class PlannedTopic:
         """Its name on its cluster."""
         return topic_of(self.name)
 
+    def records(self) -> int:
+        """At most how many records there are to read of it."""
+        return sum(bound.lso - bound.begin for bound in self.bounds)
+
     def has_open_transaction(self) -> tuple[int, ...]:
         """The partitions where an open transaction hides what lies behind it."""
         return tuple(bound.partition for bound in self.bounds if bound.lso < bound.end)
@@ -292,8 +296,7 @@ def parts_of(sources: Sequence[PlannedTopic], renames: Mapping[str, str], *, lea
     """
     if len(sources) != 1 or sources[0].file is not None or renames:
         return ()
-    records = sum(bound.lso - bound.begin for bound in sources[0].bounds)
-    count = min(sources[0].partitions, max(least, -(-records // _PART_RECORDS)))
+    count = min(sources[0].partitions, max(least, -(-sources[0].records() // _PART_RECORDS)))
     bins = in_bins(((bound.lso - bound.begin, bound.partition) for bound in sources[0].bounds), count)
     return tuple(tuple(sorted(part)) for part in bins if part)
 

@@ -139,6 +139,12 @@ def error_of(exception: KafkaException) -> KafkaError:
     return error
 
 
+def _code_of(error: KafkaError) -> int:
+    """Its code, the same each time for a listener without TLS."""
+    code: int = KafkaError._SSL if _NOT_TLS in error.str() else error.code()
+    return code
+
+
 def translate(
     error: KafkaError, doing: str, *, access: Access | None = None, because: str | None = None
 ) -> EosctlError:
@@ -147,7 +153,7 @@ def translate(
     `access` names the permission it needs, `because` what `error_cb` said: a timeout alone does not tell why.
     """
 
-    code, reason = error.code(), because or error.str() or error.name()
+    code, reason = _code_of(error), because or error.str() or error.name()
     if code in _DENIED:
         needs = f" ({access} is needed)" if access else ""
         return UnauthorizedError(f"not authorized: {doing} failed{needs}", hint=access.hint() if access else None)
@@ -202,7 +208,7 @@ class ErrorLog:
 
     def __call__(self, error: KafkaError) -> None:
 
-        if error.code() in _REJECTED or _NOT_TLS in error.str():
+        if _code_of(error) in _REJECTED:
             self._refused = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
             if self._down_since_s is None:
@@ -217,8 +223,7 @@ class ErrorLog:
     def check(self, doing: str) -> None:
         """Raises when waiting longer is useless: login or TLS refused, or every broker down for `patience_s`."""
         if self._refused is not None:
-            reason = self._refused.str()
-            raise _security_error(doing, KafkaError._SSL if _NOT_TLS in reason else self._refused.code(), reason)
+            raise _security_error(doing, _code_of(self._refused), self._refused.str())
         if self._down_since_s is not None and self.monotonic_s() - self._down_since_s >= self.patience_s:
             raise _unreachable_error(doing, self.reason())
 

@@ -57,4 +57,4 @@ def spark_job(
             archive = settings.class_archive()
             if archive is not None and archive.kept() is None:
                 on_progress("keeping Spark's classes, once, to start faster the next time", None, None, "")
-                job.spark.range(1).groupBy("id").count().collect()  # else the next one that shuffles has none for it
+                job.load_classes()

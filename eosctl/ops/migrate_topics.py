@@ -178,7 +178,7 @@ def _recreated(topic: PlannedTopic, now: PlannedTopic | None) -> StalePlanError:
 
 def expected_records(planned: Sequence[PlannedTopic]) -> int:
     """At most how many records there are to read."""
-    return sum(bound.lso - bound.begin for topic in planned for bound in topic.bounds)
+    return sum(topic.records() for topic in planned)
 
 
 def some(names: Sequence[str], limit: int = 5) -> str:

@@ -5,18 +5,17 @@ Spark puts a zip of pyspark before it, which each process would compile anew: a 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import PurePath
 
+_SPARKS = re.compile(r"(pyspark|py4j).*\.zip")
+
 
 def without_zips(path: Iterable[str]) -> list[str]:
     """`path` without Spark's zips of pyspark and py4j."""
-    return [entry for entry in path if PurePath(entry).suffix != ".zip" or not _is_sparks(PurePath(entry).name)]
-
-
-def _is_sparks(name: str) -> bool:
-    return name.startswith(("pyspark", "py4j"))
+    return [entry for entry in path if not _SPARKS.fullmatch(PurePath(entry).name)]
 
 
 if __name__ == "__main__":

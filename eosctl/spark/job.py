@@ -58,6 +58,11 @@ class MigrationJob:
         """For stages that shuffle; whoever asks first waits for it to start."""
         return SparkSession.builder.getOrCreate()
 
+    def load_classes(self) -> None:
+        """Has the JVM load what a shuffle needs, for the class archive; a failure costs no more than a slower start."""
+        with suppress(Py4JError, PySparkException):
+            self.spark.range(1).groupBy("id").count().collect()
+
     def least_parts(self, records: int) -> int:
         """How many parts of so many `records` keep everyone busy, and none for long."""
         return min(2 * self.context.defaultParallelism, 1 + records // _WORTH_A_TASK)
@@ -66,8 +71,7 @@ class MigrationJob:
         """Reads topics up to their planned bounds, and files, into Parquet at `folder`; with `parts`, a file each."""
         topics = list(topics)
         again, _, side = folder.name.rpartition("-")
-        in_kafka = [bound for topic in topics if topic.file is None for bound in topic.bounds]
-        counts = _counts(folder, sum(bound.lso - bound.begin for bound in in_kafka))
+        counts = _counts(folder, sum(topic.records() for topic in topics if topic.file is None))
         with self._stage(f"reading the {side}{' again' if again else ''}", counts):
             fresh_folder(folder)
             found = [self._land(topics, folder, profile, parts, counts) for profile in _profiles(topics)]

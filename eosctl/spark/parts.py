@@ -142,12 +142,16 @@ def sample_of(file: Path, limit: int) -> Iterator[pa.RecordBatch]:
     yield from first.to_batches()
 
 
+def sent(decisions: pa.RecordBatch) -> pa.RecordBatch:
+    """Those of a batch of decisions that send something."""
+    return decisions.filter(pc.is_in(decisions.column("action"), value_set=pa.array(SENDS, pa.string())))
+
+
 def to_write(folder: Path, number: int) -> Iterator[pa.RecordBatch]:
     """What the decisions of one part send, as PLACED."""
     names = ("topic", "partition", "partitions", "key", "value", "action")
     for batch in batches_of(part_file(folder / "decisions", number), names):
-        sent = batch.filter(pc.is_in(batch.column("action"), value_set=pa.array(SENDS, pa.string())))
-        placed = placed_batch(sent)
+        placed = placed_batch(sent(batch))
         topics = [topic_of(name) for name in placed.column("topic").to_pylist()]
         yield placed.set_column(0, "topic", pa.array(topics, pa.string()))
 

@@ -17,7 +17,8 @@ from pyspark import SparkContext
 
 from eosctl.core.migration import topic_of
 from eosctl.core.record_file import UNKNOWN, bytes_text
-from eosctl.spark.parts import SENDS
+from eosctl.spark.kafka_writes import placed_batch
+from eosctl.spark.parts import sent
 from eosctl.spark.snapshots import batches_of, fresh_folder, parquet_files
 from eosctl.spark.tasks import run_tasks
 
@@ -40,8 +41,7 @@ def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | No
     def write_lines(number: int) -> Iterator[pa.RecordBatch]:
         with (folder / f"part-{number:05}").open("w", encoding="utf-8", newline="\n") as file:
             for batch in batches_of(files[number], _COLUMNS):
-                sent = batch.filter(pc.is_in(batch.column("action"), value_set=pa.array(SENDS, pa.string())))
-                file.writelines(lines_of(sent, cluster_id=cluster_id).to_pylist())
+                file.writelines(lines_of(sent(batch), cluster_id=cluster_id).to_pylist())
         yield from ()
 
     run_tasks(context, len(files), write_lines)
@@ -58,15 +58,12 @@ def _blocks_of(folder: Path) -> Iterator[bytes]:
 
 def lines_of(batch: pa.RecordBatch, *, cluster_id: str | None) -> pa.Array:
     """A line for each of the decisions, as text with its line feed."""
-    from confluent_kafka import murmur2
-
-    topics, keys, sizes, exists = (batch.column(name) for name in ("topic", "key", "partitions", "target_exists"))
-    homes = [murmur2(key, size) for key, size in zip(keys.to_pylist(), sizes.to_pylist(), strict=True)]
+    topics, keys, exists = (batch.column(name) for name in ("topic", "key", "target_exists"))
     texts = {name: json.dumps(topic_of(name), ensure_ascii=False) for name in pc.unique(topics).to_pylist()}
     there = pc.if_else(exists, batch.column("before"), pa.scalar(None, pa.binary()))
     columns = [
         '{"topic":', pa.array([texts[name] for name in topics.to_pylist()], pa.string()),
-        ',"partition":', pc.if_else(exists, batch.column("partition"), pa.array(homes, pa.int32())).cast(pa.string()),
+        ',"partition":', placed_batch(batch).column("partition").cast(pa.string()),
         _member("offset", batch.column("target_offset"), exists),
         _member("timestamp_ms", batch.column("target_timestamp_ms"), exists),
         ',"key":', _json_texts(keys), ',"value":', _json_texts(there),

@@ -173,7 +173,10 @@ def package_zip(work_dir: Path) -> Path:
 
 
 def _let_accumulators_end_alone(context: SparkContext) -> None:
-    """Keeps `context.stop` from waiting for pyspark's accumulator server, which looks once a second whether to end."""
+    """Keeps `context.stop` from waiting for pyspark's accumulator server, which looks once a second whether to end.
+
+    `pyspark.accumulators.UpdateRequestHandler`, pyspark 4.3.
+    """
     server: Any = context._accumulatorServer
     wait_for_end = server.shutdown
     server.shutdown = lambda: threading.Thread(target=wait_for_end, daemon=True).start()

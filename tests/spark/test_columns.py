@@ -15,34 +15,11 @@ from eosctl.spark.parts import ARROW_DECISIONS
 from eosctl.spark.record_lines import lines_of
 
 TOKENS = (
-    b"[",
-    b"]",
-    b'"',
-    b"{",
-    b"}",
-    b":",
-    b",",
-    b" ",
-    b"\\",
-    b"\n",
-    b"\x00",
-    b"\x7f",
-    b"\xff",
-    "ü".encode(),
-    b"null",
-)
+    b"[", b"]", b'"', b"{", b"}", b":", b",", b" ", b"\\", b"\n", b"\x00", b"\x7f", b"\xff", "ü".encode(), b"null",
+)  # fmt: skip
 PARTS = (
-    b'"c"',
-    b'["c",',
-    b'["a-b",{',
-    b'"f":1',
-    b'"f":-0',
-    b'"f":01',
-    b'"f":1.5',
-    b"true",
-    b"\xef\xbb\xbf",
-    b"\\u00e9",
-)
+    b'"c"', b'["c",', b'["a-b",{', b'"f":1', b'"f":-0', b'"f":01', b'"f":1.5', b"true", b"\xef\xbb\xbf", b"\\u00e9",
+)  # fmt: skip
 PIECES = st.sampled_from((*TOKENS, *PARTS))
 KEYS = st.lists(PIECES, max_size=8).map(b"".join)
 PLAIN = st.tuples(st.sampled_from(["c", "", "a b", "x" * 200]), st.integers(-(10**17), 10**17)).map(

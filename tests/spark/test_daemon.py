@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
@@ -39,12 +40,11 @@ def test_a_package_is_shipped_to_those_who_may_not_have_it(
 @pytest.mark.spark
 def test_tasks_run_the_installed_pyspark(spark: SparkSession) -> None:
     """Spark's own copy is a zip: the first task took a second longer to start."""
-    import pyarrow as pa
 
-    def where(_number: int) -> list[pa.RecordBatch]:
+    def where(_number: int) -> Iterator[pa.RecordBatch]:
         import pyspark
 
-        return [pa.record_batch({"pyspark": [pyspark.__file__], "python": [sys.executable]})]
+        yield pa.record_batch({"pyspark": [pyspark.__file__], "python": [sys.executable]})
 
-    [row] = run_tasks(spark.sparkContext, 1, lambda number: iter(where(number)))
+    [row] = run_tasks(spark.sparkContext, 1, where)
     assert (row.pyspark, row.python) == (pyspark.__file__, sys.executable)
