@@ -12,9 +12,10 @@ from typing import cast
 from eosctl.core.group_protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.core.worker_url import parse_worker_url
-from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnreachableError, UnsupportedError
+from eosctl.errors import ConnectError, NotFoundError, UnreachableError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TransactionAdmin
+from tests.fakes.faults import Faults
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 OBJECTION = "This worker does not have exactly-once source support enabled."
@@ -41,10 +42,10 @@ class FakeConnector:
 
 
 @dataclass
-class FakeConnect:
+class FakeConnect(Faults):
     """One Connect group. `modes` maps each worker's URL to its mode; the first one leads.
 
-    `fail_next(call, error)` makes the next call of that name raise, at whichever worker; a URL in `down` never answers.
+    A URL in `down` never answers. The calls that Faults knows are those of ConnectWorker, at whichever worker.
     """
 
     modes: dict[str, str] = field(default_factory=lambda: {"http://w0:8083": "enabled"})
@@ -58,11 +59,6 @@ class FakeConnect:
     down: set[str] = field(default_factory=set)
     opened: list[str] = field(default_factory=list)
     fenced: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
-    failures: dict[str, list[EosctlError]] = field(default_factory=dict)
-
-    def fail_next(self, call: str, error: EosctlError) -> None:
-        """Lets the next `call` raise `error`."""
-        self.failures.setdefault(call, []).append(error)
 
     def open_worker(self, _app: App, url: str) -> FakeConnectWorker:
         """App's door; `opened` keeps the URLs as they were given, credentials included."""
@@ -167,9 +163,8 @@ class FakeConnectWorker:
     def _arrive(self, call: str) -> None:
         if self.url in self.group.down:
             raise UnreachableError(f"the Connect worker at {self.url} can't be reached: Connection refused")
-        queue = self.group.failures.get(call)
-        if queue:
-            raise queue.pop(0)
+        with self.group.call(call):
+            pass
 
     def _connector(self, call: str, name: str) -> FakeConnector:
         self._arrive(call)

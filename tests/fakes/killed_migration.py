@@ -27,7 +27,7 @@ from eosctl.ops.migrate_run import Engine, migration_from_file, prepared_migrati
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.profiles import Target
 from eosctl.report import Report
-from tests.fakes.switching import KilledError
+from tests.fakes.faults import KilledError
 from tests.fakes.topics import FakeTopicStore
 
 SOURCE, PARTITIONS, TASKS = "connect-offsets", 3, 2

@@ -21,7 +21,7 @@ from tests.fakes.broker_state import FakeGroup, FakeTransaction
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_cluster import CONFIG_TOPIC, created
 from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
-from tests.fakes.switching import KilledError
+from tests.fakes.faults import KilledError
 from tests.fakes.topics import FakeTopicStore
 
 URL = "http://w0:8083"

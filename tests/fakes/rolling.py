@@ -42,7 +42,7 @@ from tests.fakes.config_cluster import (
     config_records,
     created,
 )
-from tests.fakes.switching import KilledError
+from tests.fakes.faults import KilledError
 
 W1, W2, W3 = "http://w1:8083", "http://w2:8083", "http://w3:8083"
 LEADER_ID = "connect-cluster-g"

@@ -19,14 +19,11 @@ from eosctl.errors import ConnectError
 from eosctl.ops.app import App
 from eosctl.profiles import Target
 from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker, FakeGroups
+from tests.fakes.faults import KilledError
 from tests.fakes.offset_topics import MemoryTopics
 
 GLOBAL, CONFIGS, NAME, URL = "connect-offsets", "connect-configs", "c", "http://w0:8083"
 KEY, PARTITION = b'["c",{"filename":"f"}]', {"filename": "f"}
-
-
-class KilledError(BaseException):
-    """The process is gone: nothing may catch this."""
 
 
 class TickingTopics(MemoryTopics):

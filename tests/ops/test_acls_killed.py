@@ -15,7 +15,7 @@ from eosctl.ops.app import App
 from eosctl.profiles import Target
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.config_cluster import FakeCluster, config_records, created
-from tests.fakes.switching import KilledError
+from tests.fakes.faults import KilledError
 
 REQUEST = AclRequest(connectors=("orders",), roles=("producer",), principals=("User:w",), output_topics=("out",))
 

@@ -20,9 +20,9 @@ from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver, kubernetes_d
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.profiles import Target
 from eosctl.report import Report
+from tests.fakes.faults import KilledError
 from tests.fakes.kubectl import Cluster
 from tests.fakes.rolling import RollWorld, world
-from tests.fakes.switching import KilledError
 
 ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
 SETTING = "exactly.once.source.support"

@@ -12,8 +12,8 @@ import pytest
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
+from tests.fakes.faults import KilledError
 from tests.fakes.killed_migration import EXPECTED, KEYS, OLD, TASKS, Row, Scene
-from tests.fakes.switching import KilledError
 
 
 @pytest.fixture

@@ -22,8 +22,9 @@ from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from eosctl.ops.offset_writes import MergeRequest, WritePlan, plan_offsets_merge, show_plan
 from eosctl.report import Report
+from tests.fakes.faults import KilledError
 from tests.fakes.offset_topics import GLOBAL, OWN, A, B, OffsetWorld, merge_world
-from tests.fakes.switching import KilledError, SwitchWorld
+from tests.fakes.switching import SwitchWorld
 
 ID = "eosctl-offsets-g-writer"
 C = b'["c",{"f":"c"}]'

@@ -25,7 +25,8 @@ from eosctl.ops.offset_switch import SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch, show_switch
 from eosctl.report import Report
 from tests.fakes.connect import FakeConnector
-from tests.fakes.switching import GLOBAL, NAME, KilledError, SwitchWorld
+from tests.fakes.faults import KilledError
+from tests.fakes.switching import GLOBAL, NAME, SwitchWorld
 
 OWN = "own"
 

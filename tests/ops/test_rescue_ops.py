@@ -18,8 +18,8 @@ from eosctl.ops.rescue import plan_rescue
 from eosctl.ops.rescue_report import apply_rescue, show_rescue
 from eosctl.report import Report
 from tests.fakes.config_cluster import CONFIG_TOPIC, config_records, created
+from tests.fakes.faults import KilledError
 from tests.fakes.rescue_scene import URL, Scene, rescue_scene, stop
-from tests.fakes.switching import KilledError
 
 
 @pytest.fixture

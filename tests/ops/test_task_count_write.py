@@ -16,8 +16,8 @@ from eosctl.errors import ExitCode, NotFoundError, RefusedError, StalePlanError,
 from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write, show_write
 from eosctl.report import Report
 from tests.fakes.config_cluster import CONFIG_TOPIC
+from tests.fakes.faults import KilledError
 from tests.fakes.rescue_scene import CLUSTER, Scene, rescue_scene, stop
-from tests.fakes.switching import KilledError
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.ops.upgrade_status import upgrade_status, verify_upgrade
 from eosctl.ops.workers import observe_workers
+from tests.fakes.faults import KilledError
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, outcomes, roll, world
-from tests.fakes.switching import KilledError
 
 FENCING = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing"
 

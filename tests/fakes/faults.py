@@ -1,0 +1,96 @@
+"""What a test does to the calls of a fake: let them fail, kill the process there, or let others act in between.
+
+One mechanism for every fake. tests/contract/test_faults.py says how the parts go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+EVERY = "*"
+
+
+class KilledError(BaseException):
+    """The process is gone: nothing may catch this."""
+
+
+class Call(NamedTuple):
+    """One call of a fake: the method's name, and what it was asked with."""
+
+    method: str
+    what: tuple[object, ...] = ()
+
+
+Callback = Callable[[Call], object]
+
+
+@dataclass
+class Fault:
+    """An error that a method raises once, after `skip` calls; `done` lets the call do its work and loses the answer."""
+
+    error: BaseException
+    skip: int = 0
+    done: bool = False
+
+
+@dataclass
+class Faults:
+    """The knobs that every fake has; its methods do their work within `with self.call("method", …)`."""
+
+    _faults: dict[str, list[Fault]] = field(default_factory=dict, init=False, repr=False)
+    _before: dict[str, list[Callback]] = field(default_factory=dict, init=False, repr=False)
+    _after: dict[str, list[Callback]] = field(default_factory=dict, init=False, repr=False)
+
+    def fail_next(self, method: str, error: BaseException, *, skip: int = 0, done: bool = False) -> None:
+        """The next call of `method` raises `error`, after `skip` others; `done` lets it do its work first."""
+        self._faults.setdefault(method, []).append(Fault(error, skip, done))
+
+    def before(self, method: str, callback: Callback) -> None:
+        """Runs `callback` at the beginning of each call of `method`, `*` for every method."""
+        self._before.setdefault(method, []).append(callback)
+
+    def after(self, method: str, callback: Callback) -> None:
+        """Runs `callback` at the end of each call of `method` that was not refused."""
+        self._after.setdefault(method, []).append(callback)
+
+    @contextmanager
+    def call(self, method: str, *what: object) -> Iterator[None]:
+        """Around what a method of the fake does."""
+        made = Call(method, what)
+        for callback in [*self._before.get(EVERY, ()), *self._before.get(method, ())]:
+            callback(made)
+        fault = self._due(method)
+        if fault is not None and not fault.done:
+            raise fault.error
+        yield
+        for callback in [*self._after.get(method, ()), *self._after.get(EVERY, ())]:
+            callback(made)
+        if fault is not None:
+            raise fault.error
+
+    def _due(self, method: str) -> Fault | None:
+        waiting = self._faults.get(method, [])
+        if not waiting:
+            return None
+        if waiting[0].skip:
+            waiting[0].skip -= 1
+            return None
+        return waiting.pop(0)
+
+
+@dataclass
+class Kill:
+    """Counts what `tick` is called for, and kills the process at the `at`-th: `fake.before("*", kill.tick)`."""
+
+    at: int | None = None
+    error: Callable[[], BaseException] = KilledError
+    ticks: int = 0
+
+    def tick(self, _call: Call | None = None) -> None:
+        """One call from outside."""
+        self.ticks += 1
+        if self.ticks == self.at:
+            raise self.error()
