@@ -1,66 +1,81 @@
-"""`python3 -m tests`: format, lint, types, then pytest with a real Kafka, real Connect workers and a Spark session.
+"""`python3 -m tests`: format, lint, types, and all tests, with real Kafka, real Connect workers and Spark.
 
-`--fast` leaves out what needs a broker, a worker or Spark. Other arguments go to pytest. A test that is skipped fails
-the full run: a green run must mean that a broker ran. The full run is two at a time, for the tests on real workers wait
-more than they work; what the second one prints comes after the first.
+`--fast` leaves out what needs a broker, a worker or Spark. Paths and any other arguments go to one pytest. A full run
+is many processes (tests/run), a few at a time; a test that is skipped fails it, for green must mean that a broker ran.
 """
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from eosctl import bootstrap  # noqa: E402 - the checkout must be importable first
+from tests.run import planning  # noqa: E402
+from tests.run.parts import Part, Result, run_parts  # noqa: E402
 
-_SOURCES = ["eosctl", "commands", "tests", "benchmarks"]
-_PARTS = ("live and not spark", "not live or spark")
+_LIVE_AT_ONCE, _FAST_AT_ONCE = 4, 3
+_SLOWEST = 25
 
 
-def main(argv: list[str]) -> int:
-    """Runs every step even when one fails; returns 0 only if all passed."""
+def main(argv: Sequence[str]) -> int:
+    """Runs everything even when a part fails; returns 0 only if all of it is green."""
     if not bootstrap.inside_venv():
         bootstrap.run_in_venv(extras=("dev", "spark"), argv=["-m", "tests", *argv])
-    fast = "--fast" in argv
     arguments = [word for word in argv if word != "--fast"]
-    steps = [
-        ["ruff", "format", "--check", "--quiet", *_SOURCES],
-        ["ruff", "check", "--quiet", *_SOURCES],
-        ["mypy", *_SOURCES],
-    ]
-    if fast:
-        steps.append(["pytest", "-m", "not live and not spark", *arguments])
-    elif arguments:
-        steps.append(["pytest", "--no-skips", *arguments])
-    codes = [_run(step) for step in steps]
-    return max([*codes, *([] if fast or arguments else _run_both_parts())])
-
-
-def _run(step: list[str]) -> int:
-    print(f"$ {shlex.join(step)}", flush=True)
-    return subprocess.run([sys.executable, "-m", *step], cwd=ROOT, stdin=subprocess.DEVNULL).returncode
-
-
-def _run_both_parts() -> list[int]:
-    """Everything, in two processes at once; the exit code of each."""
-    first, second = (["pytest", "--no-skips", "-m", part] for part in _PARTS)
-    with tempfile.TemporaryFile() as output:
-        beside = subprocess.Popen(
-            [sys.executable, "-m", *second], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+    if arguments:
+        chosen = ["-m", "not live and not spark"] if "--fast" in argv else []
+        return abs(
+            subprocess.run([sys.executable, "-m", "pytest", "--no-skips", *chosen, *arguments], cwd=ROOT).returncode
         )
-        try:
-            code = _run(first)
-        finally:
-            beside.wait()
-        print(f"$ {shlex.join(second)}", flush=True)
-        output.seek(0)
-        sys.stdout.write(output.read().decode("utf-8", "replace"))
-    return [code, beside.returncode]
+    with tempfile.TemporaryDirectory(prefix="eosctl-tests-") as folder:
+        return _run_all(Path(folder), fast="--fast" in argv)
+
+
+def _run_all(folder: Path, *, fast: bool) -> int:
+    def follow(result: Result) -> Sequence[Part]:
+        _tell(result)
+        if result.part != planning.COLLECTION:
+            return ()
+        tests = result.outcomes.collected or []
+        return [*([] if fast else planning.live_parts(tests)), *planning.unit_parts(tests)]
+
+    first = [planning.COLLECTION, *planning.LINT]
+    results = run_parts(first, folder, at_once=_FAST_AT_ONCE if fast else _LIVE_AT_ONCE, follow=follow)
+    return _summary(results)
+
+
+def _tell(result: Result) -> None:
+    """A line for a part that is green; all that it printed, and what is wrong, for one that is not."""
+    count = f"{len(result.outcomes.passed)} passed, " if result.part.tests else ""
+    if not result.faults:
+        print(f"ok      {result.part.name}: {count}{result.seconds:.0f} s", flush=True)
+        return
+    print(result.output.rstrip())
+    print(f"FAILED  {result.part.name}: {'; '.join(result.faults)} ({count}{result.seconds:.0f} s)", flush=True)
+
+
+def _summary(results: Sequence[Result]) -> int:
+    """Prints the slowest tests, the parts that failed and the count; the exit code of the run."""
+    outcomes = [result.outcomes for result in results]
+    slowest = sorted(((s, test) for each in outcomes for test, s in each.duration_s.items()), reverse=True)
+    print(f"\nslowest {min(_SLOWEST, len(slowest))} tests (with the start of what they need):")
+    for seconds, test in slowest[:_SLOWEST]:
+        print(f"{seconds:7.1f} s  {test}")
+    red = [result for result in results if result.faults]
+    print()
+    for result in red:
+        print(f"FAILED  {result.part.name}: {'; '.join(result.faults)}")
+    passed, failed, skipped = (
+        sum(len(getattr(each, name)) for each in outcomes) for name in ("passed", "failed", "skipped")
+    )
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if red else 0
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ STACKS = {"3.9.2": "old_stack", "3.5.1": "oldest_stack"}
 Eosctl = Callable[..., Outcome]
 
 
-@pytest.fixture(params=STACKS)
+@pytest.fixture(params=[pytest.param(version, marks=pytest.mark.on(name)) for version, name in STACKS.items()])
 def old(request: pytest.FixtureRequest) -> Stack:
     """A broker and a worker of an older Kafka."""
     found: Stack = request.getfixturevalue(STACKS[request.param])

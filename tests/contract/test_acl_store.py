@@ -15,7 +15,7 @@ from tests.fakes.acls import FakeAclStore
 from tests.sandbox_fixtures import SecureStack, wait_until
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.live)])
+@pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("secure_stack")])])
 def store(request: pytest.FixtureRequest) -> Iterator[AclStore]:
     if request.param == "fake":
         yield FakeAclStore()

@@ -42,7 +42,7 @@ class Subject:
         wait_until(there, what=f"tasks of {self.name} to be {list(states)}")
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.live)])
+@pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("stack")])])
 def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subject]:
     name = f"contract {uuid.uuid4().hex[:8]} ö"
     path = tmp_path / "lines.txt"

@@ -30,7 +30,7 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
     return servers
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.live)])
+@pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("stack")])])
 def store(request: pytest.FixtureRequest) -> Iterator[TopicStore]:
     if request.param == "fake":
         yield FakeTopicStore()

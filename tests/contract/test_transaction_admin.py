@@ -68,7 +68,7 @@ def real_surroundings(request: pytest.FixtureRequest) -> Iterator[Surroundings]:
     producers.clear()
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.live)])
+@pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("stack")])])
 def surroundings(request: pytest.FixtureRequest) -> Surroundings:
     found: Surroundings = request.getfixturevalue(f"{request.param}_surroundings")
     return found

@@ -1,0 +1,58 @@
+"""Which tests go into which part of a full run: those that need the same brokers and workers go together.
+
+A session stack starts with the first test of its part and ends with the part's process. Live tests wait more than
+they work, so several parts run side by side; what is long is started first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from tests.run.outcomes import Collected
+from tests.run.parts import Part
+
+PART_LIMIT_S = 900.0
+_LINT_LIMIT_S = 300.0
+_SOURCES = ("eosctl", "commands", "tests", "benchmarks")
+LINT = (
+    Part("types", ("mypy", *_SOURCES), _LINT_LIMIT_S),
+    Part("format", ("ruff", "format", "--check", "--quiet", *_SOURCES), _LINT_LIMIT_S),
+    Part("lint", ("ruff", "check", "--quiet", *_SOURCES), _LINT_LIMIT_S),
+)
+COLLECTION = Part("collection", ("pytest", "--collect-only", "-q"), _LINT_LIMIT_S)
+_UNIT_CHUNKS = 4
+# tests that start what they need themselves go into a part per file where they are long: seconds, as once seen
+_SECONDS = {
+    "tests/ops/test_upgrade_live.py": 120,
+}
+
+
+def unit_parts(tests: Iterable[Collected]) -> list[Part]:
+    """What needs no broker, no worker and no Spark, file by file in parts of about the same number of tests."""
+    by_file: dict[str, list[str]] = defaultdict(list)
+    for each in tests:
+        if not each.marks:
+            by_file[_file(each)].append(each.test)
+    chunks: list[list[str]] = [[] for _ in range(_UNIT_CHUNKS)]
+    for _, names in sorted(by_file.items(), key=lambda item: -len(item[1])):
+        min(chunks, key=len).extend(names)
+    return [_pytest(f"units {number}", names) for number, names in enumerate(chunks, 1) if names]
+
+
+def live_parts(tests: Iterable[Collected]) -> list[Part]:
+    """A part per set of session stacks, and one per file for tests that start stacks of their own."""
+    by_need: dict[str, list[str]] = defaultdict(list)
+    for each in tests:
+        if each.marks:
+            by_need["+".join(sorted(each.stacks)) or _file(each)].append(each.test)
+    longest_first = sorted(by_need.items(), key=lambda item: (-_SECONDS.get(item[0], len(item[1])), item[0]))
+    return [_pytest(name, names) for name, names in longest_first]
+
+
+def _pytest(name: str, tests: Sequence[str]) -> Part:
+    return Part(name, ("pytest", "-q", "--no-skips"), PART_LIMIT_S, tuple(tests))
+
+
+def _file(each: Collected) -> str:
+    return each.test.partition("::")[0]

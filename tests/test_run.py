@@ -1,0 +1,156 @@
+"""The runner of `python3 -m tests` on real child processes: what goes wrong in a part makes the run red."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eosctl.sandbox import process, state
+from eosctl.sandbox.state import Node, StackState
+from tests.run import planning
+from tests.run.outcomes import Collected
+from tests.run.parts import Part, Result, run_parts
+
+SLEEP = "import time; time.sleep(600)"
+GREEN = "def test_one(): pass\n\ndef test_two(): pass\n"
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs a pytest over a file with this text as a part of a run, without anything of ours but the plugin."""
+
+    def run_part(text: str, *, limit_s: float = 60.0) -> Result:
+        file = tmp_path / "test_it.py"
+        file.write_text(textwrap.dedent(text), encoding="utf-8")
+        alone = ("-c", os.devnull, f"--rootdir={tmp_path}", "--disable-plugin-autoload")
+        part = Part("part", ("pytest", "-q", *alone, str(file)), limit_s)
+        [result] = run_parts([part], tmp_path / "run", at_once=1)
+        return result
+
+    return run_part
+
+
+def test_a_green_part_has_no_fault(run: Run) -> None:
+    result = run(GREEN)
+    assert result.faults == ()
+    assert sorted(result.outcomes.passed) == ["test_it.py::test_one", "test_it.py::test_two"]
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        pytest.param("def test_one(): assert 0", ("exit code 1", "1 failed, first test_it.py::test_one"), id="failed"),
+        pytest.param(
+            "import os, signal\ndef test_one(): os.kill(os.getpid(), signal.SIGKILL)",
+            ("killed by SIGKILL", "1 without an outcome, first test_it.py::test_one"),
+            id="killed",
+        ),
+        pytest.param(
+            f"{GREEN}\ndef test_three():\n  import os\n  os._exit(0)\n\ndef test_four(): pass",
+            ("2 without an outcome, first test_it.py::test_three",),
+            id="ends early, with exit code 0",
+        ),
+        pytest.param("", ("exit code 5", "ran no test"), id="no test"),
+        pytest.param("no Python", ("exit code 2", "ran no test"), id="not collected"),
+        pytest.param(
+            "import pytest\n@pytest.mark.skip\ndef test_one(): pass\ndef test_two(): pytest.skip()",
+            ("2 skipped, first test_it.py::test_one",),
+            id="skipped",
+        ),
+        pytest.param(
+            "import pytest\n@pytest.fixture\ndef stack():\n  yield\n  raise OSError\ndef test_one(stack): pass",
+            ("exit code 1", "1 failed, first test_it.py::test_one"),
+            id="teardown",
+        ),
+    ],
+)
+def test_what_makes_a_part_red(run: Run, text: str, faults: tuple[str, ...]) -> None:
+    """The runner took the largest exit code: one of a killed pytest is negative, and the run ended with 0."""
+    assert run(text).faults == faults
+
+
+def test_a_part_that_hangs_is_stopped_at_its_limit(run: Run) -> None:
+    result = run("import time\ndef test_one(): time.sleep(600)", limit_s=2)
+    assert result.faults[0] == "stopped after its limit of 2 s"
+    assert "KeyboardInterrupt" in result.output
+
+
+@pytest.mark.parametrize(
+    ("named", "faults"), [((), ()), (("test_of_this_name_there_is_none",), ("exit code 4", "ran no test"))]
+)
+def test_a_part_runs_the_tests_that_were_planned_and_misses_none(
+    tmp_path: Path, named: tuple[str, ...], faults: tuple[str, ...]
+) -> None:
+    file = "tests/test_packaging.py"
+    planned = tuple(f"{file}::{name}" for name in ("test_packages_are_the_tree", *named))
+    [result] = run_parts([Part("part", ("pytest", "-q", "--no-skips"), 60, planned)], tmp_path / "run", at_once=1)
+    assert result.faults == faults
+    assert result.outcomes.passed == ({f"{file}::test_packages_are_the_tree"} if not faults else set())
+
+
+def test_a_process_of_the_sandbox_that_is_left_is_ended_and_is_a_fault(run: Run, tmp_path: Path) -> None:
+    left = process.spawn([sys.executable, "-c", SLEEP], log=tmp_path / "log", directory=tmp_path, environ={})
+    node = Node("broker-1", "broker", "", left.pid, left.start_ticks, config="", log="")
+    directory = tmp_path / "left"
+    directory.mkdir()
+    state.save(StackState("left", str(directory), "4.3.1", (node,), {}))
+    text = (directory / "stack.json").read_text(encoding="utf-8")
+    result = run(f"def test_one(tmp_path): (tmp_path / 'stack.json').write_text({text!r})")
+    assert result.faults == ("left running: broker-1",)
+    assert not left.alive()
+
+
+def test_a_linter_is_judged_by_its_exit_code(tmp_path: Path) -> None:
+    parts = [Part("types", ("nothing_of_this_name",), 60), Part("fine", ("json.tool", "--help"), 60)]
+    red, green = sorted(run_parts(parts, tmp_path / "run", at_once=2), key=lambda result: result.part.name != "types")
+    assert (red.faults, green.faults) == (("exit code 1",), ())
+    assert "nothing_of_this_name" in red.output
+
+
+def test_an_interrupted_run_leaves_no_part_running(tmp_path: Path) -> None:
+    """Ctrl-C reaches the runner alone: each part has a process group of its own."""
+    started: list[int] = []
+
+    def follow(_result: Result) -> list[Part]:
+        pids = [int(path.name) for path in Path("/proc").glob("[0-9]*") if _is_child_of_ours(path)]
+        started.extend(pids)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+        return []
+
+    parts = [Part("quick", ("json.tool", "--help"), 60), Part("slow", ("timeit", SLEEP), 60)]
+    with pytest.raises(KeyboardInterrupt):
+        run_parts(parts, tmp_path / "run", at_once=2, follow=follow)
+    assert started
+    assert not [pid for pid in started if _is_child_of_ours(Path(f"/proc/{pid}"))]
+
+
+def _is_child_of_ours(path: Path) -> bool:
+    try:
+        fields = (path / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return int(fields[1]) == os.getpid() and fields[0] != "Z" and SLEEP.encode() in (path / "cmdline").read_bytes()
+
+
+def test_every_test_is_in_one_part() -> None:
+    tests = [
+        Collected("a.py::one", frozenset(), frozenset()),
+        Collected("b.py::one", frozenset(), frozenset()),
+        Collected("b.py::two", frozenset({"live"}), frozenset({"stack"})),
+        Collected("c.py::one", frozenset({"live"}), frozenset({"stack"})),
+        Collected("c.py::two", frozenset({"live"}), frozenset()),
+        Collected("d.py::one", frozenset({"live", "spark"}), frozenset({"spark", "stack"})),
+    ]
+    live = {part.name: part.tests for part in planning.live_parts(tests)}
+    assert live["stack"] == ("b.py::two", "c.py::one")
+    parts = [*planning.live_parts(tests), *planning.unit_parts(tests)]
+    assert sorted(test for part in parts for test in part.tests) == sorted(each.test for each in tests)
