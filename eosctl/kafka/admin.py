@@ -75,12 +75,12 @@ class TopicAdmin:
         access = Access("DESCRIBE_CONFIGS", "Cluster", "kafka-cluster", self._settings)
         client, timeout_s = self._connection.client(), self._connection.request_timeout_s()
         nodes = self._connection.result(client.describe_cluster(request_timeout=timeout_s), doing).nodes
-        resources = [ConfigResource(ResourceType.BROKER, str(node.id)) for node in nodes]
-        futures = client.describe_configs(resources, request_timeout=timeout_s)
-        entries = {
-            resource.name: self._connection.result(future, doing, access) for resource, future in futures.items()
-        }
-        return {int(broker): there[name].value or "" for broker, there in sorted(entries.items()) if name in there}
+        futures = {}
+        for broker in sorted(node.id for node in nodes):  # librdkafka takes one broker a call
+            asked = [ConfigResource(ResourceType.BROKER, str(broker))]
+            (futures[broker],) = client.describe_configs(asked, request_timeout=timeout_s).values()
+        entries = {broker: self._connection.result(future, doing, access) for broker, future in futures.items()}
+        return {broker: there[name].value or "" for broker, there in entries.items() if name in there}
 
     def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
         """How many partitions each of `topics` has; raises NotFoundError."""
