@@ -21,7 +21,7 @@ from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.ops.sandbox_security import grant_roles, secured
 from eosctl.sandbox.secure import SecureListener
-from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP = "connect-eos"
@@ -36,6 +36,16 @@ def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **mo
         yield started
     finally:
         started.down()
+
+
+@contextmanager
+def added_group(stack: Stack, group: GroupSpec) -> Iterator[list[str]]:
+    """Another Connect group on the brokers of `stack` until the block ends; its workers' URLs."""
+    try:
+        stack.add_group(group)
+        yield stack.urls(group.group_id)
+    finally:
+        stack.stop_nodes([node.name for node in stack.state.of_kind("worker") if node.group_id == group.group_id])
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,7 @@ class Launcher:
             f"-Djava.io.tmpdir={self._directory / 'tmp'}",
         ]
         words = [*shared, "-cp", os.pathsep.join(str(jar) for jar in jars)]
-        self._arguments_file.write_text("".join(_quoted(word) + "\n" for word in words), encoding="utf-8")
+        _write_words(self._arguments_file, words)
 
     @property
     def secure_files(self) -> SecureFiles:
@@ -107,8 +107,10 @@ class Launcher:
                 login=login,
             )
             name = f"{group.group_id}-worker-{number}"
-            node = self._node(name, "worker", f"http://127.0.0.1:{port}", properties)
+            node = self._node(name, "worker", f"{group.scheme}://127.0.0.1:{port}", properties)
             node = replace(node, group_id=group.group_id, mode=mode.value)
+            if group.jvm_options:
+                _write_words(_options_file(node), group.jvm_options)
             nodes.append(self._with_agent(node, agent) if agent else node)
         return nodes
 
@@ -127,7 +129,10 @@ class Launcher:
 
     def launch(self, node: Node) -> Node:
         """Starts the node's JVM; the answer carries its process."""
-        command = [*self._command(_HEAP[node.kind], *_agent_options(node), _MAIN[node.kind]), node.config]
+        options = [_HEAP[node.kind], *_agent_options(node)]
+        if _options_file(node).exists():
+            options.append(f"@{_options_file(node)}")
+        command = [*self._command(*options, _MAIN[node.kind]), node.config]
         directory = Path(node.config).parent
         started = process.spawn(command, log=Path(node.log), directory=directory, environ=_ENVIRON)
         return replace(node, pid=started.pid, start_ticks=started.start_ticks)
@@ -147,7 +152,7 @@ class Launcher:
         """Formats a broker's storage; `more` holds passwords, and so is said in a file and not on a command line."""
         words = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", node.config, *more]
         arguments = Path(node.config).with_name("format.arguments")
-        write_private(arguments, "".join(_quoted(word) + "\n" for word in words))
+        _write_words(arguments, words)
         command = [str(self._java), f"@{self._arguments_file}", f"@{arguments}"]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_ENVIRON)
         arguments.unlink()
@@ -173,6 +178,16 @@ def free_ports(count: int) -> list[int]:
     finally:
         for each in sockets:
             each.close()
+
+
+def _options_file(node: Node) -> Path:
+    """Where the options of one node's JVM are, if it has any."""
+    return Path(node.config).with_name("jvm.options")
+
+
+def _write_words(path: Path, words: Sequence[str]) -> None:
+    """Writes a java argument file, which only its owner may read."""
+    write_private(path, "".join(_quoted(word) + "\n" for word in words))
 
 
 def _quoted(word: str) -> str:

@@ -19,8 +19,10 @@ _ROOTS = (
     "kafka_2.13", "connect-runtime", "connect-api", "connect-json", "connect-file", "connect-mirror",
     "connect-transforms", "kafka-tools",
 )  # fmt: skip
-# Kafka's jars leave the logging backend to the distribution; VerifiableSource is published as a jar since 4.0
+# Kafka's jars leave the logging backend to the distribution; VerifiableSource is published as a jar since 4.0. Basic
+# authentication of a worker's REST interface is Connect's own: tests show themselves to it, with the newest Kafka.
 _MORE_SINCE_4 = (
+    "org.apache.kafka:connect-basic-auth-extension:{version}",
     "org.apache.kafka:connect-test-plugins:{version}",
     "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
     "org.apache.logging.log4j:log4j-core:2.25.4",

@@ -29,6 +29,8 @@ class GroupSpec:
     The prefix is `connect` for the group `connect-eos`, and otherwise the group id, unless `topic_prefix` is given.
     `users` are those of the secure listener that the workers log in as: under `""` the worker itself, under
     `producer.`, `consumer.` and `admin.` the clients of its connectors; with none they use the plaintext listener.
+    `worker_config` adds or replaces properties: with some under `listeners.https.` the workers speak https.
+    `jvm_options` are of the workers' JVMs.
     """
 
     group_id: str = DEFAULT_GROUP
@@ -36,6 +38,12 @@ class GroupSpec:
     topic_prefix: str | None = None
     worker_config: Mapping[str, str] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
+    jvm_options: tuple[str, ...] = ()
+
+    @property
+    def scheme(self) -> str:
+        """`http` or `https`: how the workers are spoken to."""
+        return "https" if any(name.startswith("listeners.https.") for name in self.worker_config) else "http"
 
     def topics(self) -> dict[str, str]:
         """The internal topics under the names `config`, `offset` and `status`."""
@@ -118,7 +126,7 @@ def worker_properties(
         "bootstrap.servers": bootstrap_servers,
         "group.id": group.group_id,
         "exactly.once.source.support": mode.value,
-        "listeners": f"http://127.0.0.1:{port}",
+        "listeners": f"{group.scheme}://127.0.0.1:{port}",
         "rest.advertised.host.name": "127.0.0.1",
         "key.converter": json_converter,
         "value.converter": json_converter,

@@ -18,7 +18,7 @@ from eosctl.sandbox.launcher import Launcher
 from eosctl.sandbox.lock import read_agent_lock, read_lock
 from eosctl.sandbox.readiness import wait_ready
 from eosctl.sandbox.secure import SecureListener
-from eosctl.sandbox.settings import Eos, StackSpec
+from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.state import Node, StackState
 
 START_TIMEOUT_S = 90.0
@@ -117,9 +117,19 @@ class Stack:
         """Whether any of its processes still runs."""
         return any(node.process.alive() for node in self.state.nodes)
 
+    def add_group(self, group: GroupSpec, *, start_timeout_s: float = START_TIMEOUT_S) -> None:
+        """Starts another Connect group, one without users, beside those that are there; waits until it answers."""
+        self.state = replace(self.state, topics={**self.state.topics, group.group_id: group.topics()})
+        spec = StackSpec(brokers=len(self.state.of_kind("broker")), groups=(group,))
+        self._start_workers(spec, ignore_events, Deadline.after(start_timeout_s), agent=None)
+
     def stop_node(self, name: str) -> None:
         """Stops one process and waits until it is gone."""
-        process.stop([self.node(name).process])
+        self.stop_nodes([name])
+
+    def stop_nodes(self, names: Sequence[str]) -> None:
+        """Stops several processes at once and waits until all are gone."""
+        process.stop([self.node(name).process for name in names])
 
     def start_node(self, name: str, *, mode: Eos | None = None, start_timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts a stopped node on its old port and files, a worker in `mode` if given; waits until it answers."""
