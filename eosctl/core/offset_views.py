@@ -81,10 +81,13 @@ class Store:
 
     def may_hide(self, key: bytes) -> bool:
         """Whether a newer record of `key` may lie behind an open transaction."""
-        if not self.blocked:
-            return False
+        return bool(self.blocked) and not self.blocked.isdisjoint(self.places(key))
+
+    def places(self, key: bytes) -> frozenset[int]:
+        """The partitions where a newer record of `key` may come: its home, and wherever it has one already."""
         record = self.records.get(key)
-        return self.home(key) in self.blocked or (record is not None and record.partition in self.blocked)
+        there = () if record is None else self.several.get(key, (record.partition,))
+        return frozenset({self.home(key), *there})
 
 
 def fold_store(read: TopicRead) -> Store:

@@ -65,7 +65,8 @@ def plan_offsets_import(app: App, request: ImportRequest) -> WritePlan:
     found, topic = _gather(app, request)
     store = found.stores[topic]
     planned = plan_import(request.file, store, keep_partitions=request.keep_partitions, rewrite=request.rewrite)
-    refuse_blocked(app, store, {write.partition for write in planned.writes} & store.blocked)
+    places = {place for write in planned.writes for place in (write.partition, *store.places(write.key.raw))}
+    refuse_blocked(app, store, places & store.blocked)
     creates: tuple[NewTopic, ...] = ()
     if topic not in found.descriptions and any(write.sends() for write in planned.writes):
         like = found.descriptions[found.global_topic]

@@ -147,8 +147,7 @@ def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *
 def refuse_hidden(app: App, connector: str, *, stores: Sequence[Store]) -> None:
     """Raises RefusedError where an open transaction may hide newer offsets of `connector` in one of `stores`."""
     for store in stores:
-        keys = [key.raw for key in store.connectors.get(connector, ())]
-        places = {store.home(key) for key in keys} | {store.records[key].partition for key in keys}
+        places = {place for key in store.connectors.get(connector, ()) for place in store.places(key.raw)}
         refuse_blocked(app, store, places & store.blocked, what=f"newer offsets of {connector}")
 
 

@@ -174,6 +174,20 @@ def test_an_import_is_refused_like_every_write(run: Run, world: OffsetWorld) -> 
     assert world.topics.writes == 0
 
 
+def test_an_import_waits_for_what_is_hidden_where_the_key_does_not_belong(run: Run, world: OffsetWorld) -> None:
+    """It called its offset written already, while a newer one on another partition had not been committed yet."""
+    wrong = (partition_for(A, 5) + 1) % 5
+    world.topics.put(OWN, A, b'{"n":5}', partition=wrong)
+    world.topics.put(OWN, A, b'{"n":6}')
+    world.topics.open_transaction(OWN, wrong)
+    world.topics.put(OWN, A, b'{"n":7}', partition=wrong)
+    line = json.dumps({"topic": "x", "partition": 0, "key": A.decode(), "value": '{"n":6}'})
+    hidden = run("import", "-", "--store", OWN, "--yes", input=line)
+    assert (hidden.exit_code, f"partition {wrong}: an open transaction may hide" in hidden.stderr) == (6, True)
+    world.topics.close_transaction(OWN, wrong)
+    assert run("import", "-", "--store", OWN, "--yes", input=line).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("content", "words", "exit_code", "complaint"),
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_views import Prefer
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
 from eosctl.ops.app import App
@@ -112,6 +113,24 @@ def test_a_record_on_the_wrong_partition_is_replaced_where_it_is(app: App, world
     assert [problem.code for problem in plan.problems] == ["wrong_partition"]
     entry = next(entry for entry in read_backup(apply(app)) if entry.before.key == A)
     assert (entry.before.partition, entry.before.value, entry.was_absent()) == (wrong, b"0", False)
+
+
+@pytest.mark.parametrize("also_at_home", [False, True])
+def test_what_an_open_transaction_hides_beside_a_record_on_the_wrong_partition_is_waited_for(
+    app: App, world: OffsetWorld, also_at_home: bool
+) -> None:
+    """Whoever put one there may be at it again; only the partition where Connect puts the key used to be looked at."""
+    home = partition_for(A, 5)
+    wrong = (home + 1) % 5
+    world.topics.put(OWN, A, b"0", partition=wrong)
+    if also_at_home:
+        world.topics.put(OWN, A, b"1")  # the newest that can be seen
+    world.topics.open_transaction(OWN, wrong)
+    world.topics.put(OWN, A, b"9", partition=wrong)
+    with pytest.raises(RefusedError, match=f"topic own, partition {wrong}: an open transaction may hide newer offsets"):
+        plan_offsets_merge(app, INTO_OWN)
+    world.topics.close_transaction(OWN, wrong)
+    plan_offsets_merge(app, INTO_OWN)
 
 
 def test_the_backup_of_another_cluster_is_refused(app: App, tmp_path: Path) -> None:
