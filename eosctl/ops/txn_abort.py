@@ -112,12 +112,15 @@ def _open_producers(app: App, admin: TransactionAdmin, place: tuple[str, int]) -
 
 
 def _chosen(request: AbortRequest, producers: Sequence[ActiveProducer]) -> ActiveProducer:
-    """The one that the request names, with the coordinator epoch it gives, else the leader's (0 where it has none)."""
+    """The one that the request names, with the coordinator epoch it gives, else the leader's.
+
+    0 where there is none yet, which leaders call -1 (`TransactionsCommand`, Kafka 3.0 to 4.3).
+    """
     for producer in producers:
         if request.start_offset is not None and producer.txn_start_offset == request.start_offset:
             return replace(producer, coordinator_epoch=max(0, producer.coordinator_epoch))
         if (producer.producer_id, producer.producer_epoch) == (request.producer_id, request.producer_epoch):
-            return replace(producer, coordinator_epoch=request.coordinator_epoch or 0)
+            return replace(producer, coordinator_epoch=max(0, request.coordinator_epoch or 0))
     raise NotFoundError(
         f"{request.topic}-{request.partition} has no such open transaction",
         hint=f"See `eosctl txn producers --topic {request.topic} --partition {request.partition}`.",
@@ -130,7 +133,10 @@ def _last_stable_offset(app: App, request: AbortRequest) -> int:
 
 
 def apply_abort(app: App, plan: AbortPlan) -> Report:
-    """Writes the marker and reads the partition's LSO again; raises StalePlanError if the transaction has changed."""
+    """Writes the marker, asks whether the transaction is gone, and reads the partition's LSO again.
+
+    Raises StalePlanError if the transaction has changed.
+    """
     request, producer = plan.request, plan.producer
     with app.transactions() as admin:
         if admin.cluster_id() != plan.cluster_id:
@@ -138,18 +144,30 @@ def apply_abort(app: App, plan: AbortPlan) -> Report:
         _recheck(plan, _open_producers(app, admin, (request.topic, request.partition)))
         fault = admin.abort_transaction(producer)
         outcome = "failed" if fault else _outcome(app, admin, producer)
+    problems = [] if fault is None else [_abort_problem(app, plan, fault)]
+    if outcome == "unconfirmed":
+        problems.append(_unconfirmed(request))
+    lso_after, unread = _lso_afterwards(app, request)
+    problems += unread
     row = {
         **place_of(app, producer),
         "reason": plan.reason,
         "lso_before": plan.lso,
-        "lso_after": _last_stable_offset(app, request),
+        "lso_after": lso_after,
         "outcome": outcome,
         "error": None if fault is None else error_cell(fault),
     }
     target = {"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id}
-    problems = () if fault is None else (_abort_problem(app, plan, fault),)
     code = ExitCode.OK if outcome == "aborted" else exit_code_of_faults([fault])
     return Report("txn-abort-result", [row], {outcome: 1}, target=target, problems=problems, exit_code=code)
+
+
+def _lso_afterwards(app: App, request: AbortRequest) -> tuple[int | None, list[Problem]]:
+    """None, with a warning, where it can't be read: the marker is written all the same."""
+    try:
+        return _last_stable_offset(app, request), []
+    except EosctlError as exc:
+        return None, [Problem(exc.code, exc.message, hint=exc.hint, severity="warning")]
 
 
 def _recheck(plan: AbortPlan, producers: Sequence[ActiveProducer]) -> None:
@@ -173,6 +191,12 @@ def _outcome(app: App, admin: TransactionAdmin, producer: ActiveProducer) -> str
 
 def _identity(producer: ActiveProducer) -> tuple[int, int | None]:
     return producer.producer_id, producer.txn_start_offset
+
+
+def _unconfirmed(request: AbortRequest) -> Problem:
+    message = f"the marker was written, and nothing confirms that {request.topic}-{request.partition} has it"
+    hint = f"Look again: eosctl txn producers --topic {request.topic} --partition {request.partition}"
+    return Problem("unconfirmed", message, hint)
 
 
 def _abort_problem(app: App, plan: AbortPlan, fault: KafkaFault) -> Problem:

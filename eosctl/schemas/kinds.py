@@ -139,7 +139,7 @@ KINDS: dict[str, Kind] = {
     "txn-abort-plan": Kind("The transaction that would be aborted.", _ABORT, {"would_abort": "int"}),
     "txn-abort-result": Kind(
         "The transaction after its ABORT marker.",
-        {**_ABORT, "lso_after": "int", "outcome": "str", "error": "any"},
+        {**_ABORT, "lso_after": "int|null", "outcome": "str", "error": "any"},
         COUNTS,
     ),
     "txn-coordinator": Kind(

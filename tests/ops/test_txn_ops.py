@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,27 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.core.transaction_log import TOPIC
 from eosctl.deadline import Deadline
-from eosctl.errors import ExitCode, NotFoundError, RefusedError, StalePlanError, UnsupportedError, UsageError
+from eosctl.errors import (
+    ExitCode,
+    NotFoundError,
+    RefusedError,
+    StalePlanError,
+    UnreachableError,
+    UnsupportedError,
+    UsageError,
+)
 from eosctl.ops.app import App
+from eosctl.ops.ports import TopicStore
 from eosctl.ops.txn import ListFilter, describe_transactions, find_coordinators, list_transactions
 from eosctl.ops.txn_abort import AbortRequest, apply_abort, plan_abort
 from eosctl.ops.txn_log import LogRequest, read_transaction_log
 from eosctl.ops.txn_partitions import find_hanging_transactions, list_producers
 from eosctl.profiles import Target
 from eosctl.report import Report
-from tests.fakes.broker import FakeCluster
+from eosctl.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
+from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.broker_state import FakeTransaction
+from tests.schema_check import faults_of
 
 HOUR_MS = 3_600_000
 
@@ -274,6 +286,84 @@ def test_a_newer_coordinator_epoch_on_the_partition_fails_the_marker(hanging: St
     assert (report.rows[0]["outcome"], report.exit_code) == ("failed", ExitCode.FAILED)
     assert "newer coordinator epoch" in str(report.problems[0].hint)
     assert report.rows[0]["lso_after"] == 0
+
+
+@pytest.mark.parametrize(
+    ("named", "at_leader", "sent"),
+    [
+        ({"start_offset": 0}, -1, 0),
+        ({"start_offset": 0}, 3, 3),
+        ({"producer_epoch": 8, "coordinator_epoch": 4}, 3, 4),
+        ({"producer_epoch": 8, "coordinator_epoch": -1}, -1, 0),
+    ],
+)
+def test_the_coordinator_epoch_of_the_marker(hanging: Stage, named: Any, at_leader: int, sent: int) -> None:
+    """What Kafka's own tool sends: 0 where the partition has seen no coordinator yet, which the leader calls -1.
+
+    With --coordinator-epoch -1, as `txn producers` shows it, -1 was sent.
+    """
+    producer_id = only_producer(hanging)
+    at_partition = hanging.cluster.state.producers["t", 0][producer_id]
+    at_partition.coordinator_epoch = at_leader
+    if "producer_epoch" in named:
+        named = {**named, "producer_id": producer_id}
+    plan = plan_abort(hanging.app, AbortRequest("t", 0, **named))
+    assert plan.report(hanging.app).rows[0]["coordinator_epoch"] == sent
+    assert apply_abort(hanging.app, plan).rows[0]["outcome"] == "aborted"
+    assert at_partition.coordinator_epoch == sent
+
+
+def _still_open(stage: Stage) -> None:
+    """The leader took the marker, and has the transaction open all the same."""
+    stage.cluster.state.producers["t", 0][only_producer(stage)].start_offset = 0
+
+
+def _next_one_open(stage: Stage) -> None:
+    """The same producer has begun another transaction."""
+    stage.cluster.state.producers["t", 0][only_producer(stage)].start_offset = 40
+
+
+def _silent(stage: Stage) -> None:
+    stage.cluster.fail_next("DescribeProducers", TOPIC_AUTHORIZATION_FAILED)
+
+
+@pytest.mark.parametrize(
+    ("then", "outcome", "exit_code", "problems"),
+    [
+        (_still_open, "unconfirmed", ExitCode.FAILED, ["unconfirmed"]),
+        (_silent, "unconfirmed", ExitCode.FAILED, ["unconfirmed"]),
+        (_next_one_open, "aborted", ExitCode.OK, []),
+    ],
+)
+def test_that_it_is_aborted_is_read_back_and_not_believed(
+    hanging: Stage, then: Callable[[Stage], None], outcome: str, exit_code: ExitCode, problems: list[str]
+) -> None:
+    """An abort that nothing confirms ended with exit code 1 and without a word."""
+    plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
+
+    def once_marked(seen: Seen, answer: bytes) -> bytes:
+        if seen.api == "WriteTxnMarkers":
+            then(hanging)
+        return answer
+
+    hanging.cluster.tamper = once_marked
+    report = apply_abort(hanging.app, plan)
+    assert (report.rows[0]["outcome"], report.exit_code) == (outcome, exit_code)
+    assert [problem.code for problem in report.problems] == problems
+
+
+def test_what_was_aborted_is_told_although_the_offsets_cannot_be_read_any_more(hanging: Stage) -> None:
+    """The marker was written, and the command, and with it the audit log, told of a failure only."""
+
+    def no_broker(_app: App) -> TopicStore:
+        raise UnreachableError("no broker answers")
+
+    plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
+    report = apply_abort(replace(hanging.app, open_topics=no_broker), plan)
+    (row,) = report.rows
+    assert faults_of(json.loads(json.dumps(report.envelope()))) == []
+    assert (row["outcome"], row["lso_after"], report.exit_code) == ("aborted", None, ExitCode.OK)
+    assert [(problem.code, problem.severity) for problem in report.problems] == [("unreachable", "warning")]
 
 
 def test_a_transaction_that_ended_meanwhile_makes_the_plan_stale(hanging: Stage) -> None:
