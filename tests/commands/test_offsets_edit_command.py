@@ -110,6 +110,23 @@ def test_set_via_topic_keeps_the_bytes_of_the_key(invoke: Invoke) -> None:
     assert written(world) == [(GLOBAL, world.key, b'{"position":1}')]
 
 
+def test_a_record_on_the_wrong_partition_is_never_left_to_rest(run: Run, world: SwitchWorld) -> None:
+    """REST writes where its producer puts the key: the offset elsewhere stays, and the task may go on from there."""
+    world.connect.modes[URL] = "disabled"  # else it is refused for another reason
+    wrong = (partition_for(KEY, 5) + 1) % 5
+    for topic in (GLOBAL, OWN):
+        world.topics.put(topic, KEY, b'{"position":2}', partition=wrong)
+    refused = run("reset", "--connector", "c", "--all-partitions", "--via", "rest", "--yes")
+    assert (refused.exit_code, world.calls, written(world)) == (6, [], [])
+    assert f"REST does not reach partition {wrong} of topic {GLOBAL} with that key" in refused.stderr
+    done = run("reset", "--connector", "c", "--all-partitions", "--yes", "-o", "json").json()
+    assert (done["exit_code"], done["data"]["via"], world.calls) == (0, "topic", [])
+    assert f"REST does not reach partition {wrong}" in done["data"]["via_reason"]
+    [(_id, records)] = world.topics.written
+    there = {(topic, partition) for topic in (GLOBAL, OWN) for partition in (wrong, partition_for(KEY, 5))}
+    assert {(record.topic, record.partition) for record in records if record.value is None} == there
+
+
 def test_reset_with_exactly_once_and_a_dedicated_topic_never_goes_by_rest(run: Run, world: SwitchWorld) -> None:
     """From 3.8 on REST deletes in the global topic only and answers 500; the task would go on where it was."""
     assert run("reset", "--connector", "c", "--all-partitions", "--via", "rest", "--yes").exit_code == 6

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from eosctl.core.migration_results import Comparison
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
@@ -152,6 +153,29 @@ def test_someone_else_wrote_meanwhile(scene: Scene, accepted: bool) -> None:
     allowances = Allowances(force_running=True, drift=frozenset({"target"}))
     scene.apply(resume=True, allowances=allowances)
     assert scene.target() == EXPECTED
+
+
+def test_a_target_that_differs_in_the_end_leaves_the_plan_unfinished(scene: Scene) -> None:
+    """Someone else writes before the target is read back: called finished, the plan would never be looked at again."""
+    compare = scene.stages.compare
+
+    def disturbed(*args: Any, **how: Any) -> Comparison:
+        scene.put("offsets-a", {OLD: b'{"n":1000}'})
+        return compare(*args, **how)
+
+    scene.stages.compare = disturbed  # type: ignore[method-assign]
+    result = scene.apply()
+    assert (result.exit_code, result.summary["differing"]) == (ExitCode.PARTIAL, 1)
+    scene.stages.compare = compare  # type: ignore[method-assign]
+    with pytest.raises(RefusedError, match="begun and cut off"):
+        scene.apply()
+    with pytest.raises(StalePlanError, match="the target has new offsets of a"):
+        scene.apply(resume=True)
+    mended = scene.apply(resume=True, allowances=Allowances(force_running=True, drift=frozenset({"target"})))
+    assert (mended.exit_code, mended.summary["sent"], mended.summary["differing"]) == (ExitCode.OK, 1, 0)
+    assert scene.target() == EXPECTED
+    with pytest.raises(RefusedError, match="was applied before"):
+        scene.apply()
 
 
 def test_a_half_finished_migration_is_taken_back(scene: Scene) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +11,12 @@ import pytest
 
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.core.records import OutRecord
+from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.deadline import Deadline
-from eosctl.errors import ExitCode, NotFoundError, RefusedError, StalePlanError, UnreachableError
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UnreachableError
 from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write, show_write
 from eosctl.report import Report
+from tests.fakes.broker import Seen
 from tests.fakes.config_cluster import CONFIG_TOPIC
 from tests.fakes.faults import KilledError
 from tests.fakes.rescue_scene import CLUSTER, Scene, rescue_scene, stop
@@ -189,6 +191,50 @@ def test_a_plan_goes_stale_when_the_connector_changes(scene: Scene) -> None:
     scene.topics.write([OutRecord(CONFIG_TOPIC, b"commit-c", b'{"tasks":0}')])
     with pytest.raises(StalePlanError, match="changed since the plan was made"):
         apply_write(scene.app, plan)
+
+
+def _restarted(scene: Scene) -> None:
+    scene.connect.connectors["c"].state = "RUNNING"
+
+
+def _reconfigured(scene: Scene) -> None:
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"commit-c", b'{"tasks":7}')])
+    scene.topics.written.clear()
+
+
+@pytest.mark.parametrize(
+    ("happens", "error", "complaint"),
+    [(_restarted, RefusedError, "has 2 tasks"), (_reconfigured, StalePlanError, "changed since the plan was made")],
+)
+def test_what_changes_while_ids_are_fenced_stops_the_record(
+    scene: Scene, happens: Callable[[Scene], None], error: type[EosctlError], complaint: str
+) -> None:
+    """Fencing many ids takes a while, and a record after a task set that was not seen would hide its ids."""
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 0))
+
+    def after_the_last(seen: Seen, answer: bytes) -> bytes:
+        if seen.api == "InitProducerId" and scene.broker.count("InitProducerId") == 3:
+            happens(scene)
+        return answer
+
+    scene.broker.tamper = after_the_last
+    with pytest.raises(error, match=complaint):
+        apply_write(scene.app, plan)
+    assert scene.broker.count("InitProducerId") == 3, "all of them were fenced by then"
+    assert scene.records() == []
+
+
+@pytest.mark.parametrize("recorded", [MAX_PLAUSIBLE_TASKS + 1, -1])
+def test_as_many_ids_as_no_connector_has_are_not_fenced(scene: Scene, recorded: int) -> None:
+    """Nothing would end it: a record may say two thousand million."""
+    stop(scene)
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"tasks-fencing-c", b'{"task-count":%d}' % recorded)])
+    with pytest.raises(RefusedError, match=f"the record says {recorded} tasks, which no connector has") as refused:
+        plan_write(scene.app, WriteRequest("c", 3))
+    assert "--no-fence" in str(refused.value.hint)
+    assert scene.broker.count("DescribeTransactions") == 0, "no id was asked for"
+    assert plan_write(scene.app, WriteRequest("c", 3, fence=False)).changes_something
 
 
 def test_nothing_is_written_unless_every_recorded_id_is_fenced(scene: Scene) -> None:

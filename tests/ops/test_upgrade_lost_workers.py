@@ -16,6 +16,7 @@ from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_drivers import Acted
 from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_status import upgrade_status
+from eosctl.report import Report
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, outcomes, roll, world
 
 
@@ -149,6 +150,25 @@ def test_a_worker_that_joins_in_between_gets_the_first_pass_too(tmp_path: Path) 
     assert roll(app, driver, resume=True).exit_code is ExitCode.OK
     assert set(there.workers.values()) == {"enabled"}
     assert there.starts[2] == (W3, "preparing")
+
+
+def test_a_worker_restarted_in_another_mode_between_two_runs_is_brought_there_again(tmp_path: Path) -> None:
+    """What a former run brought it to counts only while it is the same member: beside it W1 would become enabled."""
+    there = world(w1="disabled", w2="disabled", w3="disabled")
+    there.crashes.add(W3)
+    app, driver = there.app(tmp_path), FakeDriver(there)
+    roll(app, driver)
+    assert modes(upgrade_status(app))[W2] == "preparing"
+    there.stop(W2)
+    there.files[W2] = "disabled"
+    there.start(W2)
+    assert modes(upgrade_status(app))[W2] == "not_enabled"
+    assert roll(app, driver, None, resume=True).exit_code is ExitCode.OK
+    assert [mode for url, mode in there.starts if url == W2] == ["preparing", "disabled", "preparing", "enabled"]
+
+
+def modes(status: Report) -> dict[str, str]:
+    return {str(row["worker"]): str(row["mode"]) for row in status.rows}
 
 
 def test_a_worker_lost_between_two_runs_forbids_to_go_on(tmp_path: Path) -> None:

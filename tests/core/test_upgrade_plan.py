@@ -1,0 +1,41 @@
+"""When a later look at the workers contradicts an upgrade's plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from eosctl.core.upgrade import Mode, UpgradeWorker
+from eosctl.core.upgrade_plan import make_plan
+
+W0 = UpgradeWorker("w0", Mode.NOT_ENABLED, version="3.9.1", leader=True)
+W1 = UpgradeWorker("w1", Mode.ENABLED, version="3.9.1")
+
+
+@pytest.mark.parametrize(
+    ("now", "difference"),
+    [
+        ([W0, W1], None),
+        ([W1, W0], None),
+        ([replace(W0, leader=False), replace(W1, leader=True)], None),
+        ([replace(W0, mode=Mode.DISABLED), W1], None),  # known better
+        ([W0, replace(W1, version="4.0.0")], "w1 was enabled (version 3.9.1) and is enabled (version 4.0.0)"),
+        ([W0, replace(W1, version=None)], "w1 was enabled (version 3.9.1) and is enabled (version None)"),
+        ([W0, replace(W1, mode=Mode.NOT_ENABLED)], "w1 was enabled (version 3.9.1) and is not_enabled (version 3.9.1)"),
+        ([W0], "w1 was enabled (version 3.9.1) and is not there"),
+        ([W0, W1, UpgradeWorker("w2", Mode.ENABLED)], "w2 was not there and is enabled (version None)"),
+    ],
+)
+def test_what_contradicts_a_plan(now: Sequence[UpgradeWorker], difference: str | None) -> None:
+    """A worker of another version may need other steps, so a plan that was read by a person does not hold for it."""
+    planned = make_plan([W0, W1], Mode.ENABLED, kafka_cluster_id="k", group_id="g")
+    assert planned.difference(make_plan(now, Mode.ENABLED, kafka_cluster_id="k", group_id="g")) == difference
+
+
+@pytest.mark.parametrize(("cluster_id", "group_id"), [("other", "g"), ("k", "other")])
+def test_a_plan_for_another_cluster_or_group(cluster_id: str, group_id: str) -> None:
+    planned = make_plan([W0], Mode.ENABLED, kafka_cluster_id="k", group_id="g")
+    there = make_plan([W0], Mode.ENABLED, kafka_cluster_id=cluster_id, group_id=group_id)
+    assert planned.difference(there) == f"the plan is for group g on cluster k, not for {group_id} on {cluster_id}"

@@ -1,0 +1,149 @@
+"""`fence --via connect`: the leader is asked with a signature, and the coordinators are asked what it did."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from eosctl.connect.signing import SIGNATURE_HEADER, signature_headers
+from eosctl.core.records import OutRecord
+from eosctl.core.rescue import ROUND_TIMEOUTS_MS
+from eosctl.errors import ConnectError, ExitCode, RefusedError, StalePlanError, UnauthorizedError
+from eosctl.ops.fence import apply_fence, plan_fence
+from eosctl.ops.fence_gather import FenceRequest
+from eosctl.report import Report
+from tests.fakes.config_cluster import CONFIG_TOPIC
+from tests.fakes.faults import Call
+from tests.fakes.fence_stage import codes, outcomes, row
+from tests.fakes.rescue_scene import URL, Scene, rescue_scene, stop
+
+REQUEST = FenceRequest(connector="c", via="connect")
+SESSION_KEY = b"0123456789abcdef"
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """Connector c, STOPPED, with three recorded ids, and a group with a session key."""
+    with rescue_scene(tmp_path) as built:
+        stop(built)
+        put_session_key(built, json.dumps({"key": base64.b64encode(SESSION_KEY).decode()}).encode())
+        yield built
+
+
+def put_session_key(scene: Scene, value: bytes) -> None:
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"session-key", value)])
+
+
+def fences(scene: Scene, *tasks: int) -> Callable[[Call], None]:
+    """What the leader's round does: it takes the ids of `tasks`."""
+
+    def fence(_call: Call) -> None:
+        for task in tasks:
+            scene.take_id(task, timeout_ms=max(ROUND_TIMEOUTS_MS))
+
+    return fence
+
+
+def fence(scene: Scene) -> Report:
+    return apply_fence(scene.app, plan_fence(scene.app, REQUEST))
+
+
+def test_the_leader_fences_and_the_coordinators_tell(scene: Scene) -> None:
+    scene.connect.after("fence", fences(scene, 0, 1, 2))
+    report = fence(scene)
+    assert (set(outcomes(report).values()), report.exit_code) == ({"fenced"}, ExitCode.OK)
+    assert row(report, "g-c-1")["after"]["producer_epoch"] == row(report, "g-c-1")["before"]["producer_epoch"] + 1
+    assert scene.connect.fenced == [("c", signature_headers(SESSION_KEY))]
+    assert SIGNATURE_HEADER in scene.connect.fenced[0][1]
+    assert scene.broker.count("InitProducerId") == 0
+
+
+@pytest.mark.parametrize(
+    ("taken", "fenced", "exit_code"), [((0, 1), {"g-c-0", "g-c-1"}, ExitCode.PARTIAL), ((), set(), ExitCode.FAILED)]
+)
+def test_an_id_that_the_leader_left_as_it_was_is_not_called_fenced(
+    scene: Scene, taken: tuple[int, ...], fenced: set[str], exit_code: ExitCode
+) -> None:
+    """To the leader fencing is not due where its newest record is newer than the task set: it answers 200."""
+    scene.connect.after("fence", fences(scene, *taken))
+    report = fence(scene)
+    expected = {f"g-c-{task}": "fenced" if f"g-c-{task}" in fenced else "failed" for task in range(3)}
+    assert (outcomes(report), report.exit_code) == (expected, exit_code)
+    assert row(report, "g-c-2")["error"]["code"] == "NOT_FENCED"
+
+
+def test_what_was_fenced_before_the_leader_gave_up_is_told(scene: Scene) -> None:
+    fences(scene, 0, 1)
+    for _attempt in range(2):
+        scene.connect.fail_next("fence", ConnectError("500: Failed to fence zombies"))
+    scene.connect.before("fence", lambda call: fences(scene, 0)(call))
+    report = fence(scene)
+    assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "unconfirmed", "g-c-2": "unconfirmed"}
+    assert (report.exit_code, report.problems[0].message) == (ExitCode.PARTIAL, "500: Failed to fence zombies")
+
+
+@pytest.mark.parametrize("failure", [ConnectError("409: rebalance"), UnauthorizedError("403: invalid signature")])
+def test_a_key_or_an_id_that_was_just_taken_deserves_a_second_try_and_no_third(
+    scene: Scene, failure: ConnectError | UnauthorizedError
+) -> None:
+    scene.connect.fail_next("fence", failure)
+    scene.connect.after("fence", fences(scene, 0, 1, 2))
+    assert fence(scene).exit_code is ExitCode.OK
+    for _attempt in range(2):
+        scene.connect.fail_next("fence", failure)
+    assert fence(scene).exit_code is failure.exit_code
+    assert len(scene.connect.fenced) == 1
+
+
+def test_the_newest_session_key_signs(scene: Scene) -> None:
+    put_session_key(scene, json.dumps({"key": base64.b64encode(b"the next key").decode()}).encode())
+    scene.connect.after("fence", fences(scene, 0, 1, 2))
+    fence(scene)
+    assert scene.connect.fenced == [("c", signature_headers(b"the next key"))]
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'{"key":7}', b'{"key":"no base64"}', b"\xff", b"[" * 100_000])
+def test_a_session_key_that_is_none(scene: Scene, value: bytes) -> None:
+    put_session_key(scene, value)
+    report = fence(scene)
+    assert (report.exit_code, codes(report)[0]) == (ExitCode.FAILED, "connect_error")
+    assert "the session key in topic connect-configs can't be read" in report.problems[0].message
+    assert scene.connect.fenced == []
+
+
+@pytest.mark.parametrize(("state", "tasks"), [("RUNNING", "2 tasks"), ("PAUSED", "2 tasks")])
+def test_it_needs_the_connector_stopped_also_when_the_plan_is_applied(scene: Scene, state: str, tasks: str) -> None:
+    plan = plan_fence(scene.app, REQUEST)
+    scene.connect.connectors["c"].state = state
+    for attempt in (lambda: plan_fence(scene.app, REQUEST), lambda: apply_fence(scene.app, plan)):
+        with pytest.raises(RefusedError, match=f"connector c is {state} with {tasks}; --via connect needs it STOPPED"):
+            attempt()
+    assert scene.connect.fenced == []
+
+
+def test_the_leader_is_asked_and_no_other_worker(scene: Scene) -> None:
+    scene.connect.modes = {"http://w9:8083": "enabled", URL: "enabled"}
+    scene.set_group()
+    scene.connect.opened.clear()
+    scene.connect.after("fence", lambda _call: opened.append(scene.connect.opened[-1]))
+    opened: list[str] = []
+    fence(scene)
+    assert opened == ["http://w9:8083"]
+
+
+def test_without_a_leader_there_is_nobody_to_ask(scene: Scene) -> None:
+    scene.set_group("PreparingRebalance")
+    with pytest.raises(ConnectError, match="group g has no leader now"):
+        plan_fence(scene.app, REQUEST)
+
+
+def test_another_record_than_planned_makes_the_plan_stale(scene: Scene) -> None:
+    plan = plan_fence(scene.app, REQUEST)
+    scene.topics.write([OutRecord(CONFIG_TOPIC, b"tasks-fencing-c", b'{"task-count":2}')])
+    with pytest.raises(StalePlanError, match="was 3 in the plan and is 2 now"):
+        apply_fence(scene.app, plan)
+    assert scene.connect.fenced == []
