@@ -6,9 +6,6 @@ The key sets are literal on purpose: fields may be added to a shape, never renam
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,7 @@ import pytest
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
 from tests.command_tree import leaves
-from tests.conftest import Invoke, Outcome
+from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.sandbox_fixtures import FileSource, wait_until
 
@@ -236,29 +233,18 @@ def test_abort_refuses_what_its_coordinator_knows(
         envelope_of(invoke(*start, "--force", "--yes"), "txn-abort-result")
 
 
-def _eosctl(*args: str, state: Path) -> Outcome:
-    """A process of its own, for what brings a JVM along."""
-    environ = {**os.environ, "XDG_STATE_HOME": str(state)}
-    done = subprocess.run(
-        [sys.executable, "-m", "eosctl", *args], env=environ, capture_output=True, text=True, timeout=180, check=False
-    )
-    return Outcome(done.returncode, done.stdout, done.stderr)
-
-
 @pytest.mark.live
 @pytest.mark.spark
-def test_migrate_and_verify(target_flags: list[str], stopped: FileSource, tmp_path: Path) -> None:
+def test_migrate_and_verify(invoke: Invoke, target_flags: list[str], stopped: FileSource, tmp_path: Path) -> None:
+    """In this process: its JVM starts once for the three."""
     plan_file = str(tmp_path / "plan.json")
     which = ["--connector", stopped.name, "--dedicated-topic", "moved-{connector}", "--master", "local[1]"]
-    planned = _eosctl(
-        "offsets", "migrate", *which, "--plan-out", plan_file, *target_flags, "-o", "json", state=tmp_path
-    )
-    document = envelope_of(planned, "offsets-migrate-plan")
+    migrate = ("offsets", "migrate", *target_flags, "-o", "json")
+    document = envelope_of(invoke(*migrate, *which, "--plan-out", plan_file), "offsets-migrate-plan")
     assert document["data"]["plan_file"] == plan_file
-    done = _eosctl("offsets", "migrate", "--plan", plan_file, "--yes", *target_flags, "-o", "json", state=tmp_path)
-    document = envelope_of(done, "offsets-migrate-result")
+    document = envelope_of(invoke(*migrate, "--plan", plan_file, "--yes"), "offsets-migrate-result")
     assert {"backup", "undo"} <= set(document["data"])
     for path, keys in OFFSET_WRITE.items():
         assert keys <= set(_member(document["data"]["rows"][0], path))
-    verified = _eosctl("offsets", "verify", plan_file, *target_flags, "-o", "json", state=tmp_path)
+    verified = invoke("offsets", "verify", plan_file, *target_flags, "-o", "json")
     assert envelope_of(verified, "offsets-verify")["target"]["kafka_cluster_id"]

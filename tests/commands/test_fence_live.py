@@ -244,8 +244,9 @@ def test_ctrl_c_ends_with_a_report_and_the_next_run_knows_what_is_done(
     assert 0 < counts["fenced"] < MANY
     assert next(error["code"] for error in document["errors"] if error["severity"] == "error") == "interrupted"
     done = [row["transactional_id"] for row in document["data"]["rows"] if row["outcome"] == "fenced"]
-    plan = invoke("fence", *done[:3], "--dry-run", "-o", "json", *target_flags).json()
-    assert [row["already_fenced"] for row in plan["data"]["rows"]] == [True] * 3
+    some = done[:3]
+    plan = invoke("fence", *some, "--dry-run", "-o", "json", *target_flags).json()
+    assert [row["already_fenced"] for row in plan["data"]["rows"]] == [True] * len(some)
 
 
 def test_through_connect_the_ids_are_fenced_and_the_record_is_written(
