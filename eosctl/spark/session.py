@@ -26,7 +26,8 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 import eosctl
-from eosctl.spark.class_archive import ClassArchive, class_archive
+from eosctl.class_archive import ClassArchive
+from eosctl.spark.class_archive import spark_class_archive
 from eosctl.spark.failures import spark_error
 
 _LOG4J = """\
@@ -67,7 +68,7 @@ class SessionSettings:
         own = {"spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
         if self.cache is None or own & set(self.conf):
             return None
-        return class_archive(self.cache, java_home=self.java_home, work_dir=self.work_dir)
+        return spark_class_archive(self.cache, java_home=self.java_home, work_dir=self.work_dir)
 
     def runs_installed(self) -> bool:
         """Whether tasks find pyspark and eosctl where this process has them: on this machine, with the same Python."""
@@ -128,7 +129,7 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     archive = settings.class_archive()
     if archive is not None:
-        java_options += archive.java_options()
+        java_options += [f'"{word}"' for word in archive.use() or archive.record()]
     ours = {
         "spark.master": settings.master,
         "spark.app.name": "eosctl offsets migrate",

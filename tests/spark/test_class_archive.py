@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.spark.class_archive import class_archive
+from eosctl.spark.class_archive import spark_class_archive
 from eosctl.spark.session import SessionSettings, session_conf
 
 
@@ -59,13 +59,22 @@ def test_one_that_breaks_off_is_not_used(tmp_path: Path, java_home: Path) -> Non
 
 
 def test_each_java_has_its_own(tmp_path: Path, java_home: Path) -> None:
-    before = class_archive(tmp_path, java_home=java_home, work_dir=tmp_path)
+    before = spark_class_archive(tmp_path, java_home=java_home, work_dir=tmp_path)
     (java_home / "bin" / "java").unlink()
     (java_home / "bin" / "java").symlink_to("/bin/sh")
-    after = class_archive(tmp_path, java_home=java_home, work_dir=tmp_path)
+    after = spark_class_archive(tmp_path, java_home=java_home, work_dir=tmp_path)
     assert before is not None
     assert after is not None
-    assert before.name != after.name
+    assert before.file.name != after.file.name
+
+
+def test_one_that_the_jvm_was_killed_over_is_not_kept(tmp_path: Path, java_home: Path) -> None:
+    """Half an archive was taken over as whole; the JVM writes the header last, over the hole at the beginning."""
+    archive = settings(tmp_path, java_home).class_archive()
+    assert archive is not None
+    archive.draft.write_bytes(bytes(4096) + b"classes")
+    archive.keep()
+    assert archive.kept() is None
 
 
 @pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.driver.extraClassPath"])

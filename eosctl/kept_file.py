@@ -1,0 +1,42 @@
+"""A file of the cache that costs something to make: made once, whole or not there, and never why anything fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """The file of this `name` in `folder`. Its size is part of its file name: one that breaks off is none."""
+
+    folder: Path
+    name: str
+    suffix: str
+
+    def path(self) -> Path | None:
+        """Where the file is; None while nobody has made it."""
+        for path in self.folder.glob(f"{self.name}-*{self.suffix}"):
+            with suppress(OSError):
+                if path.stem == f"{self.name}-{path.stat().st_size}":
+                    return path
+        return None
+
+    def keep(self, draft: Path) -> None:
+        """Copies `draft` into the cache unless a file is there already: whole or not at all, without a word if not."""
+        if self.path() is not None:
+            return
+        copy = self.folder / f"{self.name}.{os.getpid()}.new"
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                with draft.open("rb") as source, copy.open("wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+                    target.flush()
+                    os.fsync(target.fileno())
+                copy.replace(self.folder / f"{self.name}-{copy.stat().st_size}{self.suffix}")
+            finally:
+                copy.unlink(missing_ok=True)
