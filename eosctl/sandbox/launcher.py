@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 from eosctl.core.java_properties import properties_text
 from eosctl.errors import EosctlError
+from eosctl.kept_file import KeptFile
 from eosctl.sandbox import process
 from eosctl.sandbox.secure import SecureFiles, SecureListener, write_private
 from eosctl.sandbox.settings import (
@@ -26,6 +26,7 @@ from eosctl.sandbox.settings import (
     worker_properties,
 )
 from eosctl.sandbox.state import Node
+from eosctl.sandbox.storage import kafka_uuid, keep_storage, name_storage, take_storage
 
 # short-lived test servers: the fast compiler only, the small collector, shared class data, nothing left in /tmp
 _JVM = (
@@ -74,11 +75,10 @@ class Launcher:
         """Makes the certificate and the users' settings files."""
         self.secure_files.write(listener, self._java)
 
-    def prepare_brokers(self, spec: StackSpec) -> list[Node]:
-        """Writes and formats each broker's storage; nothing is started yet."""
+    def prepare_brokers(self, spec: StackSpec, template: KeptFile) -> list[Node]:
+        """Writes each broker's files and its storage, out of `template` where that will do; nothing is started yet."""
         free = free_ports(3 * spec.brokers)
         ports = [BrokerPorts(*free[index : index + 3]) for index in range(0, len(free), 3)]
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode("ascii").replace("-", "a")
         nodes = []
         for number in range(1, spec.brokers + 1):
             name = f"broker-{number}"
@@ -86,9 +86,9 @@ class Launcher:
             data.mkdir(parents=True)
             properties = broker_properties(number, ports, data, spec, self.secure_files)
             node = self._node(name, "broker", f"127.0.0.1:{ports[number - 1].client}", properties)
-            self._format(node, cluster_id, spec.secure.format_arguments() if spec.secure else [])
             secure = f"127.0.0.1:{ports[number - 1].secure}" if spec.secure else None
             nodes.append(replace(node, secure_address=secure))
+        self._format(nodes, spec, template)
         return nodes
 
     def prepare_workers(
@@ -148,7 +148,24 @@ class Launcher:
         write_private(config, properties_text(properties))
         return Node(name, kind, address, pid=0, start_ticks=0, config=str(config), log=str(home / "log.txt"))
 
-    def _format(self, node: Node, cluster_id: str, more: Sequence[str]) -> None:
+    def _format(self, brokers: Sequence[Node], spec: StackSpec, template: KeptFile) -> None:
+        """Formats the first broker's storage, or takes the template; the other brokers get a copy.
+
+        Users' passwords and properties of the spec's own may be in what StorageTool writes: those stay in this stack.
+        """
+        first, *others = [Path(broker.config).with_name("data") for broker in brokers]
+        cluster_id = kafka_uuid()
+        is_common = not (spec.secure or spec.broker_config)
+        if not (is_common and take_storage(template, first)):
+            self._run_storage_tool(brokers[0], cluster_id, spec.secure.format_arguments() if spec.secure else [])
+            if is_common:
+                keep_storage(template, first)
+        for data in others:
+            shutil.copytree(first, data, dirs_exist_ok=True)
+        for node_id, data in enumerate((first, *others), 1):
+            name_storage(data, cluster_id=cluster_id, node_id=node_id)
+
+    def _run_storage_tool(self, node: Node, cluster_id: str, more: Sequence[str]) -> None:
         """Formats a broker's storage; `more` holds passwords, and so is said in a file and not on a command line."""
         words = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", node.config, *more]
         arguments = Path(node.config).with_name("format.arguments")

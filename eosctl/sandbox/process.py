@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _STOP_S = 12.0
+_KILLED_S = 5.0
+_POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,13 @@ def stop(processes: Sequence[ProcessId], *, grace_s: float = _STOP_S) -> None:
     """SIGTERM to each process group, then SIGKILL to those that are left after `grace_s`; waits until all are gone."""
     _signal_all(processes, signal.SIGTERM)
     if not _wait_gone(processes, grace_s):
-        _signal_all(processes, signal.SIGKILL)
-        _wait_gone(processes, 5.0)
+        kill(processes)
+
+
+def kill(processes: Sequence[ProcessId]) -> None:
+    """SIGKILL to each process group; waits until all are gone."""
+    _signal_all(processes, signal.SIGKILL)
+    _wait_gone(processes, _KILLED_S)
 
 
 def signal_group(process: ProcessId, number: signal.Signals) -> None:
@@ -65,7 +72,7 @@ def _wait_gone(processes: Sequence[ProcessId], wait_s: float) -> bool:
         if time.monotonic() > deadline_s:
             return False
         _reap(processes)
-        time.sleep(0.05)
+        time.sleep(_POLL_S)
     _reap(processes)
     return True
 

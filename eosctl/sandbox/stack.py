@@ -12,6 +12,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.events import Event, OnEvent, ignore_events
 from eosctl.java import require_java
+from eosctl.kept_file import KeptFile
 from eosctl.sandbox import process, state
 from eosctl.sandbox.jars import ca_file, cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.launcher import Launcher
@@ -20,6 +21,7 @@ from eosctl.sandbox.readiness import wait_ready
 from eosctl.sandbox.secure import SecureListener
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.state import Node, StackState
+from eosctl.sandbox.storage import storage_template
 
 START_TIMEOUT_S = 90.0
 
@@ -46,9 +48,9 @@ class Stack:
         """Starts everything in `spec` below `directory` (which must not exist) and waits until all of it answers.
 
         `before_workers` is called with the brokers up. `start_timeout_s` counts from the moment when all jars are
-        there. On any failure, Ctrl-C included, what was
-        started is stopped again and the directory is left for its logs. Raises EosctlError (DeadlineError when the
-        time is up) with the end of the log of the process that did not come up.
+        there. On any failure, Ctrl-C included, what was started is killed and the directory is left for its logs.
+        Raises EosctlError (DeadlineError when the time is up) with the end of the log of the process that did not
+        come up.
         """
         kafka_jars = read_lock(spec.kafka_version)
         jars_wanted = [*kafka_jars, *(read_agent_lock() if spec.metrics else ())]
@@ -67,12 +69,13 @@ class Stack:
             stack._launcher.prepare(jars[: len(kafka_jars)], spec.kafka_version)
             if spec.secure:
                 stack._prepare_security(spec.secure)
-            stack._start_brokers(spec, on_event, deadline)
+            template = storage_template(cache_dir(environ), spec.kafka_version, jars[: len(kafka_jars)])
+            stack._start_brokers(spec, template, on_event, deadline)
             if before_workers is not None:
                 before_workers(stack)
             stack._start_workers(spec, on_event, deadline, agent=jars[-1] if spec.metrics else None)
         except BaseException:
-            stack.stop_processes()
+            stack.kill()
             raise
         return stack
 
@@ -149,14 +152,13 @@ class Stack:
         self.stop_node(name)
         self.start_node(name, mode=mode)
 
-    def stop_processes(self) -> None:
-        """Stops workers first, because a worker without its broker takes long to end; then brokers."""
-        process.stop([node.process for node in self.state.of_kind("worker")])
-        process.stop([node.process for node in self.state.of_kind("broker")])
+    def kill(self) -> None:
+        """Ends every process at once. None gets the time to clean up: what it would write is thrown away with it."""
+        process.kill([node.process for node in self.state.nodes])
 
     def down(self) -> None:
-        """Stops everything and removes the directory; raises EosctlError where a process can't be ended."""
-        self.stop_processes()
+        """Kills everything and removes the directory; raises EosctlError where a process can't be ended."""
+        self.kill()
         left = [f"{node.name} (pid {node.pid})" for node in self.state.nodes if node.process.alive()]
         if left:
             raise EosctlError(f"still running after SIGKILL: {', '.join(left)}", hint=f"See {self.directory}.")
@@ -170,9 +172,9 @@ class Stack:
         self.state = replace(self.state, command_configs=configs)
         state.save(self.state)
 
-    def _start_brokers(self, spec: StackSpec, on_event: OnEvent, deadline: Deadline) -> None:
+    def _start_brokers(self, spec: StackSpec, template: KeptFile, on_event: OnEvent, deadline: Deadline) -> None:
         on_event(Event(f"starting Kafka {spec.kafka_version}: {spec.brokers} broker{'s' * (spec.brokers > 1)}"))
-        for node in self._launcher.prepare_brokers(spec):
+        for node in self._launcher.prepare_brokers(spec, template):
             self._keep(self._launcher.launch(node))
         self._await([node.name for node in self.state.of_kind("broker")], deadline)
 

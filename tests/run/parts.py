@@ -175,13 +175,13 @@ def _faults_of_tests(part: Part, outcomes: Outcomes) -> list[str]:
 
 
 def _stop_stacks(folder: Path) -> list[str]:
-    """Stops what the part's sandboxes left running; the names of those processes."""
+    """Kills what the part's sandboxes left running; the names of those processes."""
     left = []
     for path in (folder / "tmp").rglob("stack.json"):
         stack = Stack.find(path.parent)
         if stack is not None and stack.alive():
             left += [node.name for node in stack.state.nodes if node.process.alive()]
-            stack.stop_processes()
+            stack.kill()
     return left
 
 
