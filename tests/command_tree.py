@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -11,6 +11,16 @@ import click
 def leaves() -> dict[str, click.Command]:
     """Every command that is no group, by its words behind `eosctl`."""
     return dict(_below(importlib.import_module("eosctl.commands.root").root, ()))
+
+
+def writing_leaves() -> set[str]:
+    """The leaves that write to a cluster: those that ask before, unless --yes is given."""
+    return {leaf for leaf, command in leaves().items() if any("--yes" in option.opts for option in command.params)}
+
+
+def leaf_of(words: Sequence[str]) -> str:
+    """The leaf that a command line begins with."""
+    return next(leaf for leaf in leaves() if list(words[: len(leaf.split())]) == leaf.split())
 
 
 def _below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:

@@ -16,23 +16,11 @@ import pytest
 
 from eosctl.core.client_settings import Secret
 from eosctl.profiles import Target
+from tests.command_lines import LINES, REFUSED, RESULTS, WITHOUT_LINE, Line, prepare, run_line
 from tests.command_tree import leaves
 from tests.conftest import Invoke, Outcome
-from tests.fakes.canaries import (
-    CANARY_WORDS,
-    LINES,
-    SESSION_KEY,
-    WAYS,
-    World,
-    by_files,
-    canary_world,
-    words_of,
-)
+from tests.fakes.canaries import CANARY_WORDS, SESSION_KEY, WAYS, World, by_files, canary_world
 
-# nothing of a target is in them, or they start processes of their own: the live twin has some of these
-WITHOUT_TARGET = {"completion", "demo", "explain", "offsets migrate", "schema"} | {
-    f"sandbox {verb}" for verb in ("up", "down", "logs", "status")
-}
 REVEALED = {
     "files": {"canary-sasl", "canary-key", "canary-token"},
     "profile": {"canary-env", "canary-file", "canary-command", "canary-rest"},
@@ -58,24 +46,42 @@ def leaks(found: dict[str, str]) -> list[tuple[str, str]]:
     return [(where, word) for where, text in found.items() for word in CANARY_WORDS if word in text]
 
 
-def test_every_leaf_is_searched() -> None:
-    searched = {leaf for leaf in leaves() if any(f"{line} ".startswith(f"{leaf} ") for line in LINES)}
-    assert set(leaves()) - searched == WITHOUT_TARGET
+def test_every_leaf_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line counts only because test_no_secret_comes_out fails where it does not reach its result."""
+    with capsys.disabled():
+        print("", *(f"not searched: {leaf}: {reason}" for leaf, reason in WITHOUT_LINE.items()), sep="\n  ")
+    searched = {line.leaf for line in LINES}
+    assert set(leaves()) - searched == set(WITHOUT_LINE)
+    assert all(WITHOUT_LINE.values())
 
 
 @pytest.mark.parametrize(("way", "output"), [("files", "json"), ("profile", "text")])
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", LINES, ids=str)
 def test_no_secret_comes_out(
-    invoke: Invoke, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, way: str, output: str
+    invoke: Invoke, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture, line: Line, way: str, output: str
 ) -> None:
+    """A fifth of the lines used to fail before their real work, one for an option that was gone, and nobody saw it."""
+    prepare(invoke, world, line, way=way)
     caplog.set_level(logging.DEBUG)
-    args, environ = WAYS[way](world)
-    command = words_of(world, line, tmp_path)
-    told = ["-o", output, "-vv", "--timeout", "20s", "--log-file", str(tmp_path / "log")]
-    outcome = invoke(*command, *args, *told, environ=environ, doors=world.doors())
+    outcome = run_line(invoke, world, line, "-vv", "--log-file", str(tmp_path / "log"), way=way, output=output)
     assert not leaks(everything(outcome, tmp_path, caplog))
     assert "Traceback" not in outcome.stderr, outcome.stderr
-    assert outcome.exit_code in ((4,) if line.startswith("metrics") else (0, 1, 2, 3, 6, 7))  # no metrics are served
+    assert outcome.exit_code in RESULTS, f"exit code {outcome.exit_code}: {outcome.stderr}"
+    if output == "json" and line.document:
+        assert outcome.json()["status"] == RESULTS[outcome.exit_code]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("line", REFUSED, ids=str)
+def test_no_secret_comes_out_of_a_refusal(
+    invoke: Invoke, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture, line: Line, way: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    before = world.everything_written()
+    outcome = run_line(invoke, world, line, "-vv", "--log-file", str(tmp_path / "log"), way=way)
+    assert not leaks(everything(outcome, tmp_path, caplog))
+    assert (outcome.exit_code, REFUSED[line] in outcome.stderr) == (6, True), outcome.stderr
+    assert world.everything_written() == before
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -128,7 +134,7 @@ def test_the_search_finds_what_is_there(tmp_path: Path, caplog: pytest.LogCaptur
     state = tmp_path / "state"
     state.mkdir()
     (state / "backup").write_text(json.dumps({"key": SESSION_KEY}))
-    found = everything(Outcome(0, "a canary", ""), tmp_path, caplog)
+    found = everything(Outcome(0, "a canary-word", ""), tmp_path, caplog)
     assert {where for where, _word in leaks(found)} == {"stdout", "state/backup"}
 
 

@@ -9,16 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.command_lines import WITHOUT_LINE, WRITES, Line, prepare, run_line
+from tests.command_tree import writing_leaves
 from tests.conftest import Invoke, Outcome
-from tests.fakes.canaries import CLUSTER, CONNECTOR, KEY, LINES, URL, World, by_files, canary_world, words_of
-
-WRITES = [line for line in LINES if "--yes" in line]
-SURE = {
-    "fence --connector orders --live --yes",
-    "offsets import {file} --store global --yes --force-running",
-    "offsets merge --connector orders --into dedicated --yes --force-running",
-    'offsets set --connector orders --partition {{"f":"a"}} --offset {{"n":9}} --via topic --yes',
-}
+from tests.fakes.canaries import CLUSTER, KEY, URL, World, canary_world
+from tests.fakes.migration import Scene as Migrating
 
 
 @pytest.fixture
@@ -32,48 +27,63 @@ def expecting(world: World, **expect: str) -> list[str]:
     return ["--config", world.private("expecting.yaml", json.dumps({"profiles": {"p": {"expect": expect}}})), "-p", "p"]
 
 
-def run_write(invoke: Invoke, world: World, tmp_path: Path, line: str, *more: str) -> tuple[Outcome, list[Any]]:
-    """What a writing command answered, and the audit log after it."""
-    args, environ = by_files(world)
-    words = [*words_of(world, line, tmp_path), *args, *more, "-o", "json", "--timeout", "20s"]
-    outcome = invoke(*words, environ=environ, doors=world.doors())
+def run_write(invoke: Invoke, world: World, tmp_path: Path, line: Line, *more: str) -> tuple[Outcome, list[Any]]:
+    """What a writing command answered, and what the audit log got from it."""
+    return run_line(invoke, world, line, *more), audited(tmp_path)
+
+
+def audited(tmp_path: Path) -> list[Any]:
+    """The entries of the audit log."""
     log = tmp_path / "state" / "eosctl" / "audit.jsonl"
-    entries = [json.loads(each) for each in log.read_text().splitlines()] if log.exists() else []
-    return outcome, entries
+    return [json.loads(each) for each in log.read_text().splitlines()] if log.exists() else []
 
 
-@pytest.mark.parametrize("line", WRITES)
-def test_a_result_is_one_line_of_the_audit_log(invoke: Invoke, world: World, tmp_path: Path, line: str) -> None:
+def test_every_writing_command_has_a_line() -> None:
+    assert writing_leaves() - {line.leaf for line in WRITES} == writing_leaves() & set(WITHOUT_LINE)
+    assert {line.leaf for line in WRITES} <= writing_leaves()
+
+
+@pytest.mark.parametrize("line", WRITES, ids=str)
+def test_a_result_is_one_line_of_the_audit_log(invoke: Invoke, world: World, tmp_path: Path, line: Line) -> None:
+    """Only six of sixteen writes came to a result; what the others would have recorded nobody looked at."""
+    prepare(invoke, world, line)
+    before = world.everything_written()
     outcome, entries = run_write(invoke, world, tmp_path, line)
     document = outcome.json()
-    if document["kind"].endswith("-result"):
-        [entry] = entries
-        assert line.startswith(entry["command"])
-        assert entry["exit_code"] == outcome.exit_code
-        assert entry["summary"] == document["data"]["summary"]
-        assert entry["target"]["kafka_cluster_id"] == CLUSTER
-    else:  # refused, not found, or nothing to do: no write was begun, or it was and failed
-        assert [entry["exit_code"] for entry in entries] in ([], [outcome.exit_code])
+    assert (outcome.exit_code, document["status"], document["kind"][-7:]) == (0, "ok", "-result"), outcome.stderr
+    [entry] = entries
+    assert entry["command"] == line.leaf
+    assert (entry["exit_code"], entry["outcome"]) == (0, "ok")
+    assert entry["summary"] == document["data"]["summary"]
+    assert entry["target"]["kafka_cluster_id"] == CLUSTER
+    assert world.everything_written() != before, "a write that can't be seen makes the next test one of nothing"
 
 
-def test_enough_of_these_commands_write(invoke: Invoke, world: World, tmp_path: Path) -> None:
-    outcomes = {line: run_write(invoke, world, tmp_path, line)[0] for line in WRITES}
-    assert {line for line, outcome in outcomes.items() if outcome.json()["kind"].endswith("-result")} >= SURE
-
-
-@pytest.mark.parametrize("line", WRITES)
+@pytest.mark.parametrize("line", WRITES, ids=str)
 def test_no_write_reaches_a_cluster_that_is_not_expected(
-    invoke: Invoke, world: World, tmp_path: Path, line: str
+    invoke: Invoke, world: World, tmp_path: Path, line: Line
 ) -> None:
-    outcome, entries = run_write(invoke, world, tmp_path, line, *expecting(world, kafka_cluster_id="another"))
-    assert not outcome.json()["kind"].endswith("-result")
+    prepare(invoke, world, line)
+    before = world.everything_written()
+    expect = expecting(world, kafka_cluster_id="another")
+    outcome, entries = run_write(invoke, world, tmp_path, line, *expect)
+    assert (outcome.exit_code, outcome.json()["status"]) == (6, "refused")
+    assert "is fake-cluster-id, and the profile expects another" in outcome.stderr
     assert entries == []
-    assert world.topics.writes == 0
-    assert world.broker.count("InitProducerId") == 0
-    assert world.connect.connectors["orders"].config == CONNECTOR
-    if line in SURE:
-        assert outcome.exit_code == 6
-        assert "is fake-cluster-id, and the profile expects another" in outcome.stderr
+    assert world.everything_written() == before
+
+
+@pytest.mark.parametrize(("expected", "begun"), [("another", 0), ("cluster", 1)])
+def test_no_migration_begins_on_a_cluster_that_is_not_expected(
+    invoke: Invoke, world: World, tmp_path: Path, expected: str, begun: int
+) -> None:
+    """Without Spark: a migration that may begin ends where nobody tells whether tasks run, and is in the audit log."""
+    plan_file = str(Migrating(tmp_path).prepared().report.data["plan_file"])
+    where = ["-b", "127.0.0.1:1", *expecting(world, kafka_cluster_id=expected)]
+    outcome = invoke("offsets", "migrate", "--plan", plan_file, "--yes", *where)
+    assert outcome.exit_code == 6
+    assert ("is cluster, and the profile expects another" in outcome.stderr) == (not begun), outcome.stderr
+    assert [entry["command"] for entry in audited(tmp_path)] == ["offsets migrate"] * begun
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from tests.conftest import Invoke
-from tests.fakes.http_server import serving
+from tests.fakes.http_server import Endpoint, metrics_endpoint
 from tests.fakes.transactions import Scene, scene
 
 # as jmx_exporter 1.0.1 printed it, shortened
@@ -36,40 +34,9 @@ MBEANS = {
 }  # fmt: skip
 
 
-@dataclass
-class Endpoint:
-    """What an HTTP server says to everyone, and what it was asked."""
-
-    status: int = 200
-    body: str = PAGE
-    headers: dict[str, str] = field(default_factory=dict)
-    asked: list[tuple[str, str, str, str]] = field(default_factory=list)
-    url: str = ""
-
-
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    said = Endpoint()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            sent = self.rfile.read(length).decode()
-            said.asked.append((self.command, self.path, sent, self.headers.get("Authorization", "")))
-            data = said.body.encode()
-            self.send_response(said.status)
-            for name, value in {"Content-Length": str(len(data)), **said.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_POST = do_GET  # noqa: N815 - the name that http.server looks for
-
-        def log_message(self, *_args: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    said.url = f"http://127.0.0.1:{server.server_address[1]}/metrics"
-    with serving(server):
+    with metrics_endpoint(PAGE) as said:
         yield said
 
 

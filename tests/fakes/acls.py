@@ -11,9 +11,11 @@ from eosctl.errors import EosctlError
 class FakeAclStore:
     """ACLs in a list; `refuse` is raised by every question, `created` is what was added."""
 
-    def __init__(self, acls: Iterable[Acl] = (), *, refuse: EosctlError | None = None) -> None:
+    def __init__(
+        self, acls: Iterable[Acl] = (), *, refuse: EosctlError | None = None, cluster_id: str = "fake-cluster"
+    ) -> None:
         self.acls, self.created = list(acls), list[Acl]()
-        self.refuse = refuse
+        self.refuse, self._cluster_id = refuse, cluster_id
 
     def __enter__(self) -> FakeAclStore:
         return self
@@ -22,7 +24,7 @@ class FakeAclStore:
         return None
 
     def cluster_id(self) -> str:
-        return "fake-cluster"
+        return self._cluster_id
 
     def describe(self) -> Sequence[Acl]:
         if self.refuse:

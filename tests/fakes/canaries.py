@@ -1,25 +1,35 @@
-"""Inputs full of canaries: files and variables, a broker, topics and workers, and a command line for every leaf."""
+"""Inputs full of canaries: files, variables, a broker, topics, workers, ACLs, metrics; for tests/command_lines.py."""
 
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import copy
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from eosctl.core.acl import Acl
+from eosctl.core.rescue import FENCING_FAILED
 from eosctl.profiles import Target
+from tests.fakes.acls import FakeAclStore
 from tests.fakes.broker import FakeCluster
-from tests.fakes.broker_state import FakeGroup, FakeTransaction
+from tests.fakes.broker_state import FakeGroup, FakeProducer, FakeTransaction
 from tests.fakes.config_cluster import config_records, created
-from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector
+from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
+from tests.fakes.http_server import metrics_endpoint
 from tests.fakes.offset_topics import MemoryTopics
 
 CLUSTER, URL = "fake-cluster-id", "http://w0:8083"
+TASK_ID, LEADER_ID = "g-orders-0", "connect-cluster-g"
 SESSION_KEY = base64.b64encode(b"canary-session-key").decode()
 CONNECTOR = {
+    "name": "orders",
     "connector.class": FILE_SOURCE,
     "connection.password": "canary-connector",
     "connection.url": "jdbc:pg://me:canary-in-url@db/x",
@@ -29,140 +39,9 @@ CONNECTOR = {
     "exactly.once.support": "requested",
     "offsets.storage.topic": "orders-offsets",
 }
-CANARY_WORDS = ("canary", SESSION_KEY, base64.b64encode(b"me:canary-url").decode())
+CANARY_WORDS = ("canary-", SESSION_KEY, base64.b64encode(b"me:canary-url").decode())
 KEY = b'["orders",{"f":"a"}]'
-
-# every leaf; {file} is a record file, {backup} a backup, {out} a file to write, {worker} a worker's properties,
-# {configs} records of a config topic
-LINES = [
-    "workers list",
-    "workers probe",
-    "metrics --prometheus 127.0.0.1:1/metrics",
-    "offsets list",
-    "offsets list --store connect-configs",
-    "offsets get --connector orders",
-    "offsets diff --connector orders",
-    "offsets diff --connector orders global connect-configs",
-    "offsets lint",
-    "offsets lint --store connect-configs",
-    "offsets export --store global {out}",
-    "offsets export --store connect-configs -",
-    "offsets export --store connect-configs {out}",
-    "offsets export --store connect-configs --all-records {out}",
-    "offsets merge --connector orders --into dedicated --yes --force-running",
-    "offsets merge --connector orders --into connect-configs --yes --force-running",
-    'offsets set --connector orders --partition {{"f":"a"}} --offset {{"n":9}} --via topic --yes',
-    "offsets reset --connector orders --all --via topic --yes",
-    "offsets import {file} --store global --yes --force-running",
-    "offsets import {configs} --store connect-configs --yes --force-running",
-    "offsets restore {backup} --yes --force-running",
-    "offsets restore {configs} --yes --force-running",
-    "offsets switch --connector orders --to global --yes",
-    "offsets verify {file}",
-    "task-counts list",
-    "task-counts show orders",
-    "task-counts validate",
-    "task-counts replay --topic",
-    "task-counts replay {file}",
-    "task-counts write orders --count 1 --yes",
-    "rescue --connector orders --yes",
-    "fence g-orders-0 --live --yes",
-    "fence --connector orders --live --yes",
-    "txn list",
-    "txn describe g-orders-0",
-    "txn coordinator g-orders-0",
-    "txn log g-orders-0",
-    "txn producers --topic connect-offsets",
-    "txn hanging --topic connect-offsets",
-    "txn abort --topic connect-offsets --partition 0 --start-offset 0 --yes",
-    "connectors check",
-    "doctor",
-    "acls generate --connector orders",
-    "acls check --connector orders --principal User:w",
-    "acls apply --connector orders --principal User:w --yes",
-    "upgrade plan --to enabled",
-    "upgrade status",
-    "upgrade verify --to enabled",
-    "upgrade apply {file} --driver print --yes",
-    "profile list",
-    "profile show --origin",
-    "profile check",
-    "profile set other group_id=g",
-    "profile use p",
-    "profile import other {worker}",
-    "history",
-]
-
-
-@dataclass
-class World:
-    """Files and variables full of canaries, a broker, topics and workers that hold more, and what looked at them."""
-
-    directory: Path
-    broker: FakeCluster
-    topics: MemoryTopics
-    connect: FakeConnect
-    targets: list[Target] = field(default_factory=list)
-
-    def private(self, name: str, text: str) -> str:
-        path = self.directory / name
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o600)
-        return str(path)
-
-    def doors(self, *, broken: bool = False) -> dict[str, Any]:
-        """App's open_* callables; the broken ones fail where secrets are in reach."""
-
-        def look(app: Any) -> None:
-            self.targets.append(app.target)
-            if broken:
-                secrets = (app.target.client, app.target.connect, app.target.connect.token)
-                raise RuntimeError(f"broken: {app} {secrets!r} {app.target.connect.token} {app.target}")
-
-        def topics(app: Any) -> MemoryTopics:
-            look(app)
-            return self.topics
-
-        def worker(app: Any, url: str) -> Any:
-            look(app)
-            return self.connect.open_worker(app, url)
-
-        def transactions(app: Any) -> Any:
-            from eosctl.kafka.transaction_admin import NativeTransactionAdmin
-
-            look(app)
-            return NativeTransactionAdmin(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
-
-        return {"open_topics": topics, "open_worker": worker, "open_transactions": transactions}
-
-
-@contextmanager
-def canary_world(directory: Path) -> Iterator[World]:
-    topics = MemoryTopics(cluster_id=CLUSTER)
-    for name in ("connect-offsets", "connect-configs", "orders-offsets"):
-        topics.add_topic(name, 1)
-    pairs = [
-        ("session-key", {"key": SESSION_KEY, "algorithm": "HmacSHA256", "creation-timestamp": 1}),
-        *created("orders", 1, record=1, config=CONNECTOR),
-        ("task-orders-0", {"properties": CONNECTOR}),
-    ]
-    for record in config_records(*pairs):
-        topics.put("connect-configs", record.key, record.value)
-    topics.put("connect-offsets", KEY, b'{"n":1}')
-    connect = FakeConnect(
-        modes={URL: "enabled"},
-        connectors={"orders": FakeConnector(CONNECTOR, state="STOPPED")},
-        kafka_cluster_id=CLUSTER,
-    )
-    with FakeCluster() as broker:
-        raw = connect.raw_group("g")
-        members = tuple((m.member_id, m.client_id, m.host, m.metadata, m.assignment) for m in raw.members)
-        broker.state.groups["g"] = FakeGroup(raw.state, "connect", raw.protocol, members)
-        broker.state.transactions["g-orders-0"] = FakeTransaction(7, 4, "CompleteCommit")
-        (directory / "inputs").mkdir()
-        yield World(directory / "inputs", broker, topics, connect)
-
-
+METRICS = 'kafka_connect_source_task_metrics_transaction_size_max{connector="orders",task="0"} 2000.0\n'
 CLIENT = """\
 security.protocol=PLAINTEXT
 sasl.mechanism=PLAIN
@@ -173,12 +52,183 @@ ssl.key.password=canary-key
 ssl.keystore.password=canary-store
 unknown.password=canary-unknown
 """
+WORKER = f"""\
+group.id=g
+config.storage.topic=connect-configs
+offset.storage.topic=connect-offsets
+status.storage.topic=connect-status
+exactly.once.source.support=enabled
+admin.{CLIENT}"""
+
+
+@dataclass
+class World:
+    """Files and variables full of canaries, a broker, topics and workers that hold more, and what looked at them.
+
+    Group g with one worker, whose properties file is `properties`; a program that touches `restart` restarts it.
+    """
+
+    directory: Path
+    broker: FakeCluster
+    topics: MemoryTopics
+    connect: FakeConnect
+    acls: FakeAclStore
+    until_end: ExitStack
+    targets: list[Target] = field(default_factory=list)
+    restarts: int = 0
+
+    @property
+    def properties(self) -> Path:
+        return self.directory / "worker.properties"
+
+    @property
+    def restart(self) -> Path:
+        return self.directory / "restart"
+
+    def private(self, name: str, text: str) -> str:
+        path = self.directory / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o600)
+        return str(path)
+
+    def metrics(self) -> str:
+        """The URL of an endpoint that serves until the world ends."""
+        return self.until_end.enter_context(metrics_endpoint(METRICS)).url
+
+    def take_id(self, transactional_id: str) -> None:
+        """A task, a leader, or a round of the leader's, initialises its id."""
+        known = self.broker.state.transactions[transactional_id]
+        known.producer_epoch += 1
+
+    def everything_written(self) -> Mapping[str, object]:
+        """All that commands can change here; another value afterwards means that something was written."""
+        return {
+            "topics": sorted(self.topics.topics),
+            "records": list(self.topics.written),
+            "requests": [self.broker.count(api) for api in ("InitProducerId", "WriteTxnMarkers")],
+            "connectors": copy.deepcopy(self.connect.connectors),
+            "fenced by Connect": list(self.connect.fenced),
+            "ACLs": list(self.acls.created),
+            "properties": self.properties.read_text(encoding="utf-8"),
+            "restarts": self.restarts,
+        }
+
+    def doors(self, *, broken: bool = False) -> dict[str, Any]:
+        """App's open_* callables; the broken ones fail where secrets are in reach."""
+
+        def look(app: Any) -> None:
+            self.targets.append(app.target)
+            self._restart_if_asked()
+            if broken:
+                secrets = (app.target.client, app.target.connect, app.target.connect.token)
+                raise RuntimeError(f"broken: {app} {secrets!r} {app.target.connect.token} {app.target}")
+
+        def topics(app: Any) -> MemoryTopics:
+            look(app)
+            return self.topics
+
+        def worker(app: Any, url: str) -> Any:
+            look(app)
+            return _Worker(self.connect, self.connect.open_worker(app, url).url, self)
+
+        def transactions(app: Any) -> Any:
+            from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+
+            look(app)
+            return NativeTransactionAdmin(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+
+        def acls(app: Any) -> FakeAclStore:
+            look(app)
+            return self.acls
+
+        return {"open_topics": topics, "open_worker": worker, "open_transactions": transactions, "open_acls": acls}
+
+    def _restart_if_asked(self) -> None:
+        """A restarted worker has the mode of its file, is another member, and claims the leader's id."""
+        if self.restart.exists():
+            self.restart.unlink()
+            self.restarts += 1
+            lines = dict(line.split("=", 1) for line in self.properties.read_text().splitlines() if "=" in line)
+            self.connect.modes[URL] = lines["exactly.once.source.support"]
+            self.take_id(LEADER_ID)
+            self.set_group()
+
+    def set_group(self) -> None:
+        """Tells the coordinator who is in the group."""
+        raw = self.connect.raw_group("g")
+        members = [replace(member, member_id=f"{member.member_id} {self.restarts}") for member in raw.members]
+        told = tuple((m.member_id, m.client_id, m.host, m.metadata, m.assignment) for m in members)
+        self.broker.state.groups["g"] = FakeGroup(raw.state, "connect", raw.protocol, told)
+
+
+@dataclass
+class _Worker(FakeConnectWorker):
+    """A worker whose fencing and whose restarted tasks reach the coordinators."""
+
+    world: World
+
+    def restart(self, connector: str, *, only_failed: bool = True) -> None:
+        super().restart(connector, only_failed=only_failed)
+        self.world.take_id(TASK_ID)
+
+    def fence(self, connector: str, headers: Mapping[str, str]) -> None:
+        super().fence(connector, headers)
+        self.world.take_id(TASK_ID)
+
+
+def failed_in_fencing(world: World) -> None:
+    """The connector's only task has FAILED in zombie fencing: it had two, whose record is older than the commit."""
+    world.connect.connectors["orders"] = FakeConnector(dict(CONNECTOR), failed={0}, trace=FENCING_FAILED)
+    world.topics.put("connect-configs", b"tasks-fencing-orders", b'{"task-count":2}')
+    world.topics.put("connect-configs", b"commit-orders", b'{"tasks":1}')
+
+
+@contextmanager
+def canary_world(directory: Path) -> Iterator[World]:
+    """Connector orders is STOPPED; a transaction hangs on topic sink."""
+    connect = FakeConnect(
+        modes={URL: "enabled"},
+        connectors={"orders": FakeConnector(dict(CONNECTOR), state="STOPPED")},
+        kafka_cluster_id=CLUSTER,
+    )
+    connect.connectors["orders"].offsets.append({"partition": {"f": "a"}, "offset": {"n": 1}})
+    acls = FakeAclStore([Acl("User:w", "READ", "Topic", "connect-configs")], cluster_id=CLUSTER)
+    inputs = directory / "inputs"
+    inputs.mkdir()
+    with FakeCluster() as broker, ExitStack() as until_end:
+        world = World(inputs, broker, _topics(), connect, acls, until_end)
+        state = broker.state
+        state.topics = {name: len(topic.partitions) for name, topic in world.topics.topics.items()}
+        state.transactions[TASK_ID] = FakeTransaction(7, 4, "CompleteCommit")
+        state.transactions[LEADER_ID] = FakeTransaction(8, 0)
+        state.producers["sink", 0] = {99: FakeProducer(3, int(time.time() * 1000) - 3_600_000, start_offset=0)}
+        world.set_group()
+        world.private("worker.properties", WORKER)
+        yield world
+
+
+def _topics() -> MemoryTopics:
+    topics = MemoryTopics(cluster_id=CLUSTER)
+    for name in ("connect-offsets", "connect-configs", "connect-status", "orders-offsets", "sink"):
+        topics.add_topic(name, 1, {"cleanup.policy": "compact"})
+    pairs = [
+        ("session-key", {"key": SESSION_KEY, "algorithm": "HmacSHA256", "creation-timestamp": 1}),
+        *created("orders", 1, record=1, config=CONNECTOR),
+        ("task-orders-0", {"properties": CONNECTOR}),
+    ]
+    for record in config_records(*pairs):
+        topics.put("connect-configs", record.key, record.value)
+    topics.put("connect-offsets", KEY, b'{"n":1}')
+    topics.open_transaction("sink", 0)
+    topics.add_topic("__transaction_state", 50)
+    logged_key = struct.pack(">hh", 0, len(TASK_ID)) + TASK_ID.encode()
+    topics.put("__transaction_state", logged_key, struct.pack(">hqhibiqq", 0, 7, 4, 60_000, 4, 0, 2_000, -1))
+    return topics
 
 
 def by_files(world: World) -> tuple[list[str], dict[str, str]]:
     """A client.properties, a worker's file, a URL with a password in the environment."""
-    worker = world.private("worker.properties", f"group.id=g\noffset.storage.topic=connect-offsets\nadmin.{CLIENT}")
-    args = ["--command-config", world.private("client.properties", CLIENT), "-w", worker, "-g", "g"]
+    args = ["--command-config", world.private("client.properties", CLIENT), "-w", str(world.properties), "-g", "g"]
     environ = {"EOSCTL_CONNECT_URL": "http://me:canary-url@w0:8083", "EOSCTL_CONNECT_TOKEN": "canary-token"}
     return [*args, "-b", ",".join(world.broker.bootstrap_servers)], environ
 
@@ -197,28 +247,8 @@ def by_profile(world: World) -> tuple[list[str], dict[str, str]]:
         },
         "connect": {"username": "me", "password_command": f"cat {world.private('rest', 'canary-rest')}"},
     }
-    config = world.private("config.yaml", json.dumps({"profiles": {"p": profile}, "current": "p"}))
+    config = world.private("config.yaml", yaml.safe_dump({"profiles": {"p": profile}, "current": "p"}))
     return ["--config", config], {"CANARY_VARIABLE": "canary-env"}
 
 
 WAYS = {"files": by_files, "profile": by_profile}
-
-
-def words_of(world: World, line: str, tmp_path: Path) -> list[str]:
-    record = {"topic": "connect-configs", "partition": 0, "offset": 0, "key": "connector-x"}
-    record["value"] = json.dumps({"properties": CONNECTOR})
-    offset = {
-        "topic": "connect-offsets",
-        "partition": 0,
-        "key": KEY.decode(),
-        "value": '{"n":5}',
-        "cluster_id": CLUSTER,
-    }
-    files = {
-        "file": world.private("records.ndjson", json.dumps(record if "replay" in line else offset) + "\n"),
-        "backup": world.private("backup.ndjson", json.dumps(offset) + "\n"),
-        "worker": world.private("other.properties", f"bootstrap.servers=h:1\noffset.storage.topic=x\n{CLIENT}"),
-        "configs": world.private("configs.ndjson", json.dumps({**record, "cluster_id": CLUSTER}) + "\n"),
-        "out": str(tmp_path / "out.ndjson"),
-    }
-    return [word.format(**files) for word in line.split()]

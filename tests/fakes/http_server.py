@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import HTTPServer
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 
 
 @contextmanager
@@ -19,3 +20,41 @@ def serving(server: HTTPServer) -> Iterator[None]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@dataclass
+class Endpoint:
+    """What an HTTP server says to everyone, and what it was asked: method, path, body and Authorization."""
+
+    body: str
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    asked: list[tuple[str, str, str, str]] = field(default_factory=list)
+    url: str = ""
+
+
+@contextmanager
+def metrics_endpoint(body: str) -> Iterator[Endpoint]:
+    """A server at `url` that a test may change while it runs."""
+    said = Endpoint(body)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            sent = self.rfile.read(length).decode()
+            said.asked.append((self.command, self.path, sent, self.headers.get("Authorization", "")))
+            data = said.body.encode()
+            self.send_response(said.status)
+            for name, value in {"Content-Length": str(len(data)), **said.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_POST = do_GET  # noqa: N815 - the name that http.server looks for
+
+        def log_message(self, *_args: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    said.url = f"http://127.0.0.1:{server.server_address[1]}/metrics"
+    with serving(server):
+        yield said

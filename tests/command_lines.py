@@ -1,0 +1,190 @@
+"""A command line for every leaf that reaches its result in the world of canaries, and how it is run there.
+
+`test_canaries.py` searches what they print and leave behind; `test_every_write.py` looks at those that write.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from string import Template
+
+from tests.command_tree import leaf_of
+from tests.conftest import Invoke, Outcome
+from tests.fakes.canaries import CLIENT, CLUSTER, CONNECTOR, KEY, WAYS, World, failed_in_fencing
+
+RESULTS = {0: "ok", 3: "findings"}  # exit code -> status
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command line, $names of `_FILES` in it; `scene` changes the world first, then the lines of `before` are run.
+
+    Without a `document` it is run in text only: what it prints leaves no room for one.
+    """
+
+    text: str
+    before: tuple[str, ...] = ()
+    scene: Callable[[World], None] = lambda _world: None
+    document: bool = True
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def leaf(self) -> str:
+        return leaf_of(self.text.split())
+
+    @property
+    def writes(self) -> bool:
+        return "--yes" in self.text.split()
+
+
+# leaf -> why no line here runs it
+WITHOUT_LINE = {
+    "demo": "starts a sandbox, and asks nothing of a target",
+    "offsets migrate": "needs Spark's JVM: tests/spark/test_secrets.py searches what it leaves behind, "
+    "tests/test_contract_cli.py runs it",
+    "sandbox up": "starts a sandbox, and asks nothing of a target",
+    "sandbox logs": "needs a sandbox, and asks nothing of a target",
+}
+_SET = 'offsets set --connector orders --partition \'{"f":"a"}\' --offset \'{"n":9}\' --via topic --yes'
+LINES = [
+    *map(
+        Line,
+        (
+            "workers list",
+            "workers probe",
+            "metrics --prometheus $metrics",
+            "offsets list",
+            "offsets list --store connect-configs",
+            "offsets get --connector orders",
+            "offsets diff --connector orders",
+            "offsets diff --connector orders global connect-configs",
+            "offsets lint",
+            "offsets lint --store connect-configs",
+            "offsets export --store global $out",
+            "offsets export --store connect-configs $out",
+            "offsets export --store connect-configs --all-records $out",
+            "offsets merge --connector orders --into dedicated --yes",
+            _SET,
+            "offsets reset --connector orders --all-partitions --via topic --yes",
+            "offsets import $offsets --store global --yes --force-running",
+            "offsets restore $backup --yes --force-running",
+            "offsets switch --connector orders --to global --yes",
+            "offsets switch --connector orders --to new-offsets --yes",
+            "task-counts list",
+            "task-counts show orders",
+            "task-counts validate",
+            "task-counts replay --topic",
+            "task-counts replay $configs",
+            "task-counts write orders --count 2 --yes",
+            "fence g-orders-0 --live --yes",
+            "fence --connector orders --yes",
+            "fence --connector orders --via connect --yes",
+            "txn list",
+            "txn describe g-orders-0",
+            "txn coordinator g-orders-0",
+            "txn log g-orders-0",
+            "txn producers --topic sink",
+            "txn hanging --topic sink",
+            "txn abort --topic sink --partition 0 --start-offset 0 --yes",
+            "connectors check",
+            "doctor",
+            "acls generate --connector orders",
+            "acls check --connector orders --principal User:w",
+            "acls apply --connector orders --principal User:w --yes",
+            "upgrade plan --to enabled",
+            "upgrade status",
+            "upgrade verify --to enabled",
+            "profile list",
+            "profile show --origin",
+            "profile check",
+            "profile set other group_id=g",
+            "profile import other $worker",
+            "completion bash",
+            "explain",
+            "schema",
+            "sandbox status",
+            "sandbox down",
+        ),
+    ),
+    Line("offsets export --store connect-configs -", document=False),
+    Line("rescue --connector orders --yes", scene=failed_in_fencing),
+    Line("offsets verify $written", before=(_SET,)),
+    Line("offsets verify $written --before", before=(_SET, "offsets restore $written --yes")),
+    Line(
+        "upgrade apply $plan --driver command --properties-file $properties --restart-command 'touch $restart' --yes",
+        before=("upgrade plan --to preparing --plan-out $plan",),
+    ),
+    Line("profile use p", before=("profile set p group_id=g",)),
+    Line("history", before=(_SET,)),
+]
+WRITES = [line for line in LINES if line.writes]
+# what no command may do, with the words of the refusal
+REFUSED = {
+    Line(
+        "offsets import $configs --store connect-configs --yes --force-running"
+    ): "configurations of connectors, tasks or the workers' session key, which are no offsets",
+    Line(
+        "offsets restore $configs --yes --force-running"
+    ): "configurations of connectors, tasks or the workers' session key, which are no offsets",
+}
+
+
+def prepare(invoke: Invoke, world: World, line: Line, *, way: str = "files") -> None:
+    """Makes the line's scene, and what the lines before it make; each of them must come to its own result."""
+    args, environ = WAYS[way](world)
+    line.scene(world)
+    for earlier in line.before:
+        done = invoke(*words_of(world, earlier), *args, environ=environ, doors=world.doors())
+        assert done.exit_code in RESULTS, f"{earlier}: {done.stderr}"
+
+
+def run_line(invoke: Invoke, world: World, line: Line, *more: str, way: str = "files", output: str = "json") -> Outcome:
+    """What a line answers in the world, once it is prepared."""
+    args, environ = WAYS[way](world)
+    told = [*args, *more, "-o", output if line.document else "text", "--timeout", "20s"]
+    return invoke(*words_of(world, line.text), *told, environ=environ, doors=world.doors())
+
+
+def words_of(world: World, text: str) -> list[str]:
+    """The words of a line, with the files that its $names stand for; they are made when they are named."""
+    return [Template(word).substitute(_Files(world, word)) for word in shlex.split(text)]
+
+
+class _Files(dict[str, str]):
+    def __init__(self, world: World, word: str) -> None:
+        super().__init__({name: make(world) for name, make in _FILES.items() if f"${name}" in word})
+
+
+_CONFIG = {"topic": "connect-configs", "partition": 0, "offset": 0, "key": "connector-x", "cluster_id": CLUSTER}
+_OFFSET = {"topic": "connect-offsets", "partition": 0, "key": KEY.decode(), "value": '{"n":5}', "cluster_id": CLUSTER}
+
+
+def _configs(world: World) -> str:
+    return world.private("configs.ndjson", json.dumps({**_CONFIG, "value": json.dumps({"properties": CONNECTOR})}))
+
+
+def _written(world: World) -> str:
+    """The backup that a line of `before` has made."""
+    state = world.directory.parent / "state" / "eosctl" / "backups"
+    return str(min(state.iterdir(), key=lambda path: path.stat().st_mtime_ns))
+
+
+_FILES: Mapping[str, Callable[[World], str]] = {
+    "backup": lambda world: world.private("backup.ndjson", json.dumps(_OFFSET) + "\n"),
+    "configs": _configs,
+    "metrics": World.metrics,
+    "offsets": lambda world: world.private("offsets.ndjson", json.dumps(_OFFSET) + "\n"),
+    "out": lambda world: str(world.directory.parent / "out.ndjson"),
+    "plan": lambda world: str(world.directory.parent / "plan.json"),
+    "properties": lambda world: str(world.properties),
+    "restart": lambda world: str(world.restart),
+    "worker": lambda world: world.private(
+        "other.properties", f"bootstrap.servers=h:1\noffset.storage.topic=x\n{CLIENT}"
+    ),
+    "written": _written,
+}
