@@ -15,7 +15,8 @@ from eosctl.deadline import Clock
 from eosctl.errors import UnreachableError
 from eosctl.ops.app import App
 from tests.conftest import Invoke, Outcome
-from tests.fakes.offset_topics import MemoryTopics, OffsetWorld
+from tests.fakes.offset_topics import OffsetWorld
+from tests.fakes.topics import FakeTopicStore
 
 GLOBAL, OWN = "connect-offsets", "reddit-offsets"
 APACHE, CATS, CHEESE = (
@@ -53,7 +54,7 @@ def run(world: OffsetWorld, invoke: Invoke) -> Run:
 
     def offsets(*words: str, url: bool = True, **surroundings: Any) -> Outcome:
         where = ["-b", "memory:9092", "-g", "connect", *(["-u", world.worker.url] if url else [])]
-        return invoke(*where, "offsets", *words, **{"doors": world.doors(), **surroundings})
+        return invoke(*where, "offsets", *words, **{**world.surroundings, **surroundings})
 
     return offsets
 
@@ -230,7 +231,7 @@ def test_the_time_of_the_question_does_not_count(run: Run, world: OffsetWorld) -
     clock = Clock(monotonic_s=lambda: now_s[0], sleep_s=lambda _wanted_s: None)
     deadlines: list[float] = []
 
-    def topics(app: App) -> MemoryTopics:
+    def topics(app: App) -> FakeTopicStore:
         deadlines.append(app.deadline.remaining_s())
         now_s[0] += 20.0
         return world.topics

@@ -35,7 +35,7 @@ def world() -> SwitchWorld:
 def run(world: SwitchWorld, invoke: Invoke) -> Run:
     def offsets(*words: str, **surroundings: Any) -> Outcome:
         where = ["-b", "memory:9092", "-g", "g", "-u", URL]
-        return invoke(*where, "offsets", *words, doors=world.doors(), **surroundings)
+        return invoke(*where, "offsets", *words, **world.surroundings, **surroundings)
 
     return offsets
 
@@ -86,7 +86,7 @@ def test_rest_goes_to_the_leader(invoke: Invoke, world: SwitchWorld) -> None:
 
     where = ["-b", "memory:9092", "-g", "g", "-u", "http://follower:8083", "-u", URL]
     words = ["offsets", "set", "--connector", "c", *AT_ONE, "--yes", "-o", "json"]
-    done = invoke(*where, *words, doors={**world.doors(), "open_worker": open_worker}).json()
+    done = invoke(*where, *words, clock=world.time.clock(), doors={**world.doors(), "open_worker": open_worker}).json()
     assert (done["exit_code"], done["data"]["via"], opened[-1], world.calls) == (0, "rest", URL, ["alter_offsets"])
 
 
@@ -102,9 +102,9 @@ def test_set_via_topic_keeps_the_bytes_of_the_key(invoke: Invoke) -> None:
     world = SwitchWorld(key=b'["c",{ "filename":"f"}]')
     world.connector.state = "STOPPED"
     where = ["-b", "memory:9092", "-g", "g", "-u", URL, "offsets", "set", "--connector", "c", *AT_ONE]
-    refused = invoke(*where, "--via", "rest", "--yes", doors=world.doors())
+    refused = invoke(*where, "--via", "rest", "--yes", **world.surroundings)
     assert (refused.exit_code, "--via rest does not work here" in refused.stderr) == (6, True)
-    done = invoke(*where, "--yes", "-o", "json", doors=world.doors()).json()
+    done = invoke(*where, "--yes", "-o", "json", **world.surroundings).json()
     assert (done["exit_code"], done["data"]["via"]) == (0, "topic")
     assert "writes another one" in done["data"]["via_reason"]
     assert written(world) == [(GLOBAL, world.key, b'{"position":1}')]

@@ -11,7 +11,8 @@ import pytest
 
 from eosctl.ops.app import App
 from tests.conftest import Invoke, Outcome
-from tests.fakes.offset_topics import MemoryTopics, OffsetWorld
+from tests.fakes.offset_topics import OffsetWorld
+from tests.fakes.topics import FakeTopicStore
 
 GLOBAL = "connect-offsets"
 A, B, C = (f'["c",{{"f":"{name}"}}]'.encode() for name in "abc")
@@ -35,9 +36,9 @@ def world() -> OffsetWorld:
 
 
 @pytest.fixture
-def old() -> MemoryTopics:
+def old() -> FakeTopicStore:
     """The cluster that profile `old` names."""
-    topics = MemoryTopics(cluster_id="old-cluster")
+    topics = FakeTopicStore(cluster_id="old-cluster")
     topics.add_topic("old-offsets", 3, {"cleanup.policy": "compact"})
     topics.put("old-offsets", A, b'{"n":1}')
     topics.put("old-offsets", B, b'{"n":9}')
@@ -46,11 +47,11 @@ def old() -> MemoryTopics:
 
 
 @pytest.fixture
-def run(world: OffsetWorld, old: MemoryTopics, invoke: Invoke, tmp_path: Path) -> Run:
+def run(world: OffsetWorld, old: FakeTopicStore, invoke: Invoke, tmp_path: Path) -> Run:
     config = tmp_path / "config.yaml"
     config.write_text(PROFILES)
 
-    def open_topics(app: App) -> MemoryTopics:
+    def open_topics(app: App) -> FakeTopicStore:
         return old if app.target.require_client().bootstrap_servers == ("old:9092",) else world.topics
 
     doors: dict[str, Any] = {**world.doors(), "open_topics": open_topics}
@@ -87,7 +88,7 @@ def test_two_names_of_one_topic_are_told_by_the_cluster_id(run: Run, world: Offs
 
 @pytest.mark.parametrize("which", [["--connector", "c"], ["--all"]])
 def test_merge_from_another_cluster_completes_what_is_here(
-    run: Run, world: OffsetWorld, old: MemoryTopics, which: list[str]
+    run: Run, world: OffsetWorld, old: FakeTopicStore, which: list[str]
 ) -> None:
     done = run("merge", *which, "--from", "old-offsets@old", "--into", "global", "--yes", "-o", "json").json()
     assert done["exit_code"] == 0, done["errors"]
@@ -96,7 +97,7 @@ def test_merge_from_another_cluster_completes_what_is_here(
 
 
 def test_a_merge_from_another_cluster_goes_stale_when_that_moves(
-    run: Run, world: OffsetWorld, old: MemoryTopics, monkeypatch: pytest.MonkeyPatch
+    run: Run, world: OffsetWorld, old: FakeTopicStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = old.read
 
@@ -127,7 +128,7 @@ def test_what_makes_no_sense(run: Run, words: list[str], exit_code: int, complai
     assert (done.exit_code, complaint in done.stderr) == (exit_code, True), done.stderr
 
 
-def test_lint_looks_there(run: Run, old: MemoryTopics) -> None:
+def test_lint_looks_there(run: Run, old: FakeTopicStore) -> None:
     old.put("old-offsets", b"junk", b"1")
     done = run("lint", "--store", "global@old", "-o", "json").json()
     assert (done["exit_code"], done["target"]) == (3, {"kafka_cluster_id": "old-cluster", "group_id": "old-connect"})
@@ -135,7 +136,7 @@ def test_lint_looks_there(run: Run, old: MemoryTopics) -> None:
     assert "-p old" in done["errors"][0]["message"]
 
 
-def test_an_export_of_one_cluster_is_imported_on_the_other(run: Run, old: MemoryTopics, tmp_path: Path) -> None:
+def test_an_export_of_one_cluster_is_imported_on_the_other(run: Run, old: FakeTopicStore, tmp_path: Path) -> None:
     path = str(tmp_path / "offsets.ndjson")
     done = run("export", "--store", "old-offsets@old", path, "-o", "json").json()
     assert (done["target"]["kafka_cluster_id"], done["data"]["summary"]["records"]) == ("old-cluster", 3)

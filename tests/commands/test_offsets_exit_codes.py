@@ -36,10 +36,7 @@ def fails(method: str, error: EosctlError) -> Callable[[OffsetWorld], None]:
 
 
 def write_fails(error: EosctlError) -> Callable[[OffsetWorld], None]:
-    def prepare(world: OffsetWorld) -> None:
-        world.topics.fail_writes_after, world.topics.failure = 0, error
-
-    return prepare
+    return lambda world: world.topics.fail_next("record", error, done=True)
 
 
 def runs(world: OffsetWorld) -> None:
@@ -136,7 +133,7 @@ def test_exit_code(world: OffsetWorld, invoke: Invoke, case: Case) -> None:
     def run(*output: str) -> Outcome:
         where = ("-b", "memory:9092", "-g", "connect", "-u", world.worker.url)
         yes = ("--yes",) if writes and case.yes else ()
-        return invoke(*where, "offsets", *case.words, *yes, *output, doors=world.doors())
+        return invoke(*where, "offsets", *case.words, *yes, *output, **world.surroundings)
 
     done = run("-o", "json") if case.words[0] != "export" else run()
     assert done.exit_code == case.code, done.stderr

@@ -110,7 +110,7 @@ def test_an_export_imported_into_an_empty_topic_gives_the_same_list(
     done = run("import", path, "--store", "copy", "--yes", "-o", "json").json()
     assert done["exit_code"] == 0
     assert done["data"]["creates"] == [{"topic": "copy", "partitions": 5, "replication_factor": 1}]
-    assert world.topics.topics["copy"].config == {"cleanup.policy": "compact"}
+    assert world.topics.topics["copy"].given == {"cleanup.policy": "compact"}
     after = run("list", "--offset-topic", "copy", "--store", "global", "-o", "json").json()["data"]["rows"]
     for rows in (before, after):
         for row in rows:

@@ -23,7 +23,7 @@ def world() -> SwitchWorld:
 def run(world: SwitchWorld, invoke: Invoke) -> Run:
     def switch(*words: str, **surroundings: Any) -> Outcome:
         where = ["-b", "memory:9092", "-g", "g", "-u", URL]
-        return invoke(*where, "offsets", "switch", "--connector", "c", *words, doors=world.doors(), **surroundings)
+        return invoke(*where, "offsets", "switch", "--connector", "c", *words, **world.surroundings, **surroundings)
 
     return switch
 

@@ -32,7 +32,7 @@ def world() -> OffsetWorld:
 @pytest.fixture
 def run(world: OffsetWorld, invoke: Invoke) -> Run:
     where = ["-b", "memory:9092", "-g", "connect", "-u", world.worker.url]
-    return lambda *words, **more: invoke(*where, "offsets", *words, doors=world.doors(), **more)
+    return lambda *words, **more: invoke(*where, "offsets", *words, **world.surroundings, **more)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.broker_state import FakeGroup
+from eosctl.core.transactions import RawGroup
 from tests.fakes.config_cluster import CONFIG_TOPIC
 from tests.fakes.rescue_scene import Scene, rescue_scene, stop
 
@@ -115,7 +115,7 @@ def mistyped_group(scene: Scene) -> None:
 def empty_group_and_a_worker(scene: Scene) -> None:
     """The worker answers, and the group that was named has no member."""
     stop(scene)
-    scene.broker.state.groups["g"] = FakeGroup("Empty", "connect", "", ())
+    scene.broker.state.groups["g"] = RawGroup("g", "Empty", "connect", "", ())
 
 
 def two_partitions(scene: Scene) -> None:

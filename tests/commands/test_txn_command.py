@@ -16,7 +16,7 @@ Golden = Callable[[str, str], None]
 @pytest.fixture
 def stage() -> Iterator[Scene]:
     with scene() as built:
-        built.cluster.state.topics["__transaction_state"] = 50
+        built.cluster.state.add_topic("__transaction_state", 50)
         yield built
 
 

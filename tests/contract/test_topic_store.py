@@ -210,7 +210,7 @@ def test_an_open_transaction_of_the_fake_holds_back_the_lso() -> None:
     fake.open_transaction("t", 0)
     fake.write(_at("t", 0, (b"b", b"2")))
     assert [r.key for r in fake.read("t").records] == [b"a"]
-    assert [r.key for r in fake.read("t", isolation="read_uncommitted").records] == [b"a", b"b"]
+    assert [r.key for r in fake.read("t", isolation="read_uncommitted").records] == [b"a", b"open", b"b"]
     fake.close_transaction("t", 0)
     assert [r.key for r in fake.read("t").records] == [b"a", b"b"]
 

@@ -11,40 +11,53 @@ from typing import Any
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.transactions import KafkaFault, TransactionDescription, TransactionState
+from eosctl.core.transactions import KafkaFault, RawGroup, RawGroupMember, TransactionDescription, TransactionState
 from eosctl.deadline import Deadline
 from eosctl.errors import UnsupportedError
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.ports import TransactionAdmin
+from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker import FakeCluster
-from tests.fakes.broker_state import FakeGroup
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """A cluster to ask, and how to begin a transaction on it that stays open."""
 
-    bootstrap_servers: tuple[str, ...]
     open_transaction: Callable[[str, str], None]
     group: str
+    open_admin: Callable[[Deadline], TransactionAdmin]
 
     @contextmanager
     def admin(self) -> Iterator[TransactionAdmin]:
-        settings = ClientSettings(self.bootstrap_servers)
-        with NativeTransactionAdmin(settings, deadline=Deadline.after(60)) as admin:
+        with self.open_admin(Deadline.after(60)) as admin:
             yield admin
+
+
+def _native(bootstrap_servers: tuple[str, ...]) -> Callable[[Deadline], TransactionAdmin]:
+    return lambda deadline: NativeTransactionAdmin(ClientSettings(bootstrap_servers), deadline=deadline)
+
+
+def _fake(cluster: FakeCluster, open_admin: Callable[[Deadline], TransactionAdmin]) -> Surroundings:
+    member = RawGroupMember("m1", "client", "/127.0.0.1", b"\x00\x02meta", b"\x00\x02assignment")
+    cluster.state.groups["the-group"] = RawGroup("the-group", "Stable", "connect", "sessioned", (member,))
+
+    def begin(transactional_id: str, topic: str) -> None:
+        cluster.state.open_transaction(transactional_id, (topic, 0))
+
+    return Surroundings(begin, "the-group", open_admin)
+
+
+@pytest.fixture
+def memory_surroundings() -> Surroundings:
+    cluster = FakeCluster(brokers=2)
+    return _fake(cluster, lambda deadline: FakeTransactionAdmin(cluster, deadline=deadline))
 
 
 @pytest.fixture
 def fake_surroundings() -> Iterator[Surroundings]:
     with FakeCluster(brokers=2) as cluster:
-        members = (("m1", "client", "/127.0.0.1", b"\x00\x02meta", b"\x00\x02assignment"),)
-        cluster.state.groups["the-group"] = FakeGroup(members=members)
-
-        def begin(transactional_id: str, topic: str) -> None:
-            cluster.state.open_transaction(transactional_id, (topic, 0))
-
-        yield Surroundings(cluster.bootstrap_servers, begin, "the-group")
+        yield _fake(cluster, _native(cluster.bootstrap_servers))
 
 
 @pytest.fixture
@@ -64,11 +77,11 @@ def real_surroundings(request: pytest.FixtureRequest) -> Iterator[Surroundings]:
         producer.produce(topic, b"value")
         assert producer.flush(30) == 0
 
-    yield Surroundings(tuple(stack.bootstrap_servers.split(",")), begin, "connect-eos")
+    yield Surroundings(begin, "connect-eos", _native(tuple(stack.bootstrap_servers.split(","))))
     producers.clear()
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("stack")])])
+@pytest.fixture(params=["memory", "fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("stack")])])
 def surroundings(request: pytest.FixtureRequest) -> Surroundings:
     found: Surroundings = request.getfixturevalue(f"{request.param}_surroundings")
     return found

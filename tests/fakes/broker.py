@@ -1,4 +1,4 @@
-"""A fake Kafka cluster: real TCP on loopback, eosctl's own codecs on the other side, no log, no produce or fetch.
+"""A fake Kafka cluster: real TCP on loopback, eosctl's own codecs on the other side, no produce or fetch.
 
     with FakeCluster(brokers=3) as cluster:
         cluster.state.open_transaction("g-c-0", ("t", 0))
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
+from eosctl.ops.app import App
 from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import error_codes as codes
 from eosctl.wire.api import Api, decode_request, decode_request_header, encode_response
@@ -31,8 +32,10 @@ from eosctl.wire.transaction_messages import (
     LIST_TRANSACTIONS,
     WRITE_TXN_MARKERS,
 )
+from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker_answers import HANDLERS, Asked
 from tests.fakes.broker_state import BrokerState
+from tests.fakes.faults import Faults
 
 APIS: Mapping[int, Api[Any, Any]] = {
     api.key: api
@@ -129,7 +132,8 @@ class FakeCluster:
     """The knobs are attributes; change them before or between requests.
 
     `versions` narrows what is offered: {"FindCoordinator": (0, 3)}. `users` (name -> password) turns SASL PLAIN on,
-    and OAUTHBEARER with the passwords as tokens.
+    and OAUTHBEARER with the passwords as tokens. It listens within its `with` block; FakeTransactionAdmin needs none,
+    and its methods are those that `calls` knows.
     """
 
     def __init__(
@@ -139,9 +143,9 @@ class FakeCluster:
         versions: Mapping[str, tuple[int, int]] | None = None,
         users: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
+        state: BrokerState | None = None,
     ) -> None:
-        self.state = BrokerState()
-        self.cluster_id = "fake-cluster-id"
+        self.state = state or BrokerState(brokers=brokers)
         self.versions = dict(versions or {})
         self.users = dict(users or {})
         self.latency_s = 0.0
@@ -152,11 +156,13 @@ class FakeCluster:
         self.tamper: Callable[[Seen, bytes], bytes] = lambda _seen, frame: frame
         self._failures: dict[str, collections.deque[int]] = collections.defaultdict(collections.deque)
         self._lose: collections.Counter[str] = collections.Counter()
+        self.calls = Faults()
         self._lock = threading.RLock()
-        self._brokers = {node: _Broker(self, node, tls) for node in range(1, brokers + 1)}
-        self.state.nodes = list(self._brokers)
+        self._tls = tls
+        self._brokers: dict[int, _Broker] = {}
 
     def __enter__(self) -> Self:
+        self._brokers = {node: _Broker(self, node, self._tls) for node in self.state.nodes}
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -166,7 +172,8 @@ class FakeCluster:
     @property
     def bootstrap_servers(self) -> tuple[str, ...]:
         """All brokers that were ever started."""
-        return tuple(f"127.0.0.1:{broker.port}" for broker in self._brokers.values())
+        nodes = self._brokers or self.state.nodes
+        return tuple("{}:{}".format(*self.address(node)) for node in nodes)
 
     def fail_next(self, api: str, *error_codes: int) -> None:
         """The next requests of this API get these error codes, one each (for every item of a batch)."""
@@ -182,15 +189,24 @@ class FakeCluster:
         """A broker dies; its coordinators and leaders move to the others."""
         with self._lock:
             self.state.nodes.remove(node)
-        self._brokers[node].close()
+        if node in self._brokers:
+            self._brokers[node].close()
 
     def count(self, api: str) -> int:
         """How many requests of an API have arrived."""
         return sum(seen.api == api for seen in self.seen)
 
     def address(self, node: int) -> tuple[str, int]:
-        """Where a node listens."""
-        return "127.0.0.1", self._brokers[node].port
+        """Where a node listens; before the `with` block a name that only FakeTransactionAdmin knows."""
+        return ("127.0.0.1", self._brokers[node].port) if self._brokers else (f"broker-{node}", 9092)
+
+    def open_transactions(self, app: App) -> FakeTransactionAdmin:
+        """App's door, in memory."""
+        return FakeTransactionAdmin(self, deadline=app.deadline)
+
+    def node_at(self, host: str, port: int) -> int | None:
+        """The node with this address; None where it is down."""
+        return next((node for node in self.state.nodes if self.address(node) == (host, port)), None)
 
     def offered(self, api: Api[Any, Any]) -> tuple[int, int]:
         """The versions this cluster says it has."""

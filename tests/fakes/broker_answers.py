@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import re
-import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,7 +66,7 @@ def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api
     names = sorted(state.topics) if request.topics is None else [topic.name or "" for topic in request.topics]
     return cluster_api.MetadataResponse(
         brokers=tuple(cluster_api.Broker(node, *cluster.address(node)) for node in state.nodes),
-        cluster_id=cluster.cluster_id,
+        cluster_id=state.cluster_id,
         controller_id=state.nodes[0],
         topics=tuple(
             cluster_api.TopicMetadata(
@@ -75,7 +74,7 @@ def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api
                 name=name,
                 partitions=tuple(
                     cluster_api.PartitionMetadata(partition_index=index, leader_id=state.leader(index))
-                    for index in range(state.topics.get(name, 0))
+                    for index in range(len(state.topics[name].partitions) if name in state.topics else 0)
                 ),
             )
             for name in names
@@ -162,7 +161,7 @@ def _by_topic(partitions: Iterable[tuple[str, int]]) -> list[tuple[str, tuple[in
 
 def _list_transactions(asked: Asked, request: txn.ListTransactionsRequest) -> txn.ListTransactionsResponse:
     state = asked.cluster.state
-    now_ms = time.time() * 1000
+    now_ms = state.clock.now_ms()
     pattern = re.compile(request.transactional_id_pattern) if request.transactional_id_pattern else None
     kept = [
         txn.ListedTransaction(name, item.producer_id, item.state)
@@ -192,21 +191,23 @@ def _describe_producers(asked: Asked, request: txn.DescribeProducersRequest) -> 
     )
 
 
-def _not_leader(asked: Asked, index: int) -> int:
-    leads = asked.cluster.state.leader(index) == asked.node
-    return asked.error or (codes.NONE if leads else codes.NOT_LEADER_OR_FOLLOWER)
+def _not_leader(asked: Asked, topic: str, index: int) -> int:
+    state = asked.cluster.state
+    if asked.error:
+        return asked.error
+    if topic not in state.topics or index >= len(state.topics[topic].partitions):
+        return codes.UNKNOWN_TOPIC_OR_PARTITION
+    return codes.NONE if state.leader(index) == asked.node else codes.NOT_LEADER_OR_FOLLOWER
 
 
 def _partition_producers(asked: Asked, topic: str, index: int) -> txn.PartitionProducers:
-    error = _not_leader(asked, index)
-    producers = asked.cluster.state.producers.get((topic, index), {})
+    error = _not_leader(asked, topic, index)
+    producers = {} if error else asked.cluster.state.log(topic, index).producers
     return txn.PartitionProducers(
         index,
         error,
         None,
-        ()
-        if error
-        else tuple(
+        tuple(
             txn.ProducerState(
                 producer_id,
                 item.producer_epoch,
@@ -239,8 +240,9 @@ def _write_txn_markers(asked: Asked, request: txn.WriteTxnMarkersRequest) -> txn
 
 
 def _marked(asked: Asked, marker: txn.TxnMarker, topic: str, index: int) -> txn.MarkedPartition:
-    error = _not_leader(asked, index) or asked.cluster.state.write_abort_marker(
-        (topic, index), marker.producer_id, marker.producer_epoch, coordinator_epoch=marker.coordinator_epoch
+    producer, epoch = (marker.producer_id, marker.producer_epoch), marker.coordinator_epoch
+    error = _not_leader(asked, topic, index) or asked.cluster.state.log(topic, index).mark(
+        producer, commit=marker.transaction_result, coordinator_epoch=epoch
     )
     return txn.MarkedPartition(index, error)
 
@@ -250,7 +252,7 @@ def _describe_groups(asked: Asked, request: groups.DescribeGroupsRequest) -> gro
 
 
 def _described_group(asked: Asked, name: str) -> groups.DescribedGroup:
-    known = asked.cluster.state.groups.get(name)
+    known = asked.cluster.state.group(name)
     error = asked.error
     if not error and asked.cluster.state.coordinator(name) != asked.node:
         error = codes.NOT_COORDINATOR
@@ -263,8 +265,8 @@ def _described_group(asked: Asked, name: str) -> groups.DescribedGroup:
         protocol_type=known.protocol_type,
         protocol_data=known.protocol,
         members=tuple(
-            groups.GroupMember(member, None, client, host, metadata, assignment)
-            for member, client, host, metadata, assignment in known.members
+            groups.GroupMember(each.member_id, None, each.client_id, each.host, each.metadata, each.assignment)
+            for each in known.members
         ),
     )
 

@@ -1,21 +1,31 @@
-"""What the fake cluster knows, and how a transaction coordinator changes it (kafka.md 1.2 of the facts: Kafka 4.1+)."""
+"""What a fake cluster knows: topics with their logs, transactions as their coordinators have them, and groups.
+
+FakeCluster and FakeTransactionAdmin speak the protocol over it, FakeTopicStore reads and writes its logs. The rules are
+those of Kafka 4.1 and later (kafka.md 1.2 of the facts); tests/contract holds them to real brokers.
+"""
 
 from __future__ import annotations
 
 import itertools
-import time
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from eosctl.core.records import OutRecord, Record
+from eosctl.core.transactions import RawGroup
+from eosctl.deadline import Clock
 from eosctl.wire import error_codes as codes
+from tests.fakes.partitions import FakePartition, FakeTopic
 
 EXHAUSTED_EPOCH = 32766
 MAX_TIMEOUT_MS = 900_000
+ENDING = {"PrepareCommit": "CompleteCommit", "PrepareAbort": "CompleteAbort"}
+Group = RawGroup | Callable[[], RawGroup]
 
 
 @dataclass(slots=True)
 class FakeTransaction:
-    """One transactional id at its coordinator."""
+    """One transactional id at its coordinator; `looks_left` is how often its end still looks unfinished."""
 
     producer_id: int
     producer_epoch: int
@@ -23,41 +33,30 @@ class FakeTransaction:
     timeout_ms: int = 60_000
     started_ms: int = -1
     partitions: set[tuple[str, int]] = field(default_factory=set)
-    aborts_left: int = 0
-
-
-@dataclass(slots=True)
-class FakeProducer:
-    """One producer on a partition; `start_offset` -1 is no open transaction."""
-
-    producer_epoch: int
-    last_timestamp_ms: int
-    start_offset: int = -1
-    coordinator_epoch: int = -1
-
-
-@dataclass(slots=True)
-class FakeGroup:
-    """A group, its members as (member id, client id, host, metadata, assignment)."""
-
-    state: str = "Stable"
-    protocol_type: str = "connect"
-    protocol: str = "sessioned"
-    members: tuple[tuple[str, str, str, bytes, bytes], ...] = ()
+    looks_left: int = 0
 
 
 class BrokerState:
-    """Shared by all brokers of a fake cluster; the caller holds the lock."""
+    """Shared by all brokers of a fake cluster.
 
-    def __init__(self) -> None:
+    `late_markers` is how many looks at a transaction (the bounds of its partitions, InitProducerId of its id) come
+    between the answer to its end and its markers: 0 writes them at once. `stamp_ms` is the time of the last record, and
+    each is a second younger. A group may be a function that tells who is in it now.
+    """
+
+    def __init__(self, *, cluster_id: str = "fake-cluster-id", brokers: int = 1, clock: Clock | None = None) -> None:
+        self.cluster_id, self.clock = cluster_id, clock or Clock()
+        self.topics: dict[str, FakeTopic] = {}
         self.transactions: dict[str, FakeTransaction] = {}
-        self.producers: dict[tuple[str, int], dict[int, FakeProducer]] = {}
-        self.topics: dict[str, int] = {}
-        self.groups: dict[str, FakeGroup] = {}
-        self.nodes: list[int] = []
+        self.groups: dict[str, Group] = {}
+        self.settings = {"transaction.max.timeout.ms": str(MAX_TIMEOUT_MS)}
+        self.nodes = list(range(1, brokers + 1))
         self.moved: dict[str, int] = {}
-        self.abort_rounds = 1
+        self.late_markers = 0
+        self.stamp_ms = 1_700_000_000_000
         self._producer_ids = itertools.count(1000)
+
+    # -- where things are
 
     def coordinator(self, key: str) -> int:
         """The node that coordinates a key: where it was moved to, else by hash over the nodes that are up."""
@@ -69,17 +68,41 @@ class BrokerState:
         """The node that leads partition number `partition` of every topic."""
         return self.nodes[partition % len(self.nodes)]
 
-    def open_transaction(self, transactional_id: str, *partitions: tuple[str, int], epoch: int = 0) -> int:
-        """A producer begins a transaction and writes to the partitions; returns its producer id."""
-        now_ms = int(time.time() * 1000)
-        producer_id = next(self._producer_ids)
-        self.transactions[transactional_id] = FakeTransaction(
-            producer_id, epoch, "Ongoing", started_ms=now_ms, partitions=set(partitions)
-        )
-        for topic, partition in partitions:
-            self.topics[topic] = max(self.topics.get(topic, 0), partition + 1)
-            self.producers.setdefault((topic, partition), {})[producer_id] = FakeProducer(epoch, now_ms, 0)
-        return producer_id
+    def group(self, group_id: str) -> RawGroup | None:
+        """The group as its coordinator has it now; None for one that it does not know."""
+        known = self.groups.get(group_id)
+        return known() if callable(known) else known
+
+    # -- topics and their logs
+
+    def add_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, *, replication_factor: int = 1
+    ) -> FakeTopic:
+        """A topic, compacted unless its settings say otherwise."""
+        given = {"cleanup.policy": "compact"} if config is None else dict(config)
+        logs = [FakePartition() for _ in range(partitions)]
+        made = FakeTopic(logs, given, f"id-{len(self.topics)}-{name}", replication_factor)
+        self.topics[name] = made
+        return made
+
+    def log(self, topic: str, partition: int) -> FakePartition:
+        """The log of a partition."""
+        return self.topics[topic].partitions[partition]
+
+    def new_producer(self) -> tuple[int, int]:
+        """Producer id and epoch of an idempotent producer."""
+        return next(self._producer_ids), 0
+
+    def append(self, record: OutRecord, partition: int, producer: tuple[int, int], *, transactional: bool) -> int:
+        """A record at the end of a log; returns its offset."""
+        self.stamp_ms += 1000
+        given_ms = record.timestamp_ms
+        stamp_ms = self.stamp_ms if given_ms is None or given_ms < 0 else given_ms
+        taken = Record(record.topic, partition, -1, stamp_ms, record.key, record.value, record.headers)
+        log = self.log(record.topic, partition)
+        return log.append(taken, producer, now_ms=self.clock.now_ms(), transactional=transactional)
+
+    # -- transactions
 
     def init_producer_id(self, transactional_id: str, timeout_ms: int) -> tuple[int, int, int]:
         """(error, producer id, epoch) of InitProducerId(-1, -1)."""
@@ -91,37 +114,82 @@ class BrokerState:
         if known is None:
             known = self.transactions[transactional_id] = FakeTransaction(next(self._producer_ids), -1)
         elif known.state == "Ongoing":
-            known.producer_epoch += 1  # an epoch that nobody is ever given
-            known.state, known.aborts_left = "PrepareAbort", self.abort_rounds
-        if known.state == "PrepareAbort":
-            self._finish_abort(known)
+            self._fence_and_abort(known)
+            return codes.CONCURRENT_TRANSACTIONS, -1, -1
+        if known.state in ENDING and not self._look(known):
             return codes.CONCURRENT_TRANSACTIONS, -1, -1
         if known.producer_epoch >= EXHAUSTED_EPOCH:
             known.producer_id, known.producer_epoch = next(self._producer_ids), -1
         known.producer_epoch += 1
-        known.state, known.timeout_ms = "Empty", timeout_ms
+        known.state, known.timeout_ms, known.started_ms = "Empty", timeout_ms, -1
         return codes.NONE, known.producer_id, known.producer_epoch
 
-    def _finish_abort(self, known: FakeTransaction) -> None:
-        known.aborts_left -= 1
-        if known.aborts_left > 0:
-            return
-        for partition in known.partitions:
-            self.write_abort_marker(partition, known.producer_id, known.producer_epoch, coordinator_epoch=0)
-        known.state, known.started_ms = "CompleteAbort", -1
-        known.partitions.clear()
+    def write_in(self, transactional_id: str, producer: tuple[int, int], record: OutRecord, partition: int) -> int:
+        """A record of the id's transaction, which begins with its first one; returns its offset, or -1 once fenced."""
+        known = self.transactions[transactional_id]
+        if producer != (known.producer_id, known.producer_epoch):
+            return -1
+        if known.state != "Ongoing":
+            known.state, known.started_ms = "Ongoing", self.clock.now_ms()
+        known.partitions.add((record.topic, partition))
+        return self.append(record, partition, producer, transactional=True)
 
-    def write_abort_marker(
-        self, partition: tuple[str, int], producer_id: int, producer_epoch: int, *, coordinator_epoch: int
-    ) -> int:
-        """The error code of an ABORT marker (`ProducerAppendInfo`)."""
-        producer = self.producers.get(partition, {}).get(producer_id)
-        if producer is None:
-            return codes.NONE
-        if coordinator_epoch < producer.coordinator_epoch:
-            return codes.TRANSACTION_COORDINATOR_FENCED
-        if producer_epoch < producer.producer_epoch:
+    def end_transaction(self, transactional_id: str, producer: tuple[int, int], *, commit: bool) -> int:
+        """EndTxn: answered before the markers are written; the error code."""
+        known = self.transactions[transactional_id]
+        if producer != (known.producer_id, known.producer_epoch):
             return codes.INVALID_PRODUCER_EPOCH
-        producer.start_offset, producer.producer_epoch = -1, producer_epoch
-        producer.coordinator_epoch = coordinator_epoch
+        if known.state == "Ongoing":
+            self._end(known, "PrepareCommit" if commit else "PrepareAbort")
         return codes.NONE
+
+    def open_transaction(self, transactional_id: str, *partitions: tuple[str, int], epoch: int = 0) -> int:
+        """A producer begins a transaction and writes a record to each partition; returns its producer id."""
+        producer_id, _ = self.new_producer()
+        self.transactions[transactional_id] = FakeTransaction(producer_id, epoch)
+        for topic, partition in partitions:
+            there = self.topics.get(topic) or self.add_topic(topic, 0)
+            there.partitions += [FakePartition() for _ in range(len(there.partitions), partition + 1)]
+            self.write_in(transactional_id, (producer_id, epoch), OutRecord(topic, b"open", b"value"), partition)
+        return producer_id
+
+    def expire(self, transactional_id: str) -> None:
+        """The transaction was open for longer than its timeout: its coordinator aborts it."""
+        self._fence_and_abort(self.transactions[transactional_id])
+
+    def write_markers(self) -> None:
+        """Ends every transaction whose end was answered."""
+        for known in self.transactions.values():
+            if known.state in ENDING:
+                self._complete(known)
+
+    def look_at(self, topic: str) -> None:
+        """Somebody asks for the bounds of a topic: of transactions whose markers are late, one look less is left."""
+        for known in self.transactions.values():
+            if known.state in ENDING and any(name == topic for name, _partition in known.partitions):
+                self._look(known)
+
+    def _fence_and_abort(self, known: FakeTransaction) -> None:
+        known.producer_epoch += 1  # an epoch that nobody is ever given
+        self._end(known, "PrepareAbort")
+
+    def _end(self, known: FakeTransaction, state: str) -> None:
+        known.state, known.looks_left = state, self.late_markers
+        if not self.late_markers:
+            self._complete(known)
+
+    def _look(self, known: FakeTransaction) -> bool:
+        """Whether its markers are there now."""
+        if known.looks_left == 0:
+            self._complete(known)
+            return True
+        known.looks_left -= 1
+        return False
+
+    def _complete(self, known: FakeTransaction) -> None:
+        for topic, partition in known.partitions:
+            if topic in self.topics:
+                producer = (known.producer_id, known.producer_epoch)
+                self.log(topic, partition).mark(producer, commit=known.state == "PrepareCommit")
+        known.state = ENDING[known.state]
+        known.partitions.clear()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import copy
 import struct
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,11 +18,11 @@ from eosctl.core.rescue import FENCING_FAILED
 from eosctl.profiles import Target
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.broker import FakeCluster
-from tests.fakes.broker_state import FakeGroup, FakeProducer, FakeTransaction
+from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_cluster import config_records, created
 from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
 from tests.fakes.http_server import metrics_endpoint
-from tests.fakes.offset_topics import MemoryTopics
+from tests.fakes.topics import FakeTopicStore
 
 CLUSTER, URL = "fake-cluster-id", "http://w0:8083"
 TASK_ID, LEADER_ID = "g-orders-0", "connect-cluster-g"
@@ -70,7 +69,7 @@ class World:
 
     directory: Path
     broker: FakeCluster
-    topics: MemoryTopics
+    topics: FakeTopicStore
     connect: FakeConnect
     acls: FakeAclStore
     until_end: ExitStack
@@ -123,7 +122,7 @@ class World:
                 secrets = (app.target.client, app.target.connect, app.target.connect.token)
                 raise RuntimeError(f"broken: {app} {secrets!r} {app.target.connect.token} {app.target}")
 
-        def topics(app: Any) -> MemoryTopics:
+        def topics(app: Any) -> FakeTopicStore:
             look(app)
             return self.topics
 
@@ -157,8 +156,7 @@ class World:
         """Tells the coordinator who is in the group."""
         raw = self.connect.raw_group("g")
         members = [replace(member, member_id=f"{member.member_id} {self.restarts}") for member in raw.members]
-        told = tuple((m.member_id, m.client_id, m.host, m.metadata, m.assignment) for m in members)
-        self.broker.state.groups["g"] = FakeGroup(raw.state, "connect", raw.protocol, told)
+        self.broker.state.groups["g"] = replace(raw, members=tuple(members))
 
 
 @dataclass
@@ -196,19 +194,20 @@ def canary_world(directory: Path) -> Iterator[World]:
     inputs = directory / "inputs"
     inputs.mkdir()
     with FakeCluster() as broker, ExitStack() as until_end:
-        world = World(inputs, broker, _topics(), connect, acls, until_end)
         state = broker.state
-        state.topics = {name: len(topic.partitions) for name, topic in world.topics.topics.items()}
+        world = World(inputs, broker, FakeTopicStore(state), connect, acls, until_end)
+        _fill(world.topics)
         state.transactions[TASK_ID] = FakeTransaction(7, 4, "CompleteCommit")
         state.transactions[LEADER_ID] = FakeTransaction(8, 0)
-        state.producers["sink", 0] = {99: FakeProducer(3, int(time.time() * 1000) - 3_600_000, start_offset=0)}
+        producer_id = state.open_transaction("forgotten", ("sink", 0), epoch=3)
+        del state.transactions["forgotten"]
+        state.log("sink", 0).producers[producer_id].last_timestamp_ms -= 3_600_000
         world.set_group()
         world.private("worker.properties", WORKER)
         yield world
 
 
-def _topics() -> MemoryTopics:
-    topics = MemoryTopics(cluster_id=CLUSTER)
+def _fill(topics: FakeTopicStore) -> None:
     for name in ("connect-offsets", "connect-configs", "connect-status", "orders-offsets", "sink"):
         topics.add_topic(name, 1, {"cleanup.policy": "compact"})
     pairs = [
@@ -219,11 +218,9 @@ def _topics() -> MemoryTopics:
     for record in config_records(*pairs):
         topics.put("connect-configs", record.key, record.value)
     topics.put("connect-offsets", KEY, b'{"n":1}')
-    topics.open_transaction("sink", 0)
     topics.add_topic("__transaction_state", 50)
     logged_key = struct.pack(">hh", 0, len(TASK_ID)) + TASK_ID.encode()
     topics.put("__transaction_state", logged_key, struct.pack(">hqhibiqq", 0, 7, 4, 60_000, 4, 0, 2_000, -1))
-    return topics
 
 
 def by_files(world: World) -> tuple[list[str], dict[str, str]]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,15 +19,16 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_keys import key_owner
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import OutRecord, Record
-from eosctl.core.transactions import FenceAnswer, KafkaFault
-from eosctl.deadline import Clock, Deadline
+from eosctl.deadline import Deadline
 from eosctl.ops.app import App
 from eosctl.ops.migrate import Allowances, MigrationRequest
 from eosctl.ops.migrate_run import Engine, migration_from_file, prepared_migration
-from eosctl.ops.ports import TransactionAdmin
 from eosctl.profiles import Target
 from eosctl.report import Report
-from tests.fakes.faults import KilledError
+from tests.fakes.broker import FakeCluster
+from tests.fakes.broker_state import BrokerState
+from tests.fakes.clock import FakeTime
+from tests.fakes.faults import Call, KilledError
 from tests.fakes.topics import FakeTopicStore
 
 SOURCE, PARTITIONS, TASKS = "connect-offsets", 3, 2
@@ -38,17 +39,21 @@ DOWN = Allowances(force_running=True)
 Row = tuple[str, int, bytes, bytes | None]
 
 
-@dataclass
 class World:
     """The cluster, and how many steps the next run may take before it is killed, or ends with another `ending`."""
 
-    topics: KillableTopics
-    steps_left: int = -1
-    ending: BaseException = field(default_factory=KilledError)
-    steps: int = 0
-    open_ids: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
-    fenced: list[str] = field(default_factory=list)
-    fence_fails: bool = False
+    def __init__(self) -> None:
+        self.brokers = FakeCluster(state=BrokerState(cluster_id="cluster", brokers=3))
+        self.topics = FakeTopicStore(self.brokers.state)
+        self.steps_left = -1
+        self.ending: BaseException = KilledError()
+        self.steps = 0
+        self.fenced: list[str] = []
+        for each in ("record", "create"):
+            self.topics.before(each, lambda _call: self.step())
+        for each in ("write", "create"):
+            self.topics.after(each, lambda _call: self.step())
+        self.brokers.calls.before("fence", self._fences)
 
     def step(self) -> None:
         self.steps += 1
@@ -56,57 +61,16 @@ class World:
         if self.steps_left == -1:
             raise self.ending
 
-    def committed(self, topic: str) -> dict[bytes, Record]:
-        logs = self.topics.topics[topic].partitions
-        records = [r for log in logs for r in log.records if r.offset < log.lso and r.offset not in log.aborted]
-        return {record.key or b"": record for record in records}
-
-    def write_as(self, transactional_id: str, rows: Sequence[Row]) -> None:
-        """One transaction; killed in the middle it stays open, until its id is fenced."""
-        mine = self.open_ids.setdefault(transactional_id, [])
-        for topic, partition, key, value in rows:
-            self.step()
-            log = self.topics.topics[topic].partitions[partition]
-            if log.open_from is None:
-                self.topics.open_transaction(topic, partition)
-            mine.append((topic, partition, log.end))
-            self.topics._append(OutRecord(topic, key, value), partition)
+    def _fences(self, call: Call) -> None:
         self.step()
-        self._end(transactional_id)
+        self.fenced.append(str(call.what[0]))
 
-    def abort(self, transactional_id: str) -> None:
-        for topic, partition, offset in self.open_ids.get(transactional_id, []):
-            self.topics.topics[topic].partitions[partition].aborted.add(offset)
-        self._end(transactional_id)
+    def committed(self, topic: str) -> dict[bytes, Record]:
+        return {record.key or b"": record for record in self.topics.read(topic).records}
 
-    def _end(self, transactional_id: str) -> None:
-        for topic, partition in {(topic, partition) for topic, partition, _ in self.open_ids.pop(transactional_id, [])}:
-            self.topics.close_transaction(topic, partition)
-
-    # what a TransactionAdmin is asked for
-    def __enter__(self) -> World:
-        return self
-
-    def __exit__(self, *_exc: object) -> None: ...
-
-    def fence(self, ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
-        for each in ids:
-            self.step()
-            self.fenced.append(each)
-            if self.fence_fails:
-                yield FenceAnswer(each, None, fault=KafkaFault(51, "CONCURRENT_TRANSACTIONS", "busy"))
-                continue
-            self.abort(each)
-            yield FenceAnswer(each, None, producer_id=1, producer_epoch=1)
-
-
-class KillableTopics(FakeTopicStore):
-    world: World
-
-    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        self.world.step()
-        super().create(topic, partitions=partitions, replication_factor=replication_factor, config=config)
-        self.world.step()
+    def open_ids(self) -> list[str]:
+        """The ids of the writers that have a transaction open."""
+        return [name for name, known in self.brokers.state.transactions.items() if known.state == "Ongoing"]
 
 
 @dataclass
@@ -155,9 +119,9 @@ class Stages:
         found = set()
         for topic in self.ranges[drift.name]:
             for bound in topic.bounds:
-                log = self.world.topics.topics[topic.name].partitions[bound.partition]
-                for record in log.records:
-                    new = bound.begin <= record.offset < bound.lso and record.offset not in log.aborted
+                log = self.world.topics.state.log(topic.name, bound.partition)
+                for record in log.visible("read_committed"):
+                    new = bound.begin <= record.offset < bound.lso
                     if new and (side == "source" or (topic.name, record.key, record.value) not in ours):
                         owner = key_owner(record.key)
                         found.add(owner.connector if owner else "")
@@ -181,7 +145,8 @@ class Stages:
         for task in range(tasks):
             mine = [row for row in rows if row[1] % tasks == task]
             if mine:
-                self.world.write_as(f"{plan.transactional_id()}-{task}", mine)
+                sent = [OutRecord(topic, key, value, partition) for topic, partition, key, value in mine]
+                self.world.topics.write(sent, transactional_id=f"{plan.transactional_id()}-{task}")
         return SentCounts({"all": (len(rows), 0)}, {}, tasks)
 
     def compare(
@@ -200,8 +165,7 @@ class Scene:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.world = World(KillableTopics(cluster_id="cluster"))
-        self.world.topics.world = self.world
+        self.world = World()
         self.stages = Stages(self.world)
         self.world.topics.add_topic(SOURCE, PARTITIONS)
         self.world.topics.add_topic("offsets-a", PARTITIONS)
@@ -214,20 +178,23 @@ class Scene:
 
     def put(self, topic: str, lines: Mapping[bytes, bytes | None]) -> None:
         for key, value in lines.items():
-            self.world.topics._append(OutRecord(topic, key, value), partition_for(key, PARTITIONS))
+            self.world.topics.put(topic, key, value)
 
     def app(self) -> App:
+        time = FakeTime(1_700_000_000.0)
+
         def now_s() -> float:
             self.world.step()  # each line of the journal begins with the time
-            return 1_700_000_000.0
+            return time.now_s
 
+        clock = replace(time.clock(), now_s=now_s)
         return App(
             Target(group_id="g"),
-            Deadline.after(30, Clock()),
+            Deadline.after(30, clock),
             self.folder,
-            clock=Clock(now_s=now_s),
+            clock=clock,
             open_topics=lambda _app: self.world.topics,
-            open_transactions=lambda _app: cast(TransactionAdmin, self.world),
+            open_transactions=self.world.brokers.open_transactions,
         )
 
     def engine(self) -> Engine:

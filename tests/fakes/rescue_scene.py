@@ -17,7 +17,7 @@ from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.app import App
 from eosctl.profiles import Target
 from tests.fakes.broker import FakeCluster
-from tests.fakes.broker_state import FakeGroup, FakeTransaction
+from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_cluster import CONFIG_TOPIC, created
 from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
@@ -73,9 +73,7 @@ class Scene:
 
     def set_group(self, state: str = "Stable") -> None:
         """Tells the coordinator who is in the group."""
-        raw = self.connect.raw_group("g", state=state)
-        members = tuple((m.member_id, m.client_id, m.host, m.metadata, m.assignment) for m in raw.members)
-        self.broker.state.groups["g"] = FakeGroup(raw.state, "connect", raw.protocol, members)
+        self.broker.state.groups["g"] = self.connect.raw_group("g", state=state)
 
     def empty_group(self) -> None:
         self.connect.modes.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Timer
+from functools import partial
 from typing import Any, cast
 
 from eosctl.core.client_settings import ClientSettings
@@ -18,49 +18,13 @@ from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError
 from eosctl.ops.app import App
 from eosctl.profiles import Target
+from tests.fakes.clock import FakeTime
 from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker, FakeGroups
-from tests.fakes.faults import KilledError
-from tests.fakes.offset_topics import MemoryTopics
+from tests.fakes.faults import EVERY, KilledError
+from tests.fakes.topics import FakeTopicStore
 
 GLOBAL, CONFIGS, NAME, URL = "connect-offsets", "connect-configs", "c", "http://w0:8083"
 KEY, PARTITION = b'["c",{"filename":"f"}]', {"filename": "f"}
-
-
-class TickingTopics(MemoryTopics):
-    """Topics whose reads and writes count as calls from outside."""
-
-    def __init__(self, world: SwitchWorld) -> None:
-        super().__init__()
-        self.world = world
-
-    def cluster_id(self) -> str:
-        self.world.tick()
-        return super().cluster_id()
-
-    def describe(self, topics: Any) -> Any:
-        self.world.tick()
-        return super().describe(topics)
-
-    def read(self, topic: str, **how: Any) -> Any:
-        self.world.tick()
-        return super().read(topic, **how)
-
-    def write(self, records: Any, **how: Any) -> Any:
-        wanted = tuple(records)
-        self.world.tick()
-        try:
-            self.world.tick()
-        except KilledError:  # in the middle; the coordinator aborts what the dead producer left open
-            self.write_aborted(wanted[: len(wanted) // 2 + 1])
-            raise
-        written = super().write(wanted, **how)
-        self.world.tick()
-        return written
-
-    def create(self, topic: str, **how: Any) -> None:
-        self.world.tick()
-        super().create(topic, **how)
-        self.world.tick()
 
 
 class TickingWorker(FakeConnectWorker):
@@ -112,7 +76,7 @@ class TickingWorker(FakeConnectWorker):
             offset = cast("Mapping[str, object] | None", entry["offset"])
             value = None if offset is None else encode_offset(offset)
             if self.world.late_s:
-                Timer(self.world.late_s, self.world.topics.put, (GLOBAL, key, value)).start()
+                self.world.time.later(self.world.late_s, partial(self.world.topics.put, GLOBAL, key, value))
             else:
                 self.world.topics.put(GLOBAL, key, value)
             if self.world.store() != GLOBAL and offset is None and self.world.connect.modes[URL] == "enabled":
@@ -137,11 +101,15 @@ class SwitchWorld:
     ticks: int = 0
     key: bytes = KEY
     rest_key: bytes = KEY
+    time: FakeTime = field(default_factory=lambda: FakeTime(1_700_000_000.0))
 
     def __post_init__(self) -> None:
         self.connect = FakeConnect()
         self.groups = FakeGroups(self.connect)
-        self.topics = TickingTopics(self)
+        self.topics = FakeTopicStore(cluster_id="memory-cluster")
+        self.topics.before(EVERY, lambda _call: self.tick())
+        for changing in ("record", "write", "create"):
+            self.topics.after(changing, lambda _call: self.tick())
         self.topics.add_topic(GLOBAL, 5)
         self.topics.add_topic(CONFIGS, 1)
         self.connect.connectors[NAME] = FakeConnector({"connector.class": FILE_SOURCE, "file": "f", "name": NAME})
@@ -152,7 +120,9 @@ class SwitchWorld:
         """An App that looks at this world."""
         client = ClientSettings(bootstrap_servers=("memory:9092",))
         given = {"client": client, "connect_urls": (URL,), "group_id": "g", **target}
-        return App(target=Target(**given), deadline=Deadline.after(5), state_dir=tmp_path, **self.doors())
+        clock = self.time.clock()
+        deadline = Deadline.after(5, clock)
+        return App(target=Target(**given), deadline=deadline, state_dir=tmp_path, clock=clock, **self.doors())
 
     def doors(self) -> dict[str, Any]:
         """App's open_* callables."""
@@ -161,6 +131,11 @@ class SwitchWorld:
             "open_worker": lambda _app, _url: TickingWorker(self),
             "open_transactions": self.groups.open,
         }
+
+    @property
+    def surroundings(self) -> dict[str, Any]:
+        """Keyword arguments of `invoke`."""
+        return {"doors": self.doors(), "clock": self.time.clock()}
 
     def tick(self) -> None:
         """One call from outside; the process dies at the `kill_at`-th."""

@@ -1,50 +1,35 @@
-"""An in-memory TopicStore; tests/contract/test_topic_store.py runs the same suite on it and on a real broker."""
+"""An in-memory TopicStore; tests/contract/test_topic_store.py runs the same suite on it and on real brokers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import Bounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
+from eosctl.ops.app import App
+from eosctl.wire import error_codes as codes
+from tests.fakes.broker_state import ENDING, BrokerState
+from tests.fakes.faults import Faults, KilledError
+from tests.fakes.partitions import FakeTopic
+
+PATIENCE = 250  # looks at a transaction before a write gives up on it
 
 
-@dataclass
-class FakePartition:
-    """A log: `end` also counts offsets that hold control markers; `open_from` is where an open transaction begins.
+class FakeTopicStore(Faults):
+    """The topics of a BrokerState; `written` is the log of its writes, `put` and others write as somebody else.
 
-    `aborted` are the offsets of records that readers of committed ones never see.
+    Besides the methods of TopicStore, Faults knows `record`: one record of a write, before and after it is appended.
     """
 
-    records: list[Record] = field(default_factory=list)
-    aborted: set[int] = field(default_factory=set)
-    end: int = 0
-    open_from: int | None = None
-
-    @property
-    def lso(self) -> int:
-        return self.end if self.open_from is None else self.open_from
-
-
-@dataclass
-class FakeTopic:
-    partitions: list[FakePartition]
-    config: dict[str, str]
-    topic_id: str
-    replication_factor: int = 1
-
-
-class FakeTopicStore:
-    """Topics in a dict; `add_topic`, `open_transaction` and `fail_next` are the knobs, `written` the log of writes."""
-
-    def __init__(self, *, cluster_id: str = "fake-cluster", now_ms: int = 1_700_000_000_000) -> None:
-        self.topics: dict[str, FakeTopic] = {}
+    def __init__(self, state: BrokerState | None = None, *, cluster_id: str = "fake-cluster-id") -> None:
+        super().__init__()
+        self.state = state or BrokerState(cluster_id=cluster_id, brokers=3)
         self.written: list[tuple[str | None, tuple[OutRecord, ...]]] = []
-        self._cluster_id, self._now_ms = cluster_id, now_ms
-        self._failures: dict[str, EosctlError] = {}
-        self.brokers = 3
-        self.settings = {"transaction.max.timeout.ms": "900000"}
+
+    def open(self, _app: App) -> FakeTopicStore:
+        """App's door."""
+        return self
 
     def __enter__(self) -> FakeTopicStore:
         return self
@@ -52,114 +37,170 @@ class FakeTopicStore:
     def __exit__(self, *_exc: object) -> None:
         return None
 
+    # -- what a test puts there, and looks at
+
+    @property
+    def topics(self) -> dict[str, FakeTopic]:
+        """The topics by name."""
+        return self.state.topics
+
+    @property
+    def writes(self) -> int:
+        """How many records came through `write`."""
+        return sum(len(records) for _id, records in self.written)
+
     def add_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         """A topic that is there from the start."""
-        logs = [FakePartition() for _ in range(partitions)]
-        self.topics[name] = FakeTopic(logs, dict(config or {}), f"id-{len(self.topics)}-{name}")
+        self.state.add_topic(name, partitions, config)
+
+    def put(self, topic: str, key: bytes | None, value: bytes | None, *, partition: int | None = None) -> Record:
+        """Appends one record, where Connect's producer would unless told otherwise."""
+        out = OutRecord(topic, key, value, partition=0 if key is None else partition)
+        where = self._partition(out)
+        self.state.append(out, where, self.state.new_producer(), transactional=False)
+        return self.state.log(topic, where).records[-1]
+
+    def records(self, topic: str) -> list[Record]:
+        """The committed records, also those that an open transaction hides, the oldest first."""
+        there = (record for log in self.topics[topic].partitions for record in log.committed())
+        return sorted(there, key=lambda record: record.timestamp_ms)
+
+    def newest(self, topic: str) -> dict[bytes | None, bytes | None]:
+        """Key -> value of the newest committed record, tombstones included."""
+        return {record.key: record.value for record in self.records(topic)}
 
     def open_transaction(self, topic: str, partition: int) -> None:
-        """From here on an open transaction holds back the LSO of that partition."""
-        log = self._topic(topic).partitions[partition]
-        log.open_from = log.end
+        """Somebody writes a record there in a transaction, and leaves it open."""
+        self.state.open_transaction(_id_of(topic, partition), (topic, partition))
 
     def close_transaction(self, topic: str, partition: int) -> None:
-        """Commits it: a control marker takes one offset."""
-        log = self._topic(topic).partitions[partition]
-        log.open_from, log.end = None, log.end + 1
+        """Aborts what `open_transaction` began."""
+        self.state.expire(_id_of(topic, partition))
 
     def write_aborted(self, records: Iterable[OutRecord]) -> None:
-        """A transaction that was begun with `records` and aborted."""
-        answer = [self._append(record, self._partition(record)) for record in records]
-        for written in answer:
-            self.topics[written.topic].partitions[written.partition].aborted.add(written.offset)
-        for topic, partition in {(written.topic, written.partition) for written in answer}:
-            self.topics[topic].partitions[partition].end += 1
+        """A transaction of somebody's that was begun with `records` and aborted."""
+        producer = self._take_id("aborted")
+        for record in records:
+            self.state.write_in("aborted", producer, record, self._partition(record))
+        self.state.end_transaction("aborted", producer, commit=False)
 
-    def fail_next(self, method: str, error: EosctlError) -> None:
-        """The next call of `method` raises `error`."""
-        self._failures[method] = error
+    # -- TopicStore
 
     def cluster_id(self) -> str:
-        self._maybe_fail("cluster_id")
-        return self._cluster_id
+        with self.call("cluster_id"):
+            return self.state.cluster_id
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
-        self._maybe_fail("describe")
-        found = {name: self.topics[name] for name in sorted(set(topics)) if name in self.topics}
-        return {
-            name: TopicDescription(
-                name, topic.topic_id, len(topic.partitions), topic.replication_factor, dict(topic.config)
-            )
-            for name, topic in found.items()
-        }
+        with self.call("describe", topics):
+            found = {name: self.topics[name] for name in sorted(set(topics)) if name in self.topics}
+            return {
+                name: TopicDescription(
+                    name, topic.topic_id, len(topic.partitions), topic.replication_factor, topic.config
+                )
+                for name, topic in found.items()
+            }
 
     def broker_settings(self, name: str) -> Mapping[int, str]:
-        self._maybe_fail("broker_settings")
-        return {1: self.settings[name]} if name in self.settings else {}
+        with self.call("broker_settings", name):
+            settings = self.state.settings
+            return dict.fromkeys(self.state.nodes, settings[name]) if name in settings else {}
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        self._maybe_fail("create")
-        self._check_creatable(NewTopic(topic, partitions, replication_factor, config))
-        self.add_topic(topic, partitions, config)
-        self.topics[topic].replication_factor = replication_factor
+        for refusal in self._create_each([NewTopic(topic, partitions, replication_factor, config)]).values():
+            raise refusal
 
     def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
-        self._maybe_fail("create_all")
-        refused: dict[str, EosctlError] = {}
-        for new in topics:
-            try:
-                self._check_creatable(new)
-                if not validate_only:
-                    self.create(
-                        new.topic,
-                        partitions=new.partitions,
-                        replication_factor=new.replication_factor,
-                        config=new.config,
-                    )
-            except (UnreachableError, DeadlineError):
-                raise
-            except EosctlError as exc:
-                refused[new.topic] = exc
-        return refused
+        with self.call("create_all", topics, validate_only):
+            if not validate_only:
+                return self._create_each(topics)
+            return {new.topic: why for new in topics if (why := self._objection(new))}
 
     def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
-        return {topic: self.bounds(topic) for topic in topics}
+        with self.call("bounds_of", topics):
+            return {topic: self._bounds(topic) for topic in topics}
 
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
-        self._maybe_fail("bounds")
-        return tuple(Bounds(p, 0, log.lso, log.end) for p, log in enumerate(self._topic(topic).partitions))
+        with self.call("bounds", topic):
+            return self._bounds(topic)
 
     def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
-        self._maybe_fail("read")
-        bounds = self.bounds(topic)
-        records: list[Record] = []
-        count = 0
-        for bound, log in zip(bounds, self._topic(topic).partitions, strict=True):
-            stop, hidden = (bound.lso, log.aborted) if isolation == "read_committed" else (bound.end, frozenset())
-            visible = [record for record in log.records if record.offset < stop and record.offset not in hidden]
-            count += len(visible)
-            records += _newest(visible) if newest_per_key else visible
-        return TopicRead(topic, bounds, tuple(records), count)
+        with self.call("read", topic, isolation):
+            bounds = self._bounds(topic)
+            records: list[Record] = []
+            count = 0
+            for log in self._topic(topic).partitions:
+                visible = log.visible(isolation)
+                count += len(visible)
+                records += _newest(visible) if newest_per_key else visible
+            return TopicRead(topic, bounds, tuple(records), count)
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
-        self._maybe_fail("write")
-        wanted = tuple(records)
-        placed = [(record, self._partition(record)) for record in wanted]
-        self.written.append((transactional_id, wanted))
-        answer = [self._append(record, partition) for record, partition in placed]
-        if transactional_id is not None:
-            for topic, partition in {(written.topic, written.partition) for written in answer}:
-                self.topics[topic].partitions[partition].end += 1
+        with self.call("write", transactional_id):
+            done: list[OutRecord] = []
+            answer = (
+                [self._append(record, done) for record in records]
+                if transactional_id is None
+                else self._write_in_transaction(records, transactional_id, done)
+            )
+            self.written.append((transactional_id, tuple(done)))
+            return answer
+
+    # -- how it is done
+
+    def _bounds(self, topic: str) -> tuple[Bounds, ...]:
+        logs = self._topic(topic).partitions
+        self.state.look_at(topic)
+        return tuple(Bounds(number, log.begin, log.lso, log.end) for number, log in enumerate(logs))
+
+    def _append(self, record: OutRecord, done: list[OutRecord]) -> Written:
+        partition = self._partition(record)
+        with self.call("record", record):
+            done.append(record)
+            offset = self.state.append(record, partition, self.state.new_producer(), transactional=False)
+            return Written(record.topic, partition, offset)
+
+    def _write_in_transaction(
+        self, records: Iterable[OutRecord], transactional_id: str, done: list[OutRecord]
+    ) -> list[Written]:
+        producer = self._take_id(transactional_id)
+        try:
+            answer = list(self._send(records, transactional_id, producer, done))
+        except (KilledError, UnreachableError):
+            raise  # nobody is left to abort it, or can: it stays open
+        except BaseException:
+            self.state.end_transaction(transactional_id, producer, commit=False)
+            raise
+        if self.state.end_transaction(transactional_id, producer, commit=True) != codes.NONE:
+            raise _fenced(transactional_id, "committing with it")
+        self._wait_until_visible(transactional_id)
         return answer
 
-    def _append(self, record: OutRecord, partition: int) -> Written:
-        log = self.topics[record.topic].partitions[partition]
-        timestamp_ms = self._now_ms if record.timestamp_ms is None else record.timestamp_ms
-        log.records.append(
-            Record(record.topic, partition, log.end, timestamp_ms, record.key, record.value, record.headers)
-        )
-        log.end += 1
-        return Written(record.topic, partition, log.end - 1)
+    def _take_id(self, transactional_id: str) -> tuple[int, int]:
+        for _ in range(PATIENCE):
+            error, producer_id, epoch = self.state.init_producer_id(transactional_id, 120_000)
+            if error == codes.NONE:
+                return producer_id, epoch
+        raise DeadlineError(f"timed out while taking transactional id {transactional_id} (CONCURRENT_TRANSACTIONS)")
+
+    def _send(
+        self, records: Iterable[OutRecord], transactional_id: str, producer: tuple[int, int], done: list[OutRecord]
+    ) -> Iterator[Written]:
+        for record in records:
+            partition = self._partition(record)
+            with self.call("record", record):
+                offset = self.state.write_in(transactional_id, producer, record, partition)
+                if offset < 0:
+                    raise _fenced(transactional_id, "writing records")
+                done.append(record)
+                yield Written(record.topic, partition, offset)
+
+    def _wait_until_visible(self, transactional_id: str) -> None:
+        known = self.state.transactions[transactional_id]
+        for _ in range(PATIENCE):
+            if known.state not in ENDING:
+                return
+            for topic in {topic for topic, _partition in known.partitions}:
+                self.state.look_at(topic)
 
     def _partition(self, record: OutRecord) -> int:
         partitions = len(self._topic(record.topic).partitions)
@@ -171,21 +212,45 @@ class FakeTopicStore:
             raise UsageError(f"topic {record.topic} has {partitions} partitions, no number {record.partition}")
         return record.partition
 
-    def _check_creatable(self, new: NewTopic) -> None:
+    def _create_each(self, topics: Sequence[NewTopic]) -> dict[str, EosctlError]:
+        refused: dict[str, EosctlError] = {}
+        for new in topics:
+            try:
+                with self.call("create", new.topic):
+                    why = self._objection(new)
+                    if why is None:
+                        self.state.add_topic(
+                            new.topic, new.partitions, new.config, replication_factor=new.replication_factor
+                        )
+                    else:
+                        refused[new.topic] = why
+            except (UnreachableError, DeadlineError):
+                raise
+            except EosctlError as exc:
+                refused[new.topic] = exc
+        return refused
+
+    def _objection(self, new: NewTopic) -> EosctlError | None:
         if new.topic in self.topics:
-            raise BrokerError(f"creating topic {new.topic} failed: TOPIC_ALREADY_EXISTS")
-        if new.replication_factor > self.brokers:
-            raise BrokerError(f"creating topic {new.topic} failed: INVALID_REPLICATION_FACTOR")
+            return BrokerError(f"creating topic {new.topic} failed: TOPIC_ALREADY_EXISTS")
+        if new.replication_factor > len(self.state.nodes):
+            return BrokerError(f"creating topic {new.topic} failed: INVALID_REPLICATION_FACTOR")
+        return None
 
     def _topic(self, name: str) -> FakeTopic:
         if name not in self.topics:
             raise NotFoundError(f"topic {name} does not exist")
         return self.topics[name]
 
-    def _maybe_fail(self, method: str) -> None:
-        error = self._failures.pop(method, None)
-        if error is not None:
-            raise error
+
+def _id_of(topic: str, partition: int) -> str:
+    return f"open {topic}-{partition}"
+
+
+def _fenced(transactional_id: str, doing: str) -> BrokerError:
+    return BrokerError(
+        f"{doing} failed: another producer took over transactional id {transactional_id}; nothing was written"
+    )
 
 
 def _newest(records: Sequence[Record]) -> list[Record]:

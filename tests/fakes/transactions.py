@@ -73,6 +73,6 @@ def scene() -> Iterator[Scene]:
         state.transactions["g-orders-0"] = FakeTransaction(7, 4, "CompleteCommit")
         producer_id = state.open_transaction("g-orders-1", ("sink", 0), epoch=8)
         state.transactions["g-orders-1"].started_ms = NOW_MS - 90_000
-        state.producers["sink", 0][producer_id].last_timestamp_ms = NOW_MS - 90_000
+        state.log("sink", 0).producers[producer_id].last_timestamp_ms = NOW_MS - 90_000
         state.transactions["g-done-0"] = FakeTransaction(9, 1, timeout_ms=30_000)
         yield Scene(cluster, FakeTaskWorker(), ConfigCluster(records))

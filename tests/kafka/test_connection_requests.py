@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.errors import (
     UnauthorizedError,
     UnsupportedError,
@@ -11,7 +12,6 @@ from eosctl.errors import (
 )
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster
-from tests.fakes.broker_state import FakeGroup
 from tests.kafka.connecting import admin_of
 
 
@@ -64,10 +64,10 @@ def test_a_leader_that_moved_is_found_again() -> None:
 def test_an_abort_that_is_refused_is_a_fault() -> None:
     with FakeCluster() as cluster:
         producer_id = cluster.state.open_transaction("one", ("t", 0), epoch=5)
-        cluster.state.producers[("t", 0)][producer_id].coordinator_epoch = 3
+        cluster.state.log("t", 0).producers[producer_id].coordinator_epoch = 3
         with admin_of(cluster) as admin:
             producer = admin.describe_producers([("t", 0)])[("t", 0)][0]  # type: ignore[index]
-            cluster.state.producers[("t", 0)][producer_id].coordinator_epoch = 4
+            cluster.state.log("t", 0).producers[producer_id].coordinator_epoch = 4
             fault = admin.abort_transaction(producer)
             assert fault is not None
             assert fault.name == "TRANSACTION_COORDINATOR_FENCED"
@@ -76,7 +76,9 @@ def test_an_abort_that_is_refused_is_a_fault() -> None:
 @pytest.mark.parametrize("version", [4, 5, 6])
 def test_groups_are_described_in_old_and_new_versions(version: int) -> None:
     with FakeCluster(brokers=2, versions={"DescribeGroups": (0, version)}) as cluster:
-        cluster.state.groups["g"] = FakeGroup(members=(("m", "c", "/h", b"\0\1", b"\0\2"),))
+        cluster.state.groups["g"] = RawGroup(
+            "g", "Stable", "connect", "sessioned", (RawGroupMember("m", "c", "/h", b"\0\1", b"\0\2"),)
+        )
         with admin_of(cluster) as admin:
             (member,) = admin.describe_group("g").members
             assert (member.member_id, member.metadata, member.assignment) == ("m", b"\0\1", b"\0\2")

@@ -180,7 +180,7 @@ def test_no_broker_at_all_lists_every_failure() -> None:
 def test_at_the_deadline_open_ids_are_unconfirmed_with_their_last_fault() -> None:
     with FakeCluster() as cluster, admin_of(cluster, timeout_s=0.5) as admin:
         cluster.state.open_transaction("stuck", ("t", 0))
-        cluster.state.abort_rounds = 1_000_000
+        cluster.state.late_markers = 1_000_000
         answers = fence(admin, ["stuck", "quick"])
         assert answers["quick"].confirmed
         assert not answers["stuck"].confirmed

@@ -36,7 +36,7 @@ def test_fencing_gives_what_java_gives(stage: Stage) -> None:
     assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "fenced", "nosuch": "skipped_unknown"}
     assert row(report, "g-c-0")["after"] == {"producer_id": 1, "producer_epoch": 5}
     assert row(report, "g-c-1")["after"]["producer_epoch"] == 10
-    assert stage.cluster.state.producers["t", 0][row(report, "g-c-1")["after"]["producer_id"]].start_offset == -1
+    assert stage.cluster.state.log("t", 0).producers[row(report, "g-c-1")["after"]["producer_id"]].start_offset == -1
     assert stage.cluster.state.transactions["g-c-0"].timeout_ms == 30_000
     assert "nosuch" not in stage.cluster.state.transactions
     assert (report.exit_code, codes(report)) == (ExitCode.OK, [])
@@ -118,7 +118,7 @@ def test_a_lost_answer_is_sent_again_and_the_result_is_true(stage: Stage) -> Non
 
 def test_at_the_deadline_the_coordinator_is_asked_what_it_has(stage: Stage) -> None:
     """An abort that does not end in time: unconfirmed, with the state that DescribeTransactions gives."""
-    stage.cluster.state.abort_rounds = 10**6
+    stage.cluster.state.late_markers = 10**6
     stage.timeout_s = 0.7
     report = stage.fence("g-c-0", "g-c-1")
     assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "unconfirmed"}

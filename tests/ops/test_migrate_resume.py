@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +13,7 @@ from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from tests.fakes.faults import KilledError
-from tests.fakes.killed_migration import EXPECTED, KEYS, OLD, TASKS, Row, Scene
+from tests.fakes.killed_migration import EXPECTED, KEYS, OLD, TASKS, Scene
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
         assert (result.summary["verified"], result.summary["differing"]) == (6, 0)
         assert int(str(result.summary["sent"])) + int(str(result.summary["already_written"])) == 6
         assert scene.backup() == backup
-        assert not scene.world.open_ids, "a transaction was left open"
+        assert not scene.world.open_ids(), "a transaction was left open"
         seen.add(tuple(cast("list[str]", result.data["skipped"])))
     assert seen >= {(), ("backup",), ("backup", "create"), ("backup", "create", "write")}
 
@@ -85,7 +84,7 @@ def test_a_finished_plan(scene: Scene) -> None:
 def test_resuming_ends_the_transactions_that_a_killed_task_left_open(scene: Scene) -> None:
     """They would hide the target from everyone for ten minutes."""
     scene.killed_after(_step_of_the_first_record(scene) + 2)
-    assert scene.world.open_ids
+    assert scene.world.open_ids()
     scene.apply(resume=True)
     assert scene.world.fenced == [f"{scene.plan.transactional_id()}-{task}" for task in range(TASKS)]
     assert scene.target() == EXPECTED
@@ -99,7 +98,7 @@ def test_a_write_that_fails_leaves_no_transaction_open(scene: Scene, ending: Bas
     with pytest.raises(type(ending)) as failed:
         scene.apply(steps=steps)
     assert failed.value is ending
-    assert not scene.world.open_ids
+    assert not scene.world.open_ids()
     scene.apply(resume=True)
     assert scene.target() == EXPECTED
 
@@ -115,31 +114,25 @@ def test_an_error_says_how_to_go_on(scene: Scene) -> None:
 
 def test_a_failed_write_that_cannot_be_fenced_is_still_the_failed_write(scene: Scene) -> None:
     steps = _step_of_the_first_record(scene) + 2
-    scene.world.ending, scene.world.fence_fails = EosctlError("writing failed"), True
+    scene.world.ending = EosctlError("writing failed")
+    scene.world.brokers.state.late_markers = 10**6
     with pytest.raises(EosctlError, match="writing failed"):
         scene.apply(steps=steps)
 
 
 def test_a_writer_that_cannot_be_fenced_stops_everything(scene: Scene) -> None:
     scene.killed_after(_step_of_the_first_record(scene) + 2)
-    scene.world.fence_fails = True
+    scene.world.brokers.state.late_markers = 10**6
     with pytest.raises(EosctlError, match="can't be fenced"):
         scene.apply(resume=True)
 
 
 def _step_of_the_first_record(scene: Scene) -> int:
     """Counted on a copy that is not killed."""
-    other = Scene(scene.folder / "counted")
-    written = other.world.write_as
-
-    def first(_transactional_id: str, _rows: Sequence[Row]) -> None:
-        raise AssertionError(other.world.steps)
-
-    other.world.write_as = first  # type: ignore[assignment, method-assign]
-    with pytest.raises(AssertionError) as stopped:
-        other.apply()
-    other.world.write_as = written  # type: ignore[method-assign]
-    return int(str(stopped.value))
+    other, seen = Scene(scene.folder / "counted"), list[int]()
+    other.world.topics.before("write", lambda _call: seen.append(other.world.steps))
+    other.apply()
+    return seen[0]
 
 
 @pytest.mark.parametrize("accepted", [False, True])
@@ -180,8 +173,8 @@ def test_a_target_that_differs_in_the_end_leaves_the_plan_unfinished(scene: Scen
 
 def test_a_half_finished_migration_is_taken_back(scene: Scene) -> None:
     scene.killed_after(_step_of_the_first_record(scene) + 6)
-    for transactional_id in list(scene.world.open_ids):
-        scene.world.abort(transactional_id)
+    for transactional_id in scene.world.open_ids():
+        scene.world.brokers.state.expire(transactional_id)
     backup = Path(scene.plan.snapshot_base) / scene.plan.name() / "backup.ndjson"
     restore = plan_restore(scene.app(), RestoreRequest(str(backup)))
     written = {key for key, (_partition, value) in scene.target().items() if key in KEYS and KEYS[key] == value}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.core.transaction_log import TOPIC
 from eosctl.deadline import Deadline
 from eosctl.errors import (
@@ -36,48 +35,16 @@ from eosctl.report import Report
 from eosctl.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.topics import FakeTopicStore
 from tests.schema_check import faults_of
 
 HOUR_MS = 3_600_000
 
 
 @dataclass
-class Topics:
-    """TopicStore over the fake cluster: its LSO is the first open transaction, its log the records given."""
-
-    cluster: FakeCluster
-    records: Sequence[Record] = ()
-    end: int = 100
-
-    def __enter__(self) -> Topics:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        pass
-
-    def cluster_id(self) -> str:
-        return self.cluster.cluster_id
-
-    def bounds(self, topic: str) -> tuple[Bounds, ...]:
-        state = self.cluster.state
-        found = []
-        for partition in range(state.topics[topic]):
-            producers = state.producers.get((topic, partition), {}).values()
-            opened = [producer.start_offset for producer in producers if producer.start_offset >= 0]
-            found.append(Bounds(partition, 0, min([*opened, self.end]), self.end))
-        return tuple(found)
-
-    def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
-        assert (topic, isolation) == (TOPIC, "read_uncommitted")
-        newest = {record.key: record for record in self.records}
-        kept = tuple(newest.values()) if newest_per_key else tuple(self.records)
-        return TopicRead(topic, (), kept, len(self.records))
-
-
-@dataclass
 class Stage:
     cluster: FakeCluster
-    topics: Topics
+    topics: FakeTopicStore
     group_id: str | None = "g"
     events: list[Any] = field(default_factory=list)
 
@@ -88,12 +55,12 @@ class Stage:
             Deadline.after(20),
             Path("unused"),
             on_event=self.events.append,
-            open_topics=lambda _app: self.topics,  # type: ignore[arg-type,return-value]
+            open_topics=self.topics.open,
         )
 
     def hang(self, producer_id: int, topic: str = "t", partition: int = 0, *, age_ms: int = HOUR_MS) -> None:
         """Makes a producer's transaction on a partition as old as that."""
-        producer = self.cluster.state.producers[topic, partition][producer_id]
+        producer = self.cluster.state.log(topic, partition).producers[producer_id]
         producer.last_timestamp_ms = int(time.time() * 1000) - age_ms
 
 
@@ -106,8 +73,8 @@ def stage() -> Iterator[Stage]:
         state.open_transaction("g-c-1", ("t", 0), ("t", 1), epoch=8)
         state.transactions["connect-cluster-g"] = FakeTransaction(5, 0, "CompleteCommit")
         state.transactions["zzz"] = FakeTransaction(6, 0)
-        state.topics[TOPIC] = 50
-        yield Stage(cluster, Topics(cluster))
+        state.add_topic(TOPIC, 50)
+        yield Stage(cluster, FakeTopicStore(state))
 
 
 def ids(report: Report) -> list[str]:
@@ -254,7 +221,7 @@ def hanging(stage: Stage) -> Stage:
 
 
 def only_producer(stage: Stage) -> int:
-    return next(iter(stage.cluster.state.producers["t", 0]))
+    return next(iter(stage.cluster.state.log("t", 0).producers))
 
 
 def test_aborting_a_hanging_transaction_moves_the_lso(hanging: Stage) -> None:
@@ -263,7 +230,7 @@ def test_aborting_a_hanging_transaction_moves_the_lso(hanging: Stage) -> None:
     assert (planned["reason"], planned["lso_before"]) == ("no_transactional_id", 0)
     report = apply_abort(hanging.app, plan)
     assert report.exit_code == ExitCode.OK
-    assert (report.rows[0]["outcome"], report.rows[0]["lso_before"], report.rows[0]["lso_after"]) == ("aborted", 0, 100)
+    assert (report.rows[0]["outcome"], report.rows[0]["lso_before"], report.rows[0]["lso_after"]) == ("aborted", 0, 2)
 
 
 def test_aborting_by_producer(hanging: Stage) -> None:
@@ -280,7 +247,7 @@ def test_a_transaction_its_coordinator_knows_is_refused_unless_forced(stage: Sta
 
 
 def test_a_newer_coordinator_epoch_on_the_partition_fails_the_marker(hanging: Stage) -> None:
-    hanging.cluster.state.producers["t", 0][only_producer(hanging)].coordinator_epoch = 3
+    hanging.cluster.state.log("t", 0).producers[only_producer(hanging)].coordinator_epoch = 3
     request = AbortRequest("t", 0, producer_id=only_producer(hanging), producer_epoch=8, coordinator_epoch=1)
     report = apply_abort(hanging.app, plan_abort(hanging.app, request))
     assert (report.rows[0]["outcome"], report.exit_code) == ("failed", ExitCode.FAILED)
@@ -303,7 +270,7 @@ def test_the_coordinator_epoch_of_the_marker(hanging: Stage, named: Any, at_lead
     With --coordinator-epoch -1, as `txn producers` shows it, -1 was sent.
     """
     producer_id = only_producer(hanging)
-    at_partition = hanging.cluster.state.producers["t", 0][producer_id]
+    at_partition = hanging.cluster.state.log("t", 0).producers[producer_id]
     at_partition.coordinator_epoch = at_leader
     if "producer_epoch" in named:
         named = {**named, "producer_id": producer_id}
@@ -315,12 +282,12 @@ def test_the_coordinator_epoch_of_the_marker(hanging: Stage, named: Any, at_lead
 
 def _still_open(stage: Stage) -> None:
     """The leader took the marker, and has the transaction open all the same."""
-    stage.cluster.state.producers["t", 0][only_producer(stage)].start_offset = 0
+    stage.cluster.state.log("t", 0).producers[only_producer(stage)].start_offset = 0
 
 
 def _next_one_open(stage: Stage) -> None:
     """The same producer has begun another transaction."""
-    stage.cluster.state.producers["t", 0][only_producer(stage)].start_offset = 40
+    stage.cluster.state.log("t", 0).producers[only_producer(stage)].start_offset = 40
 
 
 def _silent(stage: Stage) -> None:
@@ -368,7 +335,7 @@ def test_what_was_aborted_is_told_although_the_offsets_cannot_be_read_any_more(h
 
 def test_a_transaction_that_ended_meanwhile_makes_the_plan_stale(hanging: Stage) -> None:
     plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
-    hanging.cluster.state.producers["t", 0][only_producer(hanging)].start_offset = -1
+    hanging.cluster.state.log("t", 0).producers[only_producer(hanging)].start_offset = -1
     with pytest.raises(StalePlanError):
         apply_abort(hanging.app, plan)
     assert hanging.cluster.count("WriteTxnMarkers") == 0
@@ -393,9 +360,10 @@ def test_an_abort_of_nothing_is_not_found(stage: Stage) -> None:
         plan_abort(stage.app, AbortRequest("t", 0, start_offset=7))
 
 
-def logged(transactional_id: str, offset: int, value: bytes | None) -> Record:
+def log(stage: Stage, transactional_id: str, value: bytes | None) -> None:
+    """What a coordinator writes into its partition 3."""
     name = transactional_id.encode()
-    return Record(TOPIC, 3, offset, 1_700_000_000_000, struct.pack(">hh", 0, len(name)) + name, value)
+    stage.topics.put(TOPIC, struct.pack(">hh", 0, len(name)) + name, value, partition=3)
 
 
 def state_bytes(epoch: int, status: int = 0) -> bytes:
@@ -403,20 +371,18 @@ def state_bytes(epoch: int, status: int = 0) -> bytes:
 
 
 def test_the_log_is_decoded_and_what_is_not_is_told(stage: Stage) -> None:
-    stage.topics.records = [
-        logged("g-c-0", 0, state_bytes(1)),
-        logged("g-c-1", 1, state_bytes(2, status=5)),
-        logged("g-c-0", 2, state_bytes(3)),
-        logged("gone", 3, None),
-        logged("bad", 4, b"\0\x09"),
-    ]
+    log(stage, "g-c-0", state_bytes(1))
+    log(stage, "g-c-1", state_bytes(2, status=5))
+    log(stage, "g-c-0", state_bytes(3))
+    log(stage, "gone", None)
+    log(stage, "bad", b"\0\x09")
     report = read_transaction_log(stage.app, LogRequest())
     rows = [(row["transactional_id"], row["producer_epoch"], row["state"]) for row in report.rows]
-    assert rows == [("g-c-0", 3, "Empty"), ("g-c-1", 2, "CompleteAbort"), ("gone", None, None)]
-    assert report.rows[0]["last_update_ms"] == 1_700_000_000_000
+    assert rows == [("g-c-1", 2, "CompleteAbort"), ("g-c-0", 3, "Empty"), ("gone", None, None)]
+    assert report.rows[1]["last_update_ms"] == 1_700_000_000_000
     assert report.exit_code == ExitCode.PARTIAL
     assert report.problems[0].message.startswith("__transaction_state-3@4: ")
     everything = read_transaction_log(stage.app, LogRequest(all_records=True))
     assert [row["offset"] for row in everything.rows] == [0, 1, 2, 3]
     assert ids(read_transaction_log(stage.app, LogRequest(("g-c-1",)))) == ["g-c-1"]
-    assert ids(read_transaction_log(stage.app, LogRequest(prefix="g-"))) == ["g-c-0", "g-c-1"]
+    assert ids(read_transaction_log(stage.app, LogRequest(prefix="g-"))) == ["g-c-1", "g-c-0"]

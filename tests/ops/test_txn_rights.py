@@ -40,7 +40,7 @@ def stage() -> Iterator[Stage]:
     """alice, logged in, and one id, g-c-0, that has a transaction open on t-0."""
     with FakeCluster(users={"alice": "secret"}) as cluster:
         cluster.state.open_transaction("g-c-0", ("t", 0), epoch=1)
-        cluster.state.topics[TOPIC] = 50
+        cluster.state.add_topic(TOPIC, 50)
         yield Stage(cluster)
 
 

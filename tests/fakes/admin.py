@@ -1,0 +1,138 @@
+"""NativeTransactionAdmin without sockets: every request is encoded, and answered by a FakeCluster in this process.
+
+tests/contract/test_transaction_admin.py runs the same suite on it, on a FakeCluster behind TCP, and on real brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
+from eosctl.deadline import Deadline
+from eosctl.errors import UnreachableError
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.connection import Connection
+from eosctl.kafka.faults import COORDINATOR_RETRIES, ask_until_settled, fault
+from eosctl.kafka.stream import Address, ConnectionLostError, Stream
+from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.wire.cluster_messages import KeyType
+from eosctl.wire.error_codes import NONE
+from eosctl.wire.frames import FrameBuffer
+from eosctl.wire.transaction_messages import INIT_PRODUCER_ID, InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    import ssl
+
+    from tests.fakes.broker import FakeCluster
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _MemoryStream(Stream):
+    """A stream whose other end is a function."""
+
+    def __init__(self, brokers: FakeCluster, address: Address, deadline: Deadline) -> None:
+        super().__init__(address, deadline=deadline, idle_timeout_s=1.0)
+        self._brokers, self._requests = brokers, FrameBuffer()
+
+    def connect(self, tls: ssl.SSLContext | None) -> None:
+        if self._brokers.node_at(*self.address) is None:
+            raise UnreachableError(f"can't connect to {self.address}: connection refused")
+
+    def send(self, data: bytes) -> None:
+        self._requests.feed(data)
+        while (request := self._requests.next_frame()) is not None:
+            node = self._brokers.node_at(*self.address)
+            answer = None if node is None else self._brokers.answer(node, request)
+            if answer is None:
+                raise ConnectionLostError(f"{self.address} closed the connection")
+            self.frames.feed(answer)
+
+    def _receive(self) -> bytes:
+        raise ConnectionLostError(f"{self.address} closed the connection")
+
+
+class _MemoryCluster(Cluster):
+    def __init__(self, brokers: FakeCluster, deadline: Deadline) -> None:
+        super().__init__(ClientSettings(brokers.bootstrap_servers), deadline=deadline)
+        self._fake = brokers
+
+    def _connect(self, address: Address) -> Connection:
+        connection = Connection(_MemoryStream(self._fake, address, self._deadline), client_id="eosctl")
+        connection.open(self._settings, tls=None, oauth_token=str, versions=self._versions.get(address))
+        self._versions[address] = connection.versions
+        self._open.add(connection)
+        return connection
+
+
+def _told(method: F) -> F:
+    """The method, as a call that `brokers.calls` knows of."""
+
+    @wraps(method)
+    def counted(self: FakeTransactionAdmin, *args: Any, **how: Any) -> Any:
+        with self.calls.call(method.__name__, *args, *how.values()):
+            return method(self, *args, **how)
+
+    return cast(F, counted)
+
+
+class FakeTransactionAdmin(NativeTransactionAdmin):
+    """TransactionAdmin in memory, with the retries and the codecs of the real one; only `fence` is simpler.
+
+    `brokers.calls` is told of every method, of `open` for the `with` block, and of `fence` for each id.
+    """
+
+    def __init__(self, brokers: FakeCluster, *, deadline: Deadline) -> None:
+        settings = ClientSettings(brokers.bootstrap_servers)
+        super().__init__(settings, deadline=deadline)
+        self._cluster, self.calls = _MemoryCluster(brokers, deadline), brokers.calls
+
+    def __enter__(self) -> Self:
+        with self.calls.call("open"):
+            return self
+
+    cluster_id = _told(NativeTransactionAdmin.cluster_id)
+    find_coordinators = _told(NativeTransactionAdmin.find_coordinators)
+    describe_transactions = _told(NativeTransactionAdmin.describe_transactions)
+    list_transactions = _told(NativeTransactionAdmin.list_transactions)
+    topic_partitions = _told(NativeTransactionAdmin.topic_partitions)
+    describe_producers = _told(NativeTransactionAdmin.describe_producers)
+    abort_transaction = _told(NativeTransactionAdmin.abort_transaction)
+    describe_group = _told(NativeTransactionAdmin.describe_group)
+
+    def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
+        """One id after the other, where the real one has many connections and threads (tests/kafka/test_fencing.py)."""
+        for transactional_id in dict.fromkeys(transactional_ids):
+            with self.calls.call("fence", transactional_id):
+                yield self._fenced(InitProducerIdRequest(transactional_id, transaction_timeout_ms))
+
+    def _fenced(self, request: InitProducerIdRequest) -> FenceAnswer:
+        transactional_id, attempts = request.transactional_id or "", 0
+        asked: Coordinator | None = None
+
+        def ask_once(pending: list[str]) -> Mapping[str, InitProducerIdResponse | KafkaFault]:
+            nonlocal attempts, asked
+            found = self._coordinators(pending, KeyType.TRANSACTION)[transactional_id]
+            if isinstance(found, KafkaFault):
+                return {transactional_id: found}
+            asked, attempts = found, attempts + 1
+            answer = self._cluster.ask(Address(found.host, found.port), INIT_PRODUCER_ID, request)
+            return {transactional_id: answer if answer.error_code == NONE else fault(answer.error_code)}
+
+        settled = ask_until_settled(
+            [transactional_id], ask_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
+        )[transactional_id]
+        if isinstance(settled, KafkaFault):
+            confirmed = settled.code not in COORDINATOR_RETRIES
+            return FenceAnswer(transactional_id, asked, fault=settled, confirmed=confirmed, attempts=attempts)
+        return FenceAnswer(
+            transactional_id,
+            asked,
+            producer_id=settled.producer_id,
+            producer_epoch=settled.producer_epoch,
+            attempts=attempts,
+        )
