@@ -48,6 +48,13 @@ def added_group(stack: Stack, group: GroupSpec) -> Iterator[list[str]]:
         stack.stop_nodes([node.name for node in stack.state.of_kind("worker") if node.group_id == group.group_id])
 
 
+def group_flags(stack: Stack, group_id: str) -> list[str]:
+    """The global options that point eosctl at a group of the stack, without its workers' URLs."""
+    topics = stack.state.topics[group_id]
+    where = ["-b", stack.bootstrap_servers, "-g", group_id]
+    return [*where, "--config-topic", topics["config"], "--offset-topic", topics["offset"]]
+
+
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One broker and one worker in `enabled` with metrics, Kafka 4.3.1, group connect-eos, topics connect-*."""

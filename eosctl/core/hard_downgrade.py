@@ -75,7 +75,12 @@ def _aborted_config(name: str, observation: Observation) -> Mapping[str, object]
     there = {each.name for each in observation.connectors or ()}
     url = connector_path(name)
     if name in there:
-        steps = [f"GET {url}/config, PUT {url}/config with the same body, then PUT {url}/resume (or /stop, as it was)"]
+        # a stop and a resume write every record of it again: task configs, commit, task-count record, target state
+        steps = [
+            f"PUT {url}/stop, and wait until it has no task",
+            f"GET {url}/config, PUT {url}/config with the same body",
+            f"PUT {url}/resume, and wait until its tasks run; then PUT {url}/stop or /pause, as it was",
+        ]
     else:
         steps = [f'POST /connectors with the name {name} and "initial_state": "STOPPED"', f"DELETE {url}"]
     return {"connector": name, "exists": name in there, "steps": steps}

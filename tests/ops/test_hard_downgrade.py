@@ -85,6 +85,13 @@ def test_aborted_records_come_with_their_repair(invoke: Invoke) -> None:
     ]
     assert "--keep-partitions --rewrite" in plan["aborted_offsets"]["commands"][1]
     assert {each["connector"]: each["exists"] for each in plan["aborted_configs"]} == {"ghost": False, "orders": True}
+    steps = {each["connector"]: [step.split(",")[0] for step in each["steps"]] for each in plan["aborted_configs"]}
+    made_and_deleted = [
+        'POST /connectors with the name ghost and "initial_state": "STOPPED"',
+        "DELETE /connectors/ghost",
+    ]
+    in_place = ["PUT /connectors/orders/stop", "GET /connectors/orders/config", "PUT /connectors/orders/resume"]
+    assert steps == {"ghost": made_and_deleted, "orders": in_place}
 
 
 def test_importing_the_records_of_the_plan_repairs_the_topic(invoke: Invoke) -> None:
