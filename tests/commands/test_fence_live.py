@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from typing import Any
 
 import pytest
@@ -136,9 +138,43 @@ def test_a_stopped_connector_is_fenced_without_more_words(
 
 
 def test_the_leader_id_is_refused(invoke: Invoke, target_flags: list[str]) -> None:
-    outcome = invoke("fence", f"connect-cluster-{GROUP}", "--yes", *target_flags)
+    """Run alone, it came before the worker had joined its group, and the id was skipped as one that nobody knows."""
+    leader_id = f"connect-cluster-{GROUP}"
+    wait_for(lambda: invoke("txn", "describe", leader_id, *target_flags).exit_code == 0, "the leader to claim its id")
+    outcome = invoke("fence", leader_id, "--yes", *target_flags)
     assert outcome.exit_code == 6
     assert "--allow-leader" in outcome.stderr
+
+
+def test_a_leader_that_loses_its_id_fails_one_write_and_takes_it_back(
+    invoke: Invoke, target_flags: list[str], file_source: Any
+) -> None:
+    """What the caution says, on the worker: the next write is a 500, the one after it is done."""
+    file_source.put()
+    file_source.wait_running()
+    leader_id = f"connect-cluster-{GROUP}"
+    outcome = invoke("fence", leader_id, "--allow-leader", "--yes", "-o", "json", *target_flags)
+    assert outcome.exit_code == 0, outcome.stderr
+    (caution,) = [error for error in outcome.json()["errors"] if error["code"] == "leader_id"]
+    assert "PUT the unchanged config" in caution["hint"]
+
+    def put() -> int:
+        url = f"{file_source.url}/connectors/{file_source.name}/config"
+        headers = {"Content-Type": "application/json"}
+        body = json.dumps(file_source.config()).encode()
+        request = urllib.request.Request(url, data=body, method="PUT", headers=headers)
+        try:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as exc:
+            with exc:
+                return exc.code
+
+    (fenced,) = outcome.json()["data"]["rows"]
+    assert [put(), put()] == [500, 200]
+    (now,) = invoke("txn", "describe", leader_id, "-o", "json", *target_flags).json()["data"]["rows"]
+    assert (now["producer_id"], now["producer_epoch"]) > tuple(fenced["after"].values())
+    assert now["transaction_timeout_ms"] == 60_000, "the leader's own again"
 
 
 def test_txn_commands_agree_about_one_transaction(
