@@ -70,12 +70,19 @@ def old_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="session")
-def oldest_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One broker and one worker in `enabled` of Kafka 3.5.1, the oldest one that tests run on; else as `stack`.
+def older_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One broker and one worker in `enabled` of Kafka 3.5.1, of the first line that stops connectors; else as `stack`.
 
     3.5.2 has no connect-mirror on Maven Central.
     """
-    with sandbox(StackSpec(kafka_version="3.5.1"), tmp_path_factory, name="oldest") as started:
+    with sandbox(StackSpec(kafka_version="3.5.1"), tmp_path_factory, name="older") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def oldest_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One broker and one worker in `enabled` of Kafka 3.3.2, of the first line with exactly-once sources."""
+    with sandbox(StackSpec(kafka_version="3.3.2"), tmp_path_factory, name="oldest") as started:
         yield started
 
 

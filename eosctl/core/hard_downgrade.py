@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 
 from eosctl.core.connector_findings import OFFSETS_TOPIC, OTHER_CLUSTER
-from eosctl.core.ids import connector_path
+from eosctl.core.ids import connector_path, stop_request
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 
 REPAIR_FILE = "repair.ndjson"
@@ -88,7 +88,7 @@ def _aborted_config(name: str, observation: Observation) -> Mapping[str, object]
 
 _COMMON: Sequence[str] = (
     "eosctl offsets export --store global FILE, and each dedicated topic: the way back if offsets are lost",
-    "stop every source connector (PUT /connectors/NAME/stop), and fence its ids (eosctl fence --connector NAME)",
+    f"stop every source connector ({stop_request()}), and fence its ids (eosctl fence --connector NAME)",
     "copy the offsets of connectors with a topic of their own into the global one: data.hard.offsets",
     "write committed records again where aborted ones are the newest: data.hard.aborted_offsets and aborted_configs",
     "plan again: no_aborted_records, no_aborted_offsets and no_open_transactions must pass",

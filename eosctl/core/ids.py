@@ -32,6 +32,11 @@ def connector_path(connector: str) -> str:
     return f"/connectors/{quote(connector, safe='')}"
 
 
+def stop_request(path: str = "/connectors/NAME") -> str:
+    """How nothing of the connector at `path` is left running: Kafka before 3.5 has no other way than to delete it."""
+    return f"PUT {path}/stop; before Kafka 3.5 DELETE {path}, and create it again afterwards"
+
+
 def leader_transactional_id(group_id: str) -> str:
     """The transactional id of a Connect leader (`DistributedConfig.transactionalProducerId`)."""
     return f"connect-cluster-{group_id}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.ids import stop_request
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.ops.app import App
@@ -26,7 +27,7 @@ def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, f
     if running:
         raise RefusedError(
             f"not stopped: {', '.join(running)}; nothing was written",
-            hint=f"Stop them (PUT /connectors/NAME/stop), then run again. {_FORCE}",
+            hint=f"Stop them ({stop_request()}), then run again. {_FORCE}",
         )
     _refuse_strangers(app, [name for name in connectors if name not in there])
 

@@ -287,7 +287,8 @@ def _require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
     if (parse_version(now.version) or (0, 0)) < _STOPPABLE_SINCE:
         raise UnsupportedError(
             f"the worker at {now.shown_url} runs Kafka {now.version}: a connector can be stopped from 3.5 on (KIP-875)",
-            hint="Stop the whole group, then `eosctl offsets merge --workers-down`, then change the config.",
+            hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {quote(connector)} "
+            "--dedicated-topic PATTERN --into dedicated`; create it again, with offsets.storage.topic in its config.",
         )
     if now.config.get(CLUSTER_PROPERTY):
         raise RefusedError(

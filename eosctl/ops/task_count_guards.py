@@ -11,7 +11,7 @@ from shlex import quote
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup
 from eosctl.core.fencing import Outcome, plan_items
-from eosctl.core.ids import Owner, connector_path, task_transactional_ids
+from eosctl.core.ids import Owner, connector_path, stop_request, task_transactional_ids
 from eosctl.core.rescue import ROUND_S, ROUND_TIMEOUTS_MS
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.core.task_count_writes import left_out
@@ -83,7 +83,7 @@ def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState, *, ma
         listed = ", ".join(f"task {task.task} is {task.state} at {task.worker_id}" for task in tasks[:_NAMED])
         raise RefusedError(
             f"connector {connector.name} has {counted(len(tasks), 'task')} ({listed}); nothing was written",
-            hint=f"PUT {connector_path(connector.name)}/stop (Kafka 3.5+), then run again. If all of them are FAILED "
+            hint=f"Stop it ({stop_request(connector_path(connector.name))}), then run again. If all of them are FAILED "
             f"in zombie fencing: eosctl rescue --connector {quote(connector.name)}",
         )
 

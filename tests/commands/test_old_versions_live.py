@@ -1,14 +1,13 @@
-"""Kafka 3.9 and 3.5, broker and worker: what works there does, and what can't be is refused with the version that can.
+"""Kafka 3.9, 3.5 and 3.3, broker and worker: what works there does, the rest is refused with the version that can.
 
-The walk is the same on both. 3.5 is the oldest Kafka that eosctl is tried on; what it can't do is a table below, which
-README.md's table repeats.
+3.9 is the last line before 4, 3.5 the first that stops connectors and tells their offsets, and 3.3 the first with
+exactly-once sources: there a connector is deleted where newer ones stop it. README.md has the same versions in a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,19 +22,12 @@ from tests.hanging_transactions import (
     unverified_transactions,
     write_in_a_transaction_that_no_coordinator_knows,
 )
-from tests.sandbox_fixtures import GROUP, FileSource, rest, wait_until
+from tests.old_versions import OldSource, on
+from tests.sandbox_fixtures import GROUP, wait_until
 
 pytestmark = pytest.mark.live
 
-STACKS = {"3.9.2": "old_stack", "3.5.1": "oldest_stack"}
 Eosctl = Callable[..., Outcome]
-
-
-@pytest.fixture(params=[pytest.param(version, marks=pytest.mark.on(name)) for version, name in STACKS.items()])
-def old(request: pytest.FixtureRequest) -> Stack:
-    """A broker and a worker of an older Kafka."""
-    found: Stack = request.getfixturevalue(STACKS[request.param])
-    return found
 
 
 @pytest.fixture
@@ -45,25 +37,14 @@ def eosctl(old: Stack, invoke: Invoke) -> Eosctl:
     return lambda *words: invoke(*words, *where)
 
 
-@pytest.fixture
-def source(old: Stack, tmp_path: Path, unique: str) -> Iterator[FileSource]:
-    """A connector that has delivered two lines, and runs."""
-    path = tmp_path / f"{unique}.txt"
-    path.write_text("one\ntwo\n")
-    source = FileSource(url=old.urls(GROUP)[0], name=unique, path=path, topic=f"topic-{unique}")
-    source.put()
-    source.wait_position(8)
-    yield source
-    rest(f"{source.url}/connectors/{source.name}", "DELETE")
-
-
 def rows(outcome: Outcome, exit_code: int = 0) -> Any:
     assert outcome.exit_code == exit_code, outcome.stdout + outcome.stderr
     return outcome.json()["data"]["rows"]
 
 
-def test_what_is_read_of_a_connector_that_runs(old: Stack, eosctl: Eosctl, source: FileSource) -> None:
-    name, task_id = source.name, f"{GROUP}-{source.name}-0"
+@on("3.9.2", "3.5.1", "3.3.2")
+def test_what_is_read_of_a_connector_that_runs(old: Stack, eosctl: Eosctl, old_source: OldSource) -> None:
+    name, task_id = old_source.name, old_source.task_id
     wait_until(lambda: rows(eosctl("workers", "list"))[0]["assigned"], what="a stable group")
     (worker,) = rows(eosctl("workers", "probe"))
     health = "healthy" if old.state.kafka_version == "3.9.2" else "unknown"
@@ -72,25 +53,31 @@ def test_what_is_read_of_a_connector_that_runs(old: Stack, eosctl: Eosctl, sourc
     listed = {row["transactional_id"]: row["owner"]["kind"] for row in rows(eosctl("txn", "list"))}
     assert (listed[task_id], listed[f"connect-cluster-{GROUP}"]) == ("task", "leader")
     assert [row["transaction_timeout_ms"] for row in rows(eosctl("txn", "describe", task_id))] == [60_000]
-    assert [row["transactional_id"] for row in rows(eosctl("txn", "producers", "--topic", source.topic))] == [task_id]
-    assert [row["transactional_id"] for row in rows(eosctl("txn", "log", task_id))] == [task_id]
+    for words in (("producers", "--topic", old_source.topic), ("log", task_id)):
+        assert [row["transactional_id"] for row in rows(eosctl("txn", *words))] == [task_id]
     assert rows(eosctl("txn", "hanging", "--all")) == []
 
-    (offset,) = rows(eosctl("offsets", "get", "--connector", name, "--rest"))
-    assert (offset["effective"]["runtime"], offset["rest"]["status"]) == ({"position": 8}, "same")
+    (offset,) = rows(eosctl("offsets", "get", "--connector", name, *(["--rest"] if old_source.stops else [])))
+    assert offset["effective"]["runtime"] == {"position": 8}
+    assert not old_source.stops or offset["rest"]["status"] == "same"
     assert name in {row["connector"] for row in rows(eosctl("offsets", "list"))}
     assert "single_replica" in {row["code"] for row in rows(eosctl("offsets", "lint"))}
 
     (record,) = rows(eosctl("task-counts", "show", name))
     assert (record["recorded"], record["alive_ids"], record["findings"]) == (1, [task_id], [])
     assert name in {row["connector"] for row in rows(eosctl("task-counts", "replay", "--topic"))}
-    assert rows(eosctl("connectors", "check", "--connector", name)) == []
+    found = [row["code"] for row in rows(eosctl("connectors", "check", "--connector", name))]
+    assert found == ([] if old_source.declares else ["support_undeclared"])
     assert eosctl("rescue", "--connector", name, "--dry-run").json()["data"]["summary"]["verdict"] == "healthy"
 
 
-@pytest.mark.usefixtures("source")
-def test_the_checks_of_the_whole_cluster_can_be_passed(eosctl: Eosctl) -> None:
+@on("3.9.2", "3.3.2")
+def test_the_checks_of_the_whole_cluster_can_be_passed(eosctl: Eosctl, old_source: OldSource) -> None:
     """`upgrade verify` never could below Kafka 3.9, where no worker tells its health."""
+    if not old_source.declares:
+        (finding,) = rows(eosctl("upgrade", "verify", "--to", "enabled"), exit_code=3)
+        assert finding["code"] == "connector_support"
+        old_source.halt()
     wait_until(lambda: eosctl("upgrade", "verify", "--to", "enabled").exit_code == 0, what="every gate to pass")
     planned = eosctl("upgrade", "plan", "--to", "enabled").json()["data"]
     assert {gate["status"] for gate in planned["gates"]} == {"pass"}
@@ -103,12 +90,13 @@ def test_the_checks_of_the_whole_cluster_can_be_passed(eosctl: Eosctl) -> None:
     assert refusal["code"] == "no_authorizer"
 
 
-def test_a_zombie_of_a_stopped_connector_ends(old: Stack, eosctl: Eosctl, source: FileSource) -> None:
-    name, task_id = source.name, f"{GROUP}-{source.name}-0"
+@on("3.9.2", "3.5.1", "3.3.2")
+def test_a_zombie_of_a_connector_that_was_halted_ends(old: Stack, eosctl: Eosctl, old_source: OldSource) -> None:
+    name, task_id = old_source.name, old_source.task_id
     running = eosctl("fence", "--connector", name, "--dry-run")
     assert running.exit_code == 6
-    source.stop_and_wait()
-    with Zombie(old.bootstrap_servers, task_id, topic=source.topic, record=b"x") as zombie:
+    old_source.halt()
+    with Zombie(old.bootstrap_servers, task_id, topic=old_source.topic, record=b"x") as zombie:
         (planned,) = rows(eosctl("fence", "--connector", name, "--dry-run"))
         assert (planned["outcome"], planned["before"]["state"]) == ("would_fence", "Ongoing")
         (open_one,) = rows(eosctl("txn", "list", "--open-longer-than", "1ms", "--client-side"))
@@ -118,18 +106,18 @@ def test_a_zombie_of_a_stopped_connector_ends(old: Stack, eosctl: Eosctl, source
         assert fenced["after"]["producer_epoch"] == fenced["before"]["producer_epoch"] + 2  # one for the abort
     wait_until(lambda: rows(eosctl("txn", "describe", task_id))[0]["state"] == "Empty", what="the id to be Empty")
 
-    # the leader's own way, which leaves the timeout that tells its rounds from everybody else's
-    assert [row["outcome"] for row in rows(eosctl("fence", "--connector", name, "--via", "connect", "--yes"))] == [
-        "fenced"
-    ]
-    (left,) = rows(eosctl("txn", "describe", task_id))
-    assert left["transaction_timeout_ms"] == (90_000 if old.state.kafka_version == "3.9.2" else 1)
-    assert left["transaction_timeout_ms"] in ROUND_TIMEOUTS_MS
-    source.append("three")
-    source.set_state("resume")
-    source.wait_position(14)
+    if old_source.stops:  # the leader's own way, which leaves the timeout that tells its rounds from everybody else's
+        done = rows(eosctl("fence", "--connector", name, "--via", "connect", "--yes"))
+        assert [row["outcome"] for row in done] == ["fenced"]
+        (left,) = rows(eosctl("txn", "describe", task_id))
+        assert left["transaction_timeout_ms"] == (90_000 if old.state.kafka_version == "3.9.2" else 1)
+        assert left["transaction_timeout_ms"] in ROUND_TIMEOUTS_MS
+    old_source.append("three")
+    old_source.go_on()
+    old_source.wait_position(14)
 
 
+@on("3.9.2", "3.3.2")
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python, when imported
 def test_a_hanging_transaction_is_found_and_aborted(old: Stack, eosctl: Eosctl, unique: str) -> None:
     admin = AdminClient({"bootstrap.servers": old.bootstrap_servers})
@@ -148,24 +136,32 @@ def test_a_hanging_transaction_is_found_and_aborted(old: Stack, eosctl: Eosctl, 
     assert rows(eosctl("txn", "hanging", "--topic", unique)) == []
 
 
-REFUSED = {
-    "3.9.2": [("txn list --match x.*", "4.1")],
-    "3.5.1": [
-        ("txn list --match x.*", "4.1"),
-        ("txn list --open-longer-than 1s", "3.8"),
-        ("offsets reset --connector {connector} --all-partitions --via rest --yes", "3.6"),
-    ],
-}
+Refusal = tuple[str, int, str]
+IN_4_1: Refusal = ("txn list --match x.*", 1, "needs Kafka 4.1 ")
+IN_3_8: Refusal = ("txn list --open-longer-than 1s", 1, "needs Kafka 3.8 ")
+IN_3_6: Refusal = (
+    "offsets reset --connector {connector} --all-partitions --via rest --yes", 1, "needs Kafka 3.6 ",
+)  # fmt: skip
+IN_3_5: tuple[Refusal, ...] = (
+    ("offsets get --connector {connector} --rest", 1, "came with Kafka 3.5 "),
+    ("offsets switch --connector {connector} --to any --yes", 1, "can be stopped from 3.5 on"),
+    ("fence --connector {connector} --via connect --yes", 6, "/stop (Kafka 3.5+)"),
+    ("task-counts write {connector} --count 2 --yes", 6, "/stop; before Kafka 3.5 DELETE"),
+    ("offsets reset --connector {connector} --all-partitions --yes", 6, "/stop; before Kafka 3.5 DELETE"),
+)
+REFUSED = {"3.9.2": (IN_4_1,), "3.5.1": (IN_4_1, IN_3_8, IN_3_6), "3.3.2": (IN_4_1, IN_3_8, IN_3_6, *IN_3_5)}
 
 
-def test_what_is_refused_names_the_version_that_can(old: Stack, eosctl: Eosctl, source: FileSource) -> None:
-    source.stop_and_wait()
-    for words, version in REFUSED[old.state.kafka_version]:
-        refused = eosctl(*words.format(connector=source.name).split())
+@on("3.9.2", "3.5.1", "3.3.2")
+def test_what_is_refused_names_the_version_that_can(old: Stack, eosctl: Eosctl, old_source: OldSource) -> None:
+    for words, exit_code, said in REFUSED[old.state.kafka_version]:
+        refused = eosctl(*words.format(connector=old_source.name).split())
         (error,) = refused.json()["errors"]
-        assert (refused.exit_code, error["code"]) == (1, "unsupported"), error
-        assert f"needs Kafka {version} " in error["message"]
-    reset = eosctl("offsets", "reset", "--connector", source.name, "--all-partitions", "--yes").json()
+        assert (refused.exit_code, said in f"{error['message']} {error['hint']}") == (exit_code, True), error
+    old_source.halt()
+    reset = eosctl("offsets", "reset", "--connector", old_source.name, "--all-partitions", "--yes").json()
     via = "rest" if old.state.kafka_version == "3.9.2" else "topic"
     assert (reset["exit_code"], reset["data"]["via"]) == (0, via), reset
-    assert rest(f"{source.url}/connectors/{source.name}/offsets") == {"offsets": []}
+    assert old_source.offset() is None
+    old_source.go_on()
+    old_source.wait_position(8)

@@ -1,20 +1,17 @@
-"""`offsets switch`, `merge` and `reset` on workers of Kafka 3.9.2: lines are counted, as on the newest version."""
+"""A connector moves to a topic of its own on the first workers that can stop it, and on older ones; lines count."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
-from eosctl.deadline import Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
-from tests.sandbox_fixtures import GROUP, FileSource, rest, wait_until
+from tests.old_versions import OldSource, on
+from tests.sandbox_fixtures import GROUP, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -22,52 +19,58 @@ Eosctl = Callable[..., Any]
 
 
 @pytest.fixture
-def eosctl(old_stack: Stack, invoke: Invoke) -> Eosctl:
+def eosctl(old: Stack, invoke: Invoke) -> Eosctl:
     """Runs `eosctl offsets …` against the old stack and returns the JSON envelope."""
-    where = ["-b", old_stack.bootstrap_servers, "-u", old_stack.urls(GROUP)[0], "-g", GROUP]
+    where = ["-b", old.bootstrap_servers, "-u", old.urls(GROUP)[0], "-g", GROUP]
     return lambda *words: invoke(*where, "offsets", *words, "-o", "json").json()
 
 
-@pytest.fixture
-def source(old_stack: Stack, tmp_path: Path, unique: str) -> Iterator[FileSource]:
-    """A connector that has delivered ten lines of eleven bytes each, and said so in the global topic."""
-    path = tmp_path / f"{unique}.txt"
-    path.write_text("".join(f"line {number:05d}\n" for number in range(10)))
-    source = FileSource(url=old_stack.urls(GROUP)[0], name=unique, path=path, topic=f"topic-{unique}")
-    source.put()
-    source.wait_position(110)
-    yield source
-    rest(f"{source.url}/connectors/{source.name}", "DELETE")
+def delivered(source: OldSource) -> Counter[bytes | None]:
+    return Counter(message.value() for message in source.cluster.messages(source.topic))
 
 
-def delivered(stack: Stack, source: FileSource) -> Counter[bytes | None]:
-    settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as topics:
-        return Counter(record.value for record in topics.read(source.topic).records)
-
-
-def test_without_a_merge_everything_is_delivered_again(old_stack: Stack, source: FileSource) -> None:
+@on("3.5.1")
+def test_without_a_merge_everything_is_delivered_again(old_source: OldSource) -> None:
     """What Kafka does, against its documentation."""
-    source.put(**{"offsets.storage.topic": f"offsets-{source.name}"})
-    wait_until(lambda: delivered(old_stack, source).total() == 20, what="the file to be read again")
-    assert set(delivered(old_stack, source).values()) == {2}
+    old_source.put(**{"offsets.storage.topic": f"offsets-{old_source.name}"})
+    wait_until(lambda: delivered(old_source).total() == 4, what="the file to be read again")
+    assert set(delivered(old_source).values()) == {2}
 
 
+@on("3.5.1")
 def test_with_switch_nothing_is_lost_or_delivered_twice_and_reset_reads_all_again(
-    old_stack: Stack, eosctl: Eosctl, source: FileSource
+    eosctl: Eosctl, old_source: OldSource
 ) -> None:
-    which = ("--connector", source.name)
-    moved = eosctl("switch", *which, "--to", f"offsets-{source.name}", "--yes")
+    which, topic = ("--connector", old_source.name), f"offsets-{old_source.name}"
+    moved = eosctl("switch", *which, "--to", topic, "--yes")
     assert moved["exit_code"] == 0, moved["errors"]
-    source.append("line 00010", "line 00011")
-    source.wait_position(132)
-    lines = delivered(old_stack, source)
-    assert (len(lines), set(lines.values())) == (12, {1})
+    old_source.offsets_topic = topic
+    old_source.append("three", "four")
+    old_source.wait_position(19)
+    assert delivered(old_source) == Counter([b"one", b"two", b"three", b"four"])
 
-    source.stop_and_wait()
+    old_source.halt()
     gone = eosctl("reset", *which, "--all-partitions", "--yes")
     assert (gone["exit_code"], gone["data"]["via"]) == (0, "topic"), gone["errors"]
-    assert rest(f"{source.url}/connectors/{source.name}/offsets") == {"offsets": []}
+    assert old_source.offset() is None
     assert eosctl("verify", gone["data"]["backup"])["exit_code"] == 0
-    source.set_state("resume")
-    wait_until(lambda: delivered(old_stack, source).total() == 24, what="the whole file to be read again")
+    old_source.go_on()
+    wait_until(lambda: delivered(old_source).total() == 8, what="the whole file to be read again")
+
+
+@on("3.3.2")
+def test_where_no_connector_can_be_stopped_what_switch_advises_does_the_same(
+    eosctl: Eosctl, old_source: OldSource
+) -> None:
+    """It advised to stop the group, merge and then change the config, before which tasks ran again and moved on."""
+    refused = eosctl("switch", "--connector", old_source.name, "--to", "any", "--yes")
+    assert refused["errors"][0]["code"] == "unsupported"
+    old_source.halt()
+    which = ("--connector", old_source.name, "--dedicated-topic", "offsets-{connector}")
+    old_source.append("three")
+    merged = eosctl("merge", *which, "--into", "dedicated", "--yes")
+    assert (merged["exit_code"], merged["data"]["summary"]["written"]) == (0, 1), merged["errors"]
+    old_source.offsets_topic = f"offsets-{old_source.name}"
+    old_source.put(**{"offsets.storage.topic": old_source.offsets_topic})
+    old_source.wait_position(14)
+    assert delivered(old_source) == Counter([b"one", b"two", b"three"])

@@ -1,4 +1,4 @@
-"""A real broker as the tests of migrations use it: written and read by plain librdkafka, not by eosctl."""
+"""A real broker, written and read by plain librdkafka and not by eosctl."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class Cluster:
 
     def committed(self, topic: str) -> dict[bytes, tuple[int, bytes | None]]:
         """key -> (partition, value) of the newest committed record; a key on two partitions fails the test."""
-        found = {key: (partition, value) for (partition, key), value in self.per_partition(topic).items()}
-        assert len(found) == len(self.per_partition(topic)), "one key on two partitions"
+        placed = self.per_partition(topic)
+        found = {key: (partition, value) for (partition, key), value in placed.items()}
+        assert len(found) == len(placed), "one key on two partitions"
         return found
 
     def per_partition(self, topic: str) -> dict[tuple[int, bytes], bytes | None]:
@@ -75,9 +76,10 @@ class Cluster:
             }
         )
         try:
-            consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+            partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
             ended: set[int | None] = set()
-            while len(ended) < PARTITIONS:
+            while len(ended) < len(partitions):
                 for message in consumer.consume(10_000, 0.2):
                     error = message.error()
                     if error is None:
