@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
 
 from eosctl.core.rescue import ROUND_TIMEOUTS_MS
+from eosctl.sandbox.settings import Eos
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
 from tests.conftest import Invoke, Outcome
@@ -165,3 +167,49 @@ def test_what_is_refused_names_the_version_that_can(old: Stack, eosctl: Eosctl, 
     assert old_source.offset() is None
     old_source.go_on()
     old_source.wait_position(8)
+
+
+@on("3.3.2")
+def test_a_worker_is_brought_to_enabled(old: Stack, eosctl: Eosctl, old_source: OldSource, tmp_path: Path) -> None:
+    """The second of the upgrade's two passes, with the connector's task running before and after."""
+    (worker,) = old.state.of_kind("worker")
+    old.restart_node(worker.name, mode=Eos.PREPARING)
+    wait_until(lambda: old_source.task_states() == ["RUNNING"], what="the task")
+    place = tmp_path / "state" / "eosctl" / "sandbox" / "old"  # where the driver looks for it
+    place.parent.mkdir(parents=True)
+    place.symlink_to(old.directory)
+    try:
+        words = ("upgrade", "apply", "--to", "enabled", "--driver", "sandbox", "--sandbox", "old", "--yes")
+        done = eosctl(*words, "--timeout", "120s")
+    finally:
+        found = Stack.find(old.directory)
+        assert found is not None
+        old.state = found.state
+    assert [row["outcome"] for row in rows(done)] == ["done"]
+    (now,) = rows(eosctl("workers", "probe"))
+    assert (now["url"], now["mode"]) == (worker.address, "enabled")
+    old_source.append("three")
+    old_source.wait_position(14)
+
+
+@on("3.3.2")
+def test_a_connector_whose_fencing_failed_is_rescued(eosctl: Eosctl, old_source: OldSource) -> None:
+    """An id every other second, and a new config while the round goes on: the task fails as in one of many tasks."""
+    old_source.halt()
+    ids = [f"{GROUP}-{old_source.name}-{task}" for task in range(5)]
+    rows(eosctl("task-counts", "write", old_source.name, "--count", "5", "--yes"))
+    old_source.put(**{"admin.override.retry.backoff.ms": "2000"})
+
+    def round_began() -> bool:
+        described = eosctl("txn", "describe", *ids).json()["data"]["rows"]
+        return 1 in [row["transaction_timeout_ms"] for row in described]
+
+    wait_until(round_began, what="the worker's round to begin")
+    old_source.put(**{"batch.size": "7"})
+    wait_until(lambda: old_source.task_states() == ["FAILED"], what="the round to fail the task")
+    done = eosctl("rescue", "--connector", old_source.name, "--yes")
+    assert [(row["action"], row["outcome"]) for row in rows(done)] == [
+        (action, "done") for action in ("fence", "write", "restart", "watch")
+    ]
+    old_source.append("three")
+    old_source.wait_position(14)
