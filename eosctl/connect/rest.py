@@ -37,6 +37,8 @@ _HEALTH_SINCE = (3, 9)
 _RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
 # Jersey's own texts; Connect's texts name what is missing
 _NO_SUCH_ENDPOINT = ("HTTP 404 Not Found", "HTTP 405 Method Not Allowed")
+# what GET of a connector's config answers with 500 where other requests answer 409 (seen with 3.9.2 and 4.3.1)
+_REBALANCE = "Request cannot be completed because a rebalance is expected"
 # the first Kafka that has a request, by its method and the end of its path
 SINCE = {
     ("POST", "restart"): "3.0 (KIP-745)",
@@ -83,6 +85,10 @@ class _Answer:
         if isinstance(document, dict) and isinstance(document.get("message"), str):
             return str(document["message"])
         return None
+
+    def asks_for_patience(self) -> bool:
+        """Whether a rebalance is all that stood against the request."""
+        return self.status == HTTPStatus.CONFLICT or self.message() == _REBALANCE
 
 
 class RestConnectWorker:
@@ -200,14 +206,14 @@ class RestConnectWorker:
     def _done(
         self, method: str, target: str, *, body: object = None, headers: Mapping[str, str] | None = None
     ) -> _Answer:
-        """The answer of a request that succeeded; 409 means a rebalance and is repeated for a while."""
+        """The answer of a request that succeeded; one that meets a rebalance is repeated for a while."""
         patience = Deadline.after(min(REBALANCE_PATIENCE_S, self._deadline.remaining_s()), self._deadline.clock)
         backoff_s = _FIRST_BACKOFF_S
         while True:
             answer = self._exchange(method, target, body=body, headers=headers)
             if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 return answer
-            if answer.status != HTTPStatus.CONFLICT or patience.remaining_s() <= backoff_s:
+            if not answer.asks_for_patience() or patience.remaining_s() <= backoff_s:
                 raise self._failure(f"{method} {target}", answer)
             patience.sleep(backoff_s)
             backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
@@ -287,7 +293,7 @@ class RestConnectWorker:
             )
         if answer.status == HTTPStatus.NOT_FOUND:
             return NotFoundError(f"{where}: {message}", hint="`eosctl workers list` shows what runs in the group.")
-        if answer.status == HTTPStatus.CONFLICT:
+        if answer.asks_for_patience():
             return ConnectError(
                 f"{where}: {message}", hint="A rebalance went on all the time; run again when it is over."
             )
