@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 import urllib.request
 import uuid
@@ -17,14 +18,15 @@ import pytest
 
 from eosctl.core.acl_table import ROLES
 from eosctl.core.client_settings import ClientSettings
-from eosctl.deadline import Deadline
+from eosctl.deadline import Clock, Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.ops.sandbox_security import grant_roles, secured
+from eosctl.sandbox import process
 from eosctl.sandbox.secure import SecureListener
-from eosctl.sandbox.settings import GroupSpec, StackSpec
+from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 
-GROUP = "connect-eos"
+GROUP, PAIR = "connect-eos", "pair"
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
 
@@ -86,6 +88,18 @@ def oldest_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield started
 
 
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A broker and two workers, Kafka 4.3.1, which stay members of their group while they are frozen.
+
+    A group without members is forgotten within a second or two.
+    """
+    group = GroupSpec(PAIR, (Eos.ENABLED,) * 2, worker_config={"session.timeout.ms": "600000"})
+    spec = StackSpec(groups=(group,), broker_config={"offsets.retention.check.interval.ms": "1000"})
+    with sandbox(spec, tmp_path_factory, name="pair") as started:
+        yield started
+
+
 @pytest.fixture
 def topics(stack: Stack) -> Iterator[KafkaTopicStore]:
     """Topics of the stack."""
@@ -106,16 +120,28 @@ def target_flags(stack: Stack) -> list[str]:
     return ["-b", stack.bootstrap_servers, "-u", stack.urls(GROUP)[0], "-g", GROUP]
 
 
-def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = 60.0) -> Any:
+@contextmanager
+def frozen(stack: Stack, url: str) -> Iterator[None]:
+    """The worker at `url` says nothing meanwhile; it answers again at the end."""
+    (node,) = [node for node in stack.state.of_kind("worker") if node.address == url]
+    process.signal_group(node.process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.signal_group(node.process, signal.SIGCONT)
+    wait_until(lambda: rest(url)["version"], what=f"{url} to answer")
+
+
+def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = 60.0, clock: Clock | None = None) -> Any:
     """Polls until `done()` is truthy and returns that; fails the test naming `what`."""
-    deadline_s = time.monotonic() + timeout_s
+    deadline = Deadline.after(timeout_s, clock)
     while True:
         result = done()
         if result:
             return result
-        if time.monotonic() > deadline_s:
+        if deadline.expired():
             pytest.fail(f"waited {timeout_s:g} s for {what}; last: {result!r}")
-        time.sleep(0.2)
+        deadline.clock.sleep_s(0.2)
 
 
 def rest(url: str, method: str = "GET", body: object = None) -> Any:

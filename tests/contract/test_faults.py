@@ -45,6 +45,13 @@ def test_a_later_call_fails_and_the_ones_after_it_in_their_turn() -> None:
     assert fake.done == ["a", "d"]
 
 
+def test_every_call_may_fail() -> None:
+    fake = Fake()
+    fake.fail_always("write", EosctlError("no right"))
+    assert [_write(fake, what) for what in "ab"] == ["no right"] * 2
+    assert fake.done == []
+
+
 def test_the_answer_may_be_lost_although_the_work_was_done() -> None:
     fake = Fake()
     fake.fail_next("write", EosctlError("lost"), done=True)

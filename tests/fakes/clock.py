@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,23 +11,32 @@ from eosctl.deadline import Clock
 
 @dataclass
 class FakeTime:
-    """`clock()` is what App takes; `slept` is how long each sleep was; `later` lets something happen during one."""
+    """`clock()` is what App takes; `slept` is how long each sleep was.
+
+    What others do meanwhile (`later`) is done while somebody sleeps, in the order of time.
+    """
 
     now_s: float = 0.0
     slept: list[float] = field(default_factory=list)
-    _due: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
+    _due: list[tuple[float, int, Callable[[], object]]] = field(default_factory=list, init=False, repr=False)
+    _count: int = field(default=0, init=False, repr=False)
 
     def clock(self) -> Clock:
         return Clock(lambda: self.now_s, lambda: self.now_s, self.sleep)
 
     def sleep(self, wanted_s: float) -> None:
         self.slept.append(wanted_s)
-        self.now_s += wanted_s
-        happening = [each for each in self._due if each[0] <= self.now_s]
-        self._due = [each for each in self._due if each[0] > self.now_s]
-        for _at_s, happens in happening:
-            happens()
+        self.pass_until(self.now_s + wanted_s)
 
-    def later(self, after_s: float, happens: Callable[[], object]) -> None:
-        """Calls `happens` when so much time has passed."""
-        self._due.append((self.now_s + after_s, happens))
+    def later(self, delay_s: float, happens: Callable[[], object]) -> None:
+        """Lets `happens` run when so much time has passed."""
+        self._count += 1
+        heapq.heappush(self._due, (self.now_s + delay_s, self._count, happens))
+
+    def pass_until(self, at_s: float) -> None:
+        """Moves to `at_s`, unless it is later already, and lets happen what is due by then."""
+        while self._due and self._due[0][0] <= at_s:
+            due_s, _number, happens = heapq.heappop(self._due)
+            self.now_s = max(self.now_s, due_s)
+            happens()
+        self.now_s = max(self.now_s, at_s)

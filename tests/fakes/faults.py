@@ -48,6 +48,14 @@ class Faults:
         """The next call of `method` raises `error`, after `skip` others; `done` lets it do its work first."""
         self._faults.setdefault(method, []).append(Fault(error, skip, done))
 
+    def fail_always(self, method: str, error: BaseException) -> None:
+        """Every call of `method` raises `error`, as for somebody without a right."""
+
+        def refuse(_call: Call) -> None:
+            raise error
+
+        self.before(method, refuse)
+
     def before(self, method: str, callback: Callback) -> None:
         """Runs `callback` at the beginning of each call of `method`, `*` for every method."""
         self._before.setdefault(method, []).append(callback)
@@ -70,6 +78,16 @@ class Faults:
             callback(made)
         if fault is not None:
             raise fault.error
+
+    @contextmanager
+    def event(self, name: str, *what: object) -> Iterator[None]:
+        """Around what happens in the fake without a call from outside, which `*` does not mean."""
+        made = Call(name, what)
+        for callback in self._before.get(name, ()):
+            callback(made)
+        yield
+        for callback in self._after.get(name, ()):
+            callback(made)
 
     def _due(self, method: str) -> Fault | None:
         waiting = self._faults.get(method, [])

@@ -15,26 +15,16 @@ from eosctl.core.ids import offsets_transactional_id
 from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
+from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
-from tests.sandbox_fixtures import FileSource, rest, sandbox
-
-PAIR = "pair"
+from tests.sandbox_fixtures import PAIR, FileSource, rest, sandbox
 
 
 @pytest.fixture(scope="session")
 def lone_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A broker without workers; a test that kills it starts it again."""
     with sandbox(StackSpec(groups=()), tmp_path_factory, name="lone") as stack:
-        yield stack
-
-
-@pytest.fixture(scope="session")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A broker and two workers, which stay members of their group while they are frozen."""
-    group = GroupSpec(PAIR, (Eos.ENABLED,) * 2, worker_config={"session.timeout.ms": "600000"})
-    with sandbox(StackSpec(groups=(group,)), tmp_path_factory, name="pair") as stack:
         yield stack
 
 

@@ -5,36 +5,20 @@ It stays a member of its group, as the session timeout of these workers is long.
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eosctl.sandbox import process
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.faults.child import Child
-from tests.faults.conftest import PAIR, on_pair
-from tests.sandbox_fixtures import FileSource, rest, wait_until
+from tests.faults.conftest import on_pair
+from tests.sandbox_fixtures import PAIR, FileSource, frozen, rest, wait_until
 
 pytestmark = pytest.mark.live
 
 OK, FINDINGS, UNREACHABLE, PARTIAL = 0, 3, 4, 7
-
-
-@contextmanager
-def frozen(stack: Stack, url: str) -> Iterator[None]:
-    """The worker at `url` says nothing meanwhile; it answers again at the end."""
-    (node,) = [node for node in stack.state.of_kind("worker") if node.address == url]
-    process.signal_group(node.process, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        process.signal_group(node.process, signal.SIGCONT)
-    wait_until(lambda: rest(url)["version"], what=f"{url} to answer")
 
 
 def wait_for_a_calm_group(pair: Stack, invoke: Invoke) -> None:

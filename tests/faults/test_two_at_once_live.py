@@ -9,9 +9,9 @@ import pytest
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.faults.child import Child
-from tests.faults.conftest import PAIR, Merge, on_pair
+from tests.faults.conftest import Merge, on_pair
 from tests.faults.proxy import Api, held
-from tests.sandbox_fixtures import FileSource, wait_until
+from tests.sandbox_fixtures import PAIR, FileSource, wait_until
 
 pytestmark = pytest.mark.live
 
