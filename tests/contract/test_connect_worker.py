@@ -1,9 +1,11 @@
-"""What every ConnectWorker does: one suite, on the fake of the tests and on a real worker."""
+"""What every ConnectWorker does: one suite, on the fake of the tests and on real workers, new and old."""
 
 from __future__ import annotations
 
+import base64
+import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,58 +13,116 @@ from typing import Any
 import pytest
 
 from eosctl.connect.rest import RestConnectWorker
+from eosctl.connect.signing import signature_headers
+from eosctl.core.client_settings import ClientSettings
 from eosctl.core.worker_modes import WorkerMode
-from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnsupportedError
+from eosctl.deadline import Clock, Deadline
+from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnauthorizedError, UnsupportedError
+from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.worker_view import probe_mode
-from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnectWorker
+from eosctl.sandbox.stack import Stack
+from tests.fakes.connect import FakeConnect
+from tests.fakes.connect_worker import FakeConnectWorker
+from tests.fakes.connectors import FILE_SOURCE
 from tests.sandbox_fixtures import GROUP, wait_until
+
+ATTEMPTS = 8
+VERSIONS = {"fake": "4.3.1", "stack": "4.3.1", "old_stack": "3.9.2"}
 
 
 @dataclass
 class Subject:
-    """A worker, and the name and configuration of a connector that a test may create."""
+    """A worker, and the name and configuration of a connector that a test may create.
+
+    `config_records` are what the config topic has, the oldest first.
+    """
 
     worker: ConnectWorker
     name: str
     config: dict[str, str]
+    clock: Clock
+    version: str
+    config_records: Callable[[], Sequence[tuple[str, Any]]]
+    session_key: Callable[[], bytes]
 
     def entry(self) -> Any:
         """The connector's entry of `connectors()`; None when there is none."""
         return self.worker.connectors().get(self.name)
 
-    def wait_tasks(self, *states: str) -> None:
-        """Waits until REST shows exactly these task states."""
+    def state(self) -> tuple[str, ...]:
+        """The connector's state, and those of its tasks."""
+        status = (self.entry() or {}).get("status")
+        return (status["connector"]["state"], *(task["state"] for task in status["tasks"])) if status else ()
 
-        def there() -> bool:
-            entry = self.entry()
-            return entry is not None and [task["state"] for task in entry["status"]["tasks"]] == list(states)
+    def wait_state(self, *states: str) -> None:
+        """Waits until REST shows this of connector and tasks."""
+        wait_until(lambda: self.state() == states, what=f"{self.name} to be {states}", clock=self.clock)
 
-        wait_until(there, what=f"tasks of {self.name} to be {list(states)}")
+    def put(self, **config: str) -> None:
+        """Creates or changes the connector."""
+        self.worker.put_connector_config(self.name, {**self.config, **config})
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("stack")])])
+@pytest.fixture(
+    params=[
+        "fake",
+        pytest.param("stack", marks=(pytest.mark.live, pytest.mark.on("stack"))),
+        pytest.param("old_stack", marks=(pytest.mark.live, pytest.mark.on("old_stack"))),
+    ]
+)
 def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subject]:
     name = f"contract {uuid.uuid4().hex[:8]} ö"
     path = tmp_path / "lines.txt"
     path.write_text("one\ntwo\n", encoding="utf-8")
-    worker: ConnectWorker
-    if request.param == "fake":
-        worker = FakeConnectWorker(FakeConnect(), "http://w0:8083")
-    else:
-        url = request.getfixturevalue("stack").urls(GROUP)[0]
-        worker = RestConnectWorker(url, deadline=Deadline.after(90))
     topic = f"contract-{uuid.uuid4().hex[:8]}"
     config = {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": str(path), "topic": topic}
-    yield Subject(worker, name, config)
-    if name in worker.connectors():
-        worker.delete_connector(name)
+    if request.param == "fake":
+        made = _fake(name, config)
+    else:
+        made = _real(request.getfixturevalue(request.param), name, config, VERSIONS[request.param])
+    yield made
+    if name in made.worker.connectors():
+        made.worker.delete_connector(name)
+
+
+def _fake(name: str, config: dict[str, str]) -> Subject:
+    connect = FakeConnect()
+    records: list[tuple[str, Any]] = []
+    connect.keep_config = lambda key, value: records.append((key, value))
+
+    return Subject(
+        worker=connect.worker(),
+        name=name,
+        config=config,
+        clock=connect.time.clock(),
+        version=VERSIONS["fake"],
+        config_records=lambda: records,
+        session_key=lambda: connect.session_key,
+    )
+
+
+def _real(stack: Stack, name: str, config: dict[str, str], version: str) -> Subject:
+    def config_records() -> list[tuple[str, Any]]:
+        settings = ClientSettings((stack.bootstrap_servers,))
+        with KafkaTopicStore(settings, deadline=Deadline.after(30)) as store:
+            found = store.read("connect-configs").records
+        return [((record.key or b"").decode(), json.loads(record.value or b"null")) for record in found]
+
+    return Subject(
+        worker=RestConnectWorker(stack.urls(GROUP)[0], deadline=Deadline.after(120)),
+        name=name,
+        config=config,
+        clock=Clock(),
+        version=version,
+        config_records=config_records,
+        session_key=lambda: base64.b64decode(dict(config_records())["session-key"]["key"]),
+    )
 
 
 def test_the_worker_names_its_version_and_its_cluster(subject: Subject) -> None:
     root = subject.worker.root()
-    assert root["version"] == "4.3.1"
+    assert root["version"] == subject.version
     assert root["kafka_cluster_id"]
     assert subject.worker.health() == "healthy"
 
@@ -79,38 +139,123 @@ def test_an_enabled_worker_is_proven_enabled(subject: Subject) -> None:
 
 
 def test_the_life_of_a_connector(subject: Subject) -> None:
-    """Create, look, stop, resume, restart, delete; its name needs percent-encoding."""
+    """Create, look, stop, resume, pause, restart, delete; its name needs percent-encoding."""
     worker, name = subject.worker, subject.name
-    worker.put_connector_config(name, subject.config)
-    subject.wait_tasks("RUNNING")
+    subject.put()
+    subject.wait_state("RUNNING", "RUNNING")
     assert worker.connector_config(name) == {**subject.config, "name": name}
     entry = subject.entry()
     assert entry["info"]["type"] == "source"
     assert entry["info"]["config"] == {**subject.config, "name": name}
-    assert entry["status"]["connector"]["state"] == "RUNNING"
+    assert entry["info"]["tasks"] == [{"connector": name, "task": 0}]
     assert [(task["id"], bool(task["worker_id"])) for task in entry["status"]["tasks"]] == [(0, True)]
     worker.set_state(name, "stop")
-    subject.wait_tasks()
-    wait_until(lambda: subject.entry()["status"]["connector"]["state"] == "STOPPED", what="STOPPED")
+    subject.wait_state("STOPPED")
+    assert subject.entry()["info"]["tasks"] == []
     assert all(set(entry) == {"partition", "offset"} for entry in worker.offsets(name))
     worker.set_state(name, "resume")
-    subject.wait_tasks("RUNNING")
+    subject.wait_state("RUNNING", "RUNNING")
     worker.set_state(name, "pause")
-    subject.wait_tasks("PAUSED")
+    subject.wait_state("PAUSED", "PAUSED")
     worker.restart(name)
     worker.delete_connector(name)
-    wait_until(lambda: subject.entry() is None, what=f"{name} to be gone")
+    wait_until(lambda: subject.entry() is None, what=f"{name} to be gone", clock=subject.clock)
+    _check_config_records(subject)
+
+
+def _check_config_records(subject: Subject) -> None:
+    """The tasks go before the target state says so; a set of tasks that starts gets its task-count record."""
+    name = subject.name
+    found = [(key.replace(name, "c"), value) for key, value in subject.config_records() if name in key]
+    tasks = [("task-c-0", None), ("commit-c", {"tasks": 1}), ("tasks-fencing-c", {"task-count": 1})]
+    assert [(key, None if value and "properties" in value else value) for key, value in found] == [
+        ("connector-c", None),
+        *tasks,
+        ("commit-c", {"tasks": 0}),
+        ("target-state-c", {"state": "PAUSED", "state.v2": "STOPPED"}),
+        ("target-state-c", {"state": "STARTED", "state.v2": "STARTED"}),
+        *tasks,
+        ("target-state-c", {"state": "PAUSED", "state.v2": "PAUSED"}),
+        ("restart-connector-c", {"include-tasks": True, "only-failed": True}),
+        ("connector-c", None),
+        ("target-state-c", None),
+    ]
+
+
+def test_a_change_is_accepted_first_and_seen_later(subject: Subject) -> None:
+    """Each change is seen late once, at least; a worker may also be quicker than the next look."""
+    running, paused, stopped = ("RUNNING", "RUNNING"), ("PAUSED", "PAUSED"), ("STOPPED",)
+    subject.put()
+    subject.wait_state(*running)
+    late: set[str] = set()
+    for _attempt in range(ATTEMPTS):
+        before: tuple[str, ...] = running
+        for verb, after in (("stop", stopped), ("resume", running), ("pause", paused), ("resume", running)):
+            subject.worker.set_state(subject.name, verb)
+            if subject.state() == before:
+                late.add(verb)
+            subject.wait_state(*after)
+            before = after
+        if late == {"stop", "resume", "pause"}:
+            return
+    pytest.fail(f"only {late} was not seen at once")
+
+
+def test_a_task_that_was_restarted_is_shown_as_failed_for_a_while(subject: Subject) -> None:
+    """A look right after the restart may still tell the failure that was before it."""
+    subject.put(**_broken(subject))
+    for _attempt in range(ATTEMPTS):
+        wait_until(lambda: subject.state() == ("RUNNING", "FAILED"), what="a FAILED task", clock=subject.clock)
+        subject.worker.restart(subject.name)
+        first = subject.state()
+        wait_until(lambda: subject.state() != ("RUNNING", "FAILED"), what="the restart", clock=subject.clock)
+        if first == ("RUNNING", "FAILED"):
+            break
+    else:
+        pytest.fail("the restart was always seen at once")
+    wait_until(lambda: subject.state() == ("RUNNING", "FAILED"), what="the next failure", clock=subject.clock)
+    assert "DataException" in subject.entry()["status"]["tasks"][0]["trace"]
+
+
+def _broken(subject: Subject) -> dict[str, str]:
+    """A config whose task fails each time that it was started."""
+    if isinstance(subject.worker, FakeConnectWorker):
+        group, trace = subject.worker.group, "org.apache.kafka.connect.errors.DataException: no number"
+
+        def fail() -> None:
+            group.connectors[subject.name].fail(trace=trace)
+
+        group.after("start_task", lambda _call: group.time.later(1, fail))
+    cast = {"type": "org.apache.kafka.connect.transforms.Cast$Value", "spec": "int8"}
+    return {"transforms": "cast", **{f"transforms.cast.{name}": value for name, value in cast.items()}}
+
+
+def test_tasks_are_made_only_while_a_connector_is_started(subject: Subject) -> None:
+    """Stopped and then paused it has none, and a new config gives it none."""
+    worker, name = subject.worker, subject.name
+    subject.put()
+    subject.wait_state("RUNNING", "RUNNING")
+    worker.set_state(name, "stop")
+    subject.wait_state("STOPPED")
+    worker.set_state(name, "pause")
+    subject.wait_state("PAUSED")
+    subject.put(**{"batch.size": "7"})
+    assert worker.connector_config(name)["batch.size"] == "7"
+    wait_until(lambda: subject.state() == ("PAUSED",), what="PAUSED with the new config", clock=subject.clock)
+    assert subject.entry()["info"]["tasks"] == []
+    worker.set_state(name, "resume")
+    subject.wait_state("RUNNING", "RUNNING")
 
 
 def test_offsets_are_altered_while_stopped_only(subject: Subject) -> None:
     worker, name = subject.worker, subject.name
-    worker.put_connector_config(name, subject.config)
-    subject.wait_tasks("RUNNING")
+    subject.put()
+    subject.wait_state("RUNNING", "RUNNING")
     entry = {"partition": {"filename": subject.config["file"]}, "offset": {"position": 4}}
     with pytest.raises(ConnectError, match="STOPPED state"):
         worker.alter_offsets(name, [entry])
     worker.set_state(name, "stop")
-    subject.wait_tasks()
+    subject.wait_state("STOPPED")
     worker.alter_offsets(name, [entry])
     assert worker.offsets(name) == [entry]
     worker.alter_offsets(name, [{**entry, "offset": None}])
@@ -147,8 +292,30 @@ def test_refusals(subject: Subject, call: Callable[[ConnectWorker], object], err
         call(subject.worker)
 
 
-def test_a_fence_without_signature_is_refused(subject: Subject) -> None:
-    assert isinstance(subject.worker, RestConnectWorker | FakeConnectWorker)
-    subject.worker.put_connector_config(subject.name, subject.config)
-    with pytest.raises(ConnectError, match="missing required signature"):
-        subject.worker.fence(subject.name, {})
+def test_a_fence_is_done_for_a_right_signature_only(subject: Subject) -> None:
+    """The signature is looked at before the connector is; the fencing ends in a task-count record."""
+    worker, name, key = subject.worker, subject.name, subject.session_key()
+    subject.put()
+    subject.wait_state("RUNNING", "RUNNING")
+    worker.set_state(name, "stop")
+    subject.wait_state("STOPPED")
+    half = signature_headers(key)
+    del half["X-Connect-Request-Signature-Algorithm"]
+    refused: list[tuple[dict[str, str], type[EosctlError], str]] = [
+        ({}, ConnectError, "missing required signature"),
+        (half, ConnectError, "missing required signature"),
+        (signature_headers(b"another key"), UnauthorizedError, "invalid signature"),
+        (signature_headers(key, b"another body"), UnauthorizedError, "invalid signature"),
+        (signature_headers(key, algorithm="HmacSHA1"), ConnectError, "does not support the 'HmacSHA1'"),
+    ]
+    for headers, error, said in refused:
+        for connector in (name, "no such"):
+            with pytest.raises(error, match=said):
+                worker.fence(connector, headers)
+    fenced = [value for key, value in subject.config_records() if key == f"tasks-fencing-{name}"]
+    assert fenced == [{"task-count": 1}]
+    worker.fence(name, signature_headers(key))
+    with pytest.raises(NotFoundError, match="no such"):
+        worker.fence("no such", signature_headers(key))
+    fenced = [value for key, value in subject.config_records() if key == f"tasks-fencing-{name}"]
+    assert fenced == [{"task-count": 1}, {"task-count": 0}]

@@ -20,7 +20,7 @@ from tests.fakes.acls import FakeAclStore
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_cluster import config_records, created
-from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
+from tests.fakes.connect_before import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
 from tests.fakes.http_server import metrics_endpoint
 from tests.fakes.topics import FakeTopicStore
 

@@ -1,54 +1,46 @@
-"""Connect workers in memory: what RestConnectWorker shows of a group, without a process.
+"""Connect in memory: a group's connectors, and how they come from one state to the next.
 
-tests/contract/test_connect_worker.py holds it to real workers.
+What is asked of it is accepted at once and seen later, as Connect does it. tests/contract/test_connect_worker.py and
+test_connect_group.py hold it to real workers; `connect_worker` is its REST interface.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from functools import partial
 
-from eosctl.core.group_protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
-from eosctl.core.transactions import RawGroup, RawGroupMember
+from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.worker_url import parse_worker_url
-from eosctl.errors import ConnectError, NotFoundError, UnreachableError, UnsupportedError
+from eosctl.deadline import Deadline
 from eosctl.ops.app import App
-from eosctl.ops.ports import TransactionAdmin
-from tests.fakes.faults import Faults
+from tests.fakes.connect_group import LAG_S, FakeMembers
+from tests.fakes.connect_worker import FakeConnectWorker
+from tests.fakes.connectors import (
+    FILE_SOURCE,
+    PAUSED,
+    SHOWN,
+    STARTED,
+    STOPPED,
+    FakeConnector,
+    FakeTask,
+    MemoryOffsets,
+    SourceOffsets,
+)
 
-FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
-OBJECTION = "This worker does not have exactly-once source support enabled."
 CLUSTER_ID = "cluster-1"
-STATES = {"stop": "STOPPED", "pause": "PAUSED", "resume": "RUNNING"}
+SESSION_KEY = b"0123456789abcdef0123456789abcdef"
 
 
 @dataclass
-class FakeConnector:
-    """A connector: STOPPED has no tasks, PAUSED and RUNNING have `tasks.max` (default 1)."""
+class FakeConnect(FakeMembers):
+    """One Connect group.
 
-    config: dict[str, str]
-    state: str = "RUNNING"
-    offsets: list[Mapping[str, object]] = field(default_factory=list)
-    failed: set[int] = field(default_factory=set)
-    trace: str = "java.lang.RuntimeException: it broke"
-
-    def task_states(self) -> list[str]:
-        """The state of each task, by number."""
-        if self.state == "STOPPED":
-            return []
-        count = int(self.config.get("tasks.max", "1"))
-        return ["FAILED" if task in self.failed else self.state for task in range(count)]
-
-
-@dataclass
-class FakeConnect(Faults):
-    """One Connect group. `modes` maps each worker's URL to its mode; the first one leads.
-
-    A URL in `down` never answers. The calls that Faults knows are those of ConnectWorker, at whichever worker.
+    The calls that Faults knows are those of ConnectWorker, with the worker's URL and what was given; events beside
+    those of FakeMembers are `start_connector` (name) and `start_task` (name, task). `keep_config` gets the records that
+    the herder writes into the config topic. `forwarded` are other ways to a member: URL -> the member's.
     """
 
-    modes: dict[str, str] = field(default_factory=lambda: {"http://w0:8083": "enabled"})
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
     plugins: list[Mapping[str, object]] = field(
         default_factory=lambda: [{"class": FILE_SOURCE, "type": "source", "version": "4.3.1"}]
@@ -56,168 +48,194 @@ class FakeConnect(Faults):
     version: str = "4.3.1"
     kafka_cluster_id: str = CLUSTER_ID
     health: str = "healthy"
-    down: set[str] = field(default_factory=set)
+    session_key: bytes = SESSION_KEY
+    offsets: SourceOffsets = field(default_factory=MemoryOffsets)
+    keep_config: Callable[[str, object], object] = lambda _key, _value: None
+    forwarded: dict[str, str] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
-    fenced: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
-    def open_worker(self, _app: App, url: str) -> FakeConnectWorker:
+    def open_worker(self, app: App, url: str) -> FakeConnectWorker:
         """App's door; `opened` keeps the URLs as they were given, credentials included."""
         self.opened.append(url)
-        return FakeConnectWorker(self, parse_worker_url(url).text)
+        return self.worker(parse_worker_url(url).text, app.deadline)
 
-    def raw_group(
-        self, group_id: str, *, state: str = "Stable", owned: Mapping[str, Sequence[Work]] | None = None
-    ) -> RawGroup:
-        """What DescribeGroups would say; `owned` maps a worker's URL to its work."""
-        leader_url = next(iter(self.modes), "")
-        members = []
-        for url in self.modes:
-            work = tuple((owned or {}).get(url, ()))
-            assignment = Assignment(2, 0, f"member {leader_url}", f"{leader_url}/", 7, work)
-            metadata = b"" if state != "Stable" else encode_metadata(Metadata(2, f"{url}/", 5))
-            members.append(RawGroupMember(f"member {url}", "c", "h", metadata, encode_assignment(assignment)))
-        protocol = "sessioned" if state == "Stable" else ""
-        return RawGroup(group_id, state if members else "Empty", "connect", protocol, tuple(members))
+    def worker(self, url: str | None = None, deadline: Deadline | None = None) -> FakeConnectWorker:
+        """The REST interface at a URL; None means the leader's."""
+        return FakeConnectWorker(self, url or self.leader, deadline or Deadline.after(60, self.time.clock()))
 
+    def add(
+        self,
+        name: str,
+        config: Mapping[str, str] | None = None,
+        *,
+        state: str = "RUNNING",
+        tasks: int | None = None,
+        failed: tuple[int, ...] = (),
+    ) -> FakeConnector:
+        """A connector that reached its state long ago; STOPPED means no tasks, else as many as it may have."""
+        made = FakeConnector({"connector.class": FILE_SOURCE, "name": name, **(config or {})}, state=state)
+        made.target = next((target for target, shown in SHOWN.items() if shown == state), STARTED)
+        made.task_count = tasks if tasks is not None else 0 if state == "STOPPED" else made.most_tasks()
+        self.connectors[name] = made
+        made.url = self.owner(name, CONNECTOR_ITSELF)
+        for number in range(made.task_count):
+            made.tasks[number] = FakeTask(SHOWN[made.target], self.owner(name, number))
+        if failed:
+            made.fail(*failed)
+        return made
 
-@dataclass
-class FakeConnectWorker:
-    """One worker of a FakeConnect; all workers share its connectors."""
+    # -- what REST asks for
 
-    group: FakeConnect
-    url: str
+    def put(self, name: str, config: Mapping[str, str]) -> None:
+        """Creates or changes it; tasks are made of a config only where the connector is started."""
+        complete = {**config, "name": name}
+        known = self.connectors.setdefault(name, FakeConnector(complete))
+        known.config, known.reconfigured = complete, True
+        self.keep_config(f"connector-{name}", {"properties": complete})
+        if known.state:
+            self.time.later(LAG_S, partial(setattr, known, "state", "UNASSIGNED"))
+        self.rebalance(2 * LAG_S)
 
-    def root(self) -> Mapping[str, str]:
-        self._arrive("root")
-        return {"version": self.group.version, "commit": "abc", "kafka_cluster_id": self.group.kafka_cluster_id}
+    def delete(self, name: str) -> None:
+        """It is gone at once; what its tasks still do is not."""
+        gone = self.connectors.pop(name)
+        for key in (f"connector-{name}", f"target-state-{name}"):
+            self.keep_config(key, None)
+        for number, task in gone.tasks.items():
+            self.take((name, number), task.url)
+        self.rebalance()
 
-    def health(self) -> str:
-        self._arrive("health")
-        return self.group.health
+    def set_target(self, name: str, target: str) -> None:
+        """What stop, pause and resume write; STOPPED takes the tasks away first."""
+        connector = self.connectors[name]
+        if target == STOPPED:
+            connector.task_count = 0
+            self._commit(name, connector)
+            self.rebalance()
+        connector.target = target
+        self.keep_config(
+            f"target-state-{name}", {"state": STARTED if target == STARTED else PAUSED, "state.v2": target}
+        )
+        if target != STOPPED:
+            self.time.later(LAG_S, partial(self._reach_target, name))
 
-    def connectors(self) -> Mapping[str, Mapping[str, object]]:
-        self._arrive("connectors")
-        return {name: self._expanded(name, connector) for name, connector in self.group.connectors.items()}
+    def restart(self, name: str, *, only_failed: bool) -> None:
+        """Soon: until then REST shows what it showed."""
+        connector = self.connectors[name]
+        numbers = connector.failed() if only_failed else list(connector.tasks)
+        itself = connector.state == "FAILED" or not only_failed
+        self.keep_config(f"restart-connector-{name}", {"include-tasks": True, "only-failed": only_failed})
+        self.time.later(LAG_S, partial(connector.show_restart, numbers, itself=itself))
+        self.time.later(2 * LAG_S, partial(self._restarted, name, numbers))
 
-    def connector_config(self, connector: str) -> Mapping[str, str]:
-        return dict(self._connector("connector_config", connector).config)
+    def fence(self, name: str) -> None:
+        """Connect's own fencing of the tasks before; a record that follows the newest commit says that it is done."""
+        connector = self.connectors[name]
+        if connector.fencing_due:
+            connector.fencing_due = False
+            self.keep_config(f"tasks-fencing-{name}", {"task-count": connector.task_count})
 
-    def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
-        self._arrive("put_connector_config")
-        if "connector.class" not in config:
-            raise ConnectError(f"Connector config {dict(config)} contains no connector type")
-        complete = {**config, "name": connector}
-        known = self.group.connectors.get(connector)
-        if known is None:
-            self.group.connectors[connector] = FakeConnector(complete)
-        else:
-            known.config, known.failed = complete, set()
+    # -- what comes of it
 
-    def delete_connector(self, connector: str) -> None:
-        self._connector("delete_connector", connector)
-        del self.group.connectors[connector]
+    def work(self) -> list[Work]:
+        return [
+            (name, number)
+            for name, connector in self.connectors.items()
+            for number in range(CONNECTOR_ITSELF, connector.task_count)
+        ]
 
-    def set_state(self, connector: str, verb: str) -> None:
-        self._arrive("set_state")
-        if verb not in STATES:
-            raise UnsupportedError(f"{self.url} does not offer PUT /connectors/{connector}/{verb}")
-        self._connector("set_state", connector).state = STATES[verb]
+    def bring_work(self) -> None:
+        for name, connector in list(self.connectors.items()):
+            self._end_tasks(name, connector)
+            self._start_tasks(name, connector)
+            self._reach_target(name)
 
-    def restart(self, connector: str, *, only_failed: bool = True) -> None:
-        self._connector("restart", connector).failed.clear()
+    def ended(self, work: Work, url: str) -> None:
+        """Its worker says what became of the task, which brings back a status that was taken away."""
+        name, number = work
+        with self.event("end_task", *work):
+            connector = self.connectors.get(name)
+            if connector is not None and number != CONNECTOR_ITSELF and url != self.leader:
+                connector.tasks[number] = FakeTask("UNASSIGNED", url)
 
-    def offsets(self, connector: str) -> Sequence[Mapping[str, object]]:
-        return list(self._connector("offsets", connector).offsets)
+    def left(self, url: str) -> None:
+        for connector in self.connectors.values():
+            for task in connector.tasks.values():
+                if task.url == url:
+                    task.state, task.trace = "UNASSIGNED", ""
+            if connector.url == url:
+                connector.state = "UNASSIGNED"
 
-    def alter_offsets(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
-        known = self._stopped("alter_offsets", connector)
-        if not offsets:
-            raise ConnectError("400: Partitions / offsets need to be provided for an alter offsets request")
-        named = [entry["partition"] for entry in offsets]
-        kept = [entry for entry in known.offsets if entry["partition"] not in named]
-        known.offsets = kept + [entry for entry in offsets if entry["offset"] is not None]
+    def _end_tasks(self, name: str, connector: FakeConnector) -> None:
+        """The leader takes away the status of tasks that are no more."""
+        for number in [number for number in connector.tasks if number >= connector.task_count]:
+            task = connector.tasks.pop(number)
+            if task.state != "UNASSIGNED":
+                self.take((name, number), task.url)
 
-    def _stopped(self, call: str, name: str) -> FakeConnector:
-        connector = self._connector(call, name)
-        if connector.state != "STOPPED":
-            raise ConnectError("400: Connectors must be in the STOPPED state before their offsets can be modified")
-        return connector
+    def _start_tasks(self, name: str, connector: FakeConnector) -> None:
+        """New tasks, and those that have another owner now."""
+        owners = {number: self.owner(name, number) for number in range(connector.task_count)}
+        due = [
+            number
+            for number, url in owners.items()
+            if url and (number in connector.to_start or connector.tasks.get(number, _NONE).url != url)
+        ]
+        if due and connector.type == "source" and "enabled" in self.modes.values():
+            self.fence(name)
+        for number in due:
+            self._start_task(name, number)
 
-    def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
-        self._arrive("validate")
-        objects = self.group.modes[self.url] != "enabled" and config.get("exactly.once.support") == "required"
-        errors = [OBJECTION] if objects else []
-        value = {"name": "exactly.once.support", "value": config.get("exactly.once.support"), "errors": errors}
-        return {"name": plugin, "error_count": len(errors), "configs": [{"definition": {}, "value": value}]}
-
-    def plugins(self) -> Sequence[Mapping[str, object]]:
-        self._arrive("plugins")
-        return list(self.group.plugins)
-
-    def fence(self, connector: str, headers: Mapping[str, str]) -> None:
-        self._connector("fence", connector)
-        if not headers:
-            raise ConnectError("Internal request missing required signature")
-        self.group.fenced.append((connector, dict(headers)))
-
-    def _arrive(self, call: str) -> None:
-        if self.url in self.group.down:
-            raise UnreachableError(f"the Connect worker at {self.url} can't be reached: Connection refused")
-        with self.group.call(call):
+    def _start_task(self, name: str, number: int) -> None:
+        connector = self.connectors[name]
+        connector.tasks[number] = FakeTask(SHOWN[connector.target], self.owner(name, number))
+        connector.to_start.discard(number)
+        with self.event("start_task", name, number):
             pass
 
-    def _connector(self, call: str, name: str) -> FakeConnector:
-        self._arrive(call)
-        if name not in self.group.connectors:
-            raise NotFoundError(f"{self.url}: Connector {name} not found")
-        return self.group.connectors[name]
+    def _restarted(self, name: str, numbers: list[int]) -> None:
+        connector = self.connectors.get(name)
+        if connector is None:
+            return
+        if connector.state == "RESTARTING":
+            connector.state, connector.trace = SHOWN[connector.target], ""
+        for number in numbers:
+            if number < connector.task_count:
+                self._start_task(name, number)
 
-    def _expanded(self, name: str, connector: FakeConnector) -> Mapping[str, object]:
-        worker_id = self.url.partition("://")[2]
-        states = connector.task_states()
-        tasks = [
-            {"id": task, "state": state, "worker_id": worker_id}
-            | ({"trace": connector.trace} if state == "FAILED" else {})
-            for task, state in enumerate(states)
-        ]
-        kind = "sink" if "Sink" in connector.config["connector.class"] else "source"
-        ids = [{"connector": name, "task": task} for task in range(len(states))]
-        return {
-            "info": {"name": name, "config": dict(connector.config), "tasks": ids, "type": kind},
-            "status": {
-                "name": name,
-                "connector": {"state": connector.state, "worker_id": worker_id},
-                "tasks": tasks,
-                "type": kind,
-            },
-        }
+    def _reach_target(self, name: str) -> None:
+        """The connector's worker does what the target state says, once it is not busy with tasks that end."""
+        connector = self.connectors.get(name)
+        owner = self.owner(name, CONNECTOR_ITSELF)
+        if connector is None or self.rebalancing or not owner or owner in self._ending.values():
+            return
+        starts = connector.state != "RUNNING" or connector.reconfigured
+        connector.state, connector.trace, connector.url = SHOWN[connector.target], "", owner
+        if connector.target == STARTED and starts:
+            self._start_connector(name, connector)
+        elif connector.target == PAUSED:
+            for task in connector.tasks.values():
+                task.state = task.state if task.state == "FAILED" else "PAUSED"
+
+    def _start_connector(self, name: str, connector: FakeConnector) -> None:
+        """New tasks where there are none, or the config is a new one; else those that are paused go on."""
+        with self.event("start_connector", name):
+            if connector.reconfigured or not connector.task_count:
+                connector.reconfigured, connector.task_count = False, connector.most_tasks()
+                connector.to_start = set(range(connector.task_count))
+                self._commit(name, connector)
+                self.rebalance()
+                return
+            for number, task in connector.tasks.items():
+                if task.state == "PAUSED":
+                    self._start_task(name, number)
+
+    def _commit(self, name: str, connector: FakeConnector) -> None:
+        """A new set of tasks, in the config topic."""
+        for number in range(connector.task_count):
+            self.keep_config(f"task-{name}-{number}", {"properties": connector.config})
+        self.keep_config(f"commit-{name}", {"tasks": connector.task_count})
+        connector.fencing_due = True
 
 
-@dataclass
-class FakeGroups:
-    """TransactionAdmin, as far as groups go: `states` are given one after the other, the last one for ever."""
-
-    connect: FakeConnect
-    states: list[str] = field(default_factory=lambda: ["Stable"])
-    owned: Mapping[str, Sequence[Work]] = field(default_factory=dict)
-    raw: RawGroup | None = None
-    asked: int = 0
-
-    def open(self, _app: App) -> TransactionAdmin:
-        return cast(TransactionAdmin, self)
-
-    def __enter__(self) -> FakeGroups:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        pass
-
-    def cluster_id(self) -> str:
-        return CLUSTER_ID
-
-    def describe_group(self, group_id: str) -> RawGroup:
-        self.asked += 1
-        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
-        if state == "Dead":
-            return RawGroup(group_id, state, "", "", ())
-        return self.raw or self.connect.raw_group(group_id, state=state, owned=self.owned)
+_NONE = FakeTask("", "")

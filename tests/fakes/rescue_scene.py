@@ -20,7 +20,7 @@ from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_cluster import CONFIG_TOPIC, created
-from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
+from tests.fakes.connect_before import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
 from tests.fakes.faults import KilledError
 from tests.fakes.topics import FakeTopicStore
 

@@ -19,7 +19,7 @@ from eosctl.errors import ConnectError
 from eosctl.ops.app import App
 from eosctl.profiles import Target
 from tests.fakes.clock import FakeTime
-from tests.fakes.connect import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker, FakeGroups
+from tests.fakes.connect_before import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker, FakeGroups
 from tests.fakes.faults import EVERY, KilledError
 from tests.fakes.topics import FakeTopicStore
 

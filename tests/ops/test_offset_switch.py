@@ -24,7 +24,7 @@ from eosctl.ops.app import App
 from eosctl.ops.offset_switch import SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch, show_switch
 from eosctl.report import Report
-from tests.fakes.connect import FakeConnector
+from tests.fakes.connect_before import FakeConnector
 from tests.fakes.faults import KilledError
 from tests.fakes.switching import GLOBAL, NAME, SwitchWorld
 
