@@ -12,13 +12,13 @@ import pytest
 
 from eosctl.core.murmur2 import partition_for
 from eosctl.deadline import Clock
-from eosctl.errors import UnreachableError
 from eosctl.ops.app import App
 from tests.conftest import Invoke, Outcome
-from tests.fakes.offset_topics import OffsetWorld
+from tests.fakes.offset_topics import WORKER, OffsetWorld
 from tests.fakes.topics import FakeTopicStore
 
 GLOBAL, OWN = "connect-offsets", "reddit-offsets"
+IN_OWN = {"offsets.storage.topic": OWN}
 APACHE, CATS, CHEESE = (
     f'["reddit",{{"subreddit":"{name}"}}]'.encode() for name in ("apachekafka", "CatsStandingUp", "grilledcheese")
 )
@@ -40,8 +40,8 @@ def world() -> OffsetWorld:
     world.topics.put(OWN, CATS, offset(2169))
     world.topics.put(OWN, CHEESE, offset(489))
     world.topics.put(GLOBAL, b'["plain",{"filename":"/tmp/x"}]', b'{"position":20}')
-    world.worker.add("reddit", offsets_storage_topic=OWN)
-    world.worker.add("plain", state="RUNNING", tasks=1)
+    world.connect.add("reddit", IN_OWN, state="STOPPED")
+    world.connect.add("plain")
     return world
 
 
@@ -53,7 +53,7 @@ def run(world: OffsetWorld, invoke: Invoke) -> Run:
     """`run("list", …)` is `eosctl offsets list …` on `world`."""
 
     def offsets(*words: str, url: bool = True, **surroundings: Any) -> Outcome:
-        where = ["-b", "memory:9092", "-g", "connect", *(["-u", world.worker.url] if url else [])]
+        where = world.flags if url else world.flags[:4]
         return invoke(*where, "offsets", *words, **{**world.surroundings, **surroundings})
 
     return offsets
@@ -157,7 +157,7 @@ def test_restore_refuses_where_an_open_transaction_may_hide_what_someone_wrote(r
 
 
 def test_merge_before_the_switch_creates_the_topic(run: Run, world: OffsetWorld) -> None:
-    world.worker.add("plain", state="STOPPED")
+    world.connect.add("plain", state="STOPPED")
     words = ["merge", "--connector", "plain", "--into", "dedicated", "--dedicated-topic", "offsets-{connector}"]
     shown = run(*words, "--dry-run")
     assert "creates topic offsets-plain: compacted, 5 partitions, replication factor 3" in shown.stdout
@@ -177,7 +177,7 @@ def test_merge_before_the_switch_creates_the_topic(run: Run, world: OffsetWorld)
 )
 def test_merge_is_refused(run: Run, world: OffsetWorld, words: list[str], complaint: str) -> None:
     for connector, state in (("running", "RUNNING"), ("paused", "PAUSED")):
-        world.worker.add(connector, state=state, tasks=1, offsets_storage_topic=OWN)
+        world.connect.add(connector, IN_OWN, state=state)
         world.topics.put(GLOBAL, f'["{connector}",{{}}]'.encode(), b"{}")
     done = run("merge", *words, "--into", "dedicated")
     assert (done.exit_code, world.topics.writes) == (6, 0)
@@ -185,7 +185,7 @@ def test_merge_is_refused(run: Run, world: OffsetWorld, words: list[str], compla
 
 
 def test_a_running_connector_can_be_forced_and_the_plan_says_so(run: Run, world: OffsetWorld) -> None:
-    world.worker.add("reddit", state="RUNNING", tasks=1, offsets_storage_topic=OWN)
+    world.connect.add("reddit", IN_OWN)
     words = ["merge", "--connector", "reddit", "--into", "dedicated"]
     dry = run(*words, "--dry-run")
     assert dry.exit_code == 0
@@ -199,12 +199,13 @@ def test_workers_down_is_checked(run: Run, world: OffsetWorld, members: int, exi
     world.topics.add_topic("connect-configs", 1)
     config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
     world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
-    world.group.urls = tuple(f"http://worker{n}:8083" for n in range(members))
+    world.connect.modes = {f"http://worker{n}:8083": "enabled" for n in range(members)}
     words = ["merge", "--connector", "reddit", "--into", "dedicated", "--yes"]
     assert run(*words, "--workers-down", url=False).exit_code == exit_code
 
 
 def test_merge_is_refused_where_no_worker_can_be_asked(run: Run, world: OffsetWorld) -> None:
+    world.connect.stop_worker(WORKER)
     words = ["merge", "--connector", "reddit", "--into", "dedicated", "--dedicated-topic", "{connector}-offsets"]
     done = run(*words, "--yes", url=False)
     assert (done.exit_code, world.topics.writes) == (6, 0)
@@ -216,7 +217,7 @@ def test_a_worker_of_another_group_does_not_vouch_for_a_connector(run: Run, worl
     world.topics.add_topic("connect-configs", 1)
     config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
     world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
-    del world.worker.known["reddit"]
+    del world.connect.connectors["reddit"]
     words = ["merge", "--connector", "reddit", "--into", "dedicated", "--dedicated-topic", "{connector}-offsets"]
     done = run(*words, "--yes")
     assert (done.exit_code, world.topics.writes) == (6, 0)
@@ -248,10 +249,9 @@ def test_without_a_url_the_group_tells_where_the_workers_are(run: Run, world: Of
     world.topics.add_topic("connect-configs", 1)
     config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
     world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
-    world.group.urls = (world.worker.url,)
     assert run("diff", "--connector", "reddit", url=False).exit_code == 3
     assert run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", url=False).exit_code == 0
-    world.worker.add("reddit", state="RUNNING", tasks=1, offsets_storage_topic=OWN)
+    world.connect.add("reddit", IN_OWN)
     world.topics.put(GLOBAL, b'["reddit",{"subreddit":"more"}]', offset(1))
     refused = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", url=False)
     assert (refused.exit_code, "not stopped: reddit" in refused.stderr) == (6, True)
@@ -267,10 +267,10 @@ def test_an_unknown_connector_a_missing_topic_and_a_missing_file(run: Run) -> No
 
 def test_an_unreachable_worker_leaves_the_list_with_a_warning(run: Run, world: OffsetWorld) -> None:
     """Offsets can be looked at with the workers down; only where the dedicated topics are is then asked elsewhere."""
-    world.worker.failure = UnreachableError("no answer from http://worker:8083")
+    world.connect.down.add(WORKER)
     done = run("list")
     assert done.exit_code == 0
-    assert "no answer from http://worker:8083" in done.stderr
+    assert f"the Connect worker at {WORKER} can't be reached" in done.stderr
     assert run("merge", "--connector", "reddit", "--into", "dedicated", "--yes").exit_code == 2
 
 

@@ -31,7 +31,7 @@ def world() -> OffsetWorld:
     world.topics.add_topic(GLOBAL, 5, {"cleanup.policy": "compact"})
     world.topics.put(GLOBAL, A, b'{"n":1}')
     world.topics.put(GLOBAL, B, b'{"n":2}')
-    world.worker.add("c")
+    world.connect.add("c", state="STOPPED")
     return world
 
 
@@ -55,7 +55,7 @@ def run(world: OffsetWorld, old: FakeTopicStore, invoke: Invoke, tmp_path: Path)
         return old if app.target.require_client().bootstrap_servers == ("old:9092",) else world.topics
 
     doors: dict[str, Any] = {**world.doors(), "open_topics": open_topics}
-    where = ["-b", "memory:9092", "-g", "connect", "-u", world.worker.url, "--config", str(config)]
+    where = [*world.flags, "--config", str(config)]
     environ = {"EOSCTL_BOOTSTRAP_SERVER": "memory:9092", "EOSCTL_OFFSET_TOPIC": GLOBAL}
     return lambda *words, **more: invoke(*where, "offsets", *words, doors=doors, environ=environ, **more)
 

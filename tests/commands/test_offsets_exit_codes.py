@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -11,7 +11,7 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.core.transactions import RawGroup
 from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke, Outcome
-from tests.fakes.offset_topics import MemoryGroup, MemoryWorker, OffsetWorld
+from tests.fakes.offset_topics import IN_OWN, WORKER, OffsetWorld
 
 GLOBAL, OWN = "connect-offsets", "own"
 A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
@@ -27,7 +27,7 @@ def world() -> OffsetWorld:
     world.topics.add_topic(OWN, 5, {"cleanup.policy": "compact"})
     world.topics.put(GLOBAL, A, b'{"n":1}')
     world.topics.put(GLOBAL, B, b'{"n":2}')
-    world.worker.add("c", offsets_storage_topic=OWN)
+    world.connect.add("c", IN_OWN, state="STOPPED")
     return world
 
 
@@ -40,7 +40,7 @@ def write_fails(error: EosctlError) -> Callable[[OffsetWorld], None]:
 
 
 def runs(world: OffsetWorld) -> None:
-    world.worker.add("c", state="RUNNING", tasks=1, offsets_storage_topic=OWN)
+    world.connect.add("c", IN_OWN)
 
 
 def is_hidden(world: OffsetWorld) -> None:
@@ -52,38 +52,23 @@ def has_junk(world: OffsetWorld) -> None:
     world.topics.put(GLOBAL, b"junk", b"1")
 
 
-class OtherGroups(MemoryGroup):
-    """The coordinator of groups among which `connect` is not; of another group it says nothing."""
-
-    state = "Dead"
-
-    def describe_group(self, group_id: str) -> RawGroup:
-        return RawGroup(group_id, self.state, "consumer" if self.state == "Stable" else "", "", ())
+def is_mistyped(world: OffsetWorld) -> None:
+    """There is no group `connect`; the worker is of another one."""
+    world.topics.state.groups.clear()
 
 
-class ConsumerGroup(OtherGroups):
-    state = "Stable"
+def is_of_consumers(world: OffsetWorld) -> None:
+    world.topics.state.groups["connect"] = RawGroup("connect", "Stable", "consumer", "", ())
 
 
-class SecretGroup(MemoryGroup):
-    def describe_group(self, group_id: str) -> RawGroup:
-        raise DENIED
-
-
-class SilentWorker(MemoryWorker):
-    def root(self) -> Mapping[str, str]:
-        raise UNREACHABLE
-
-    def connectors(self) -> Mapping[str, Mapping[str, object]]:
-        raise UNREACHABLE
-
-
-def is_called(groups: type[MemoryGroup]) -> Callable[[OffsetWorld], None]:
-    return lambda world: setattr(world, "group", groups())
+def is_secret(world: OffsetWorld) -> None:
+    world.brokers.calls.fail_always("describe_group", DENIED)
 
 
 def is_forgotten(world: OffsetWorld) -> None:
-    world.group, world.worker = OtherGroups(), SilentWorker()
+    """All workers are stopped since long."""
+    world.connect.stop_worker(WORKER)
+    world.time.sleep(world.connect.forgotten_after_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +85,12 @@ CASES = [
     Case(0, ("list",)),
     Case(0, MERGE),
     Case(0, (*MERGE, "--dry-run"), yes=False),
-    Case(0, ("list",), is_called(SecretGroup)),
+    Case(0, ("list",), is_secret),
     Case(0, ("list",), is_forgotten),
     Case(1, ("list", "--connector", "nosuch")),
-    Case(1, ("list",), is_called(OtherGroups)),
-    Case(1, ("get", "--connector", "c"), is_called(ConsumerGroup)),
-    Case(1, ("diff", "--connector", "c"), is_called(OtherGroups)),
+    Case(1, ("list",), is_mistyped),
+    Case(1, ("get", "--connector", "c"), is_of_consumers),
+    Case(1, ("diff", "--connector", "c"), is_mistyped),
     Case(1, ("lint", "--store", "nosuch")),
     Case(1, MERGE, write_fails(EosctlError("the transaction is aborted, nothing was written"))),
     Case(2, ("merge", "--into", "dedicated")),
@@ -131,9 +116,8 @@ def test_exit_code(world: OffsetWorld, invoke: Invoke, case: Case) -> None:
     case.prepare(world)
 
     def run(*output: str) -> Outcome:
-        where = ("-b", "memory:9092", "-g", "connect", "-u", world.worker.url)
         yes = ("--yes",) if writes and case.yes else ()
-        return invoke(*where, "offsets", *case.words, *yes, *output, **world.surroundings)
+        return invoke(*world.flags, "offsets", *case.words, *yes, *output, **world.surroundings)
 
     done = run("-o", "json") if case.words[0] != "export" else run()
     assert done.exit_code == case.code, done.stderr

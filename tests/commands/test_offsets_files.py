@@ -3,69 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eosctl.core.murmur2 import partition_for
-from eosctl.core.transactions import (
-    ActiveProducer,
-    Coordinator,
-    KafkaFault,
-    TransactionDescription,
-    TransactionListing,
-    TransactionState,
-)
 from eosctl.deadline import Clock
 from eosctl.errors import UnauthorizedError
 from tests.conftest import Invoke, Outcome
-from tests.fakes.offset_topics import MemoryGroup, MemoryWorker, OffsetWorld
+from tests.fakes.connectors import MemoryOffsets
+from tests.fakes.offset_topics import IN_OWN, OffsetWorld
 
 GLOBAL, OWN = "connect-offsets", "own"
 A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
 
 
-@dataclass
-class AskedWorker(MemoryWorker):
-    """A worker that answers for offsets too: connector -> the list in its answer."""
-
-    answers: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def offsets(self, connector: str) -> Sequence[Mapping[str, object]]:
-        return self.answers[connector]
-
-
-@dataclass
-class Brokers(MemoryGroup):
-    """What brokers say of open transactions."""
-
-    producers: dict[tuple[str, int], list[ActiveProducer]] = field(default_factory=dict)
-    ids: dict[int, str] = field(default_factory=dict)
-    states: dict[str, TransactionDescription | KafkaFault] = field(default_factory=dict)
-    failure: UnauthorizedError | None = None
-
-    def describe_producers(
-        self, partitions: Iterable[tuple[str, int]]
-    ) -> Mapping[tuple[str, int], Sequence[ActiveProducer]]:
-        if self.failure is not None:
-            raise self.failure
-        return {place: self.producers.get(place, []) for place in partitions}
-
-    def list_transactions(self, *, producer_ids: Sequence[int]) -> Sequence[TransactionListing]:
-        known = [(self.ids[one], one) for one in producer_ids if one in self.ids]
-        return [TransactionListing(name, TransactionState.ONGOING, one, 1) for name, one in known]
-
-    def describe_transactions(self, names: Sequence[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
-        return {name: self.states[name] for name in names}
-
-
 @pytest.fixture
 def world() -> OffsetWorld:
     """Connector c, STOPPED, with one live and one deleted offset in the global topic, one in its own topic."""
-    world = OffsetWorld(worker=AskedWorker(), group=Brokers())
+    world = OffsetWorld()
     compacted = {"cleanup.policy": "compact"}
     world.topics.add_topic(GLOBAL, 5, compacted)
     world.topics.add_topic(OWN, 5, compacted)
@@ -73,7 +31,7 @@ def world() -> OffsetWorld:
     world.topics.put(GLOBAL, B, b'{"n":1}')
     world.topics.put(GLOBAL, B, None)
     world.topics.put(OWN, A, b'{"n":7}')
-    world.worker.add("c", offsets_storage_topic=OWN)
+    world.connect.add("c", IN_OWN, state="STOPPED")
     return world
 
 
@@ -82,15 +40,8 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture
 def run(world: OffsetWorld, invoke: Invoke) -> Run:
-    """`run("lint", …)` is `eosctl offsets lint …` on `world`; waiting costs no time."""
-    now_s = [0.0]
-
-    def sleep(wanted_s: float) -> None:
-        now_s[0] += wanted_s
-
-    clock = Clock(now_s=lambda: 1_700_000_100.0, monotonic_s=lambda: now_s[0], sleep_s=sleep)
-    where = ["-b", "memory:9092", "-g", "connect", "-u", world.worker.url]
-    return lambda *words, **more: invoke(*where, "offsets", *words, doors=world.doors(), clock=clock, **more)
+    """`run("lint", …)` is `eosctl offsets lint …` on `world`."""
+    return lambda *words, **more: invoke(*world.flags, "offsets", *words, **world.surroundings, **more)
 
 
 def listed(run: Run, *words: str) -> list[tuple[Any, ...]]:
@@ -163,10 +114,10 @@ def test_import_reads_stdin(run: Run, world: OffsetWorld) -> None:
 
 def test_an_import_is_refused_like_every_write(run: Run, world: OffsetWorld) -> None:
     line = json.dumps({"topic": "x", "partition": 0, "key": A.decode(), "value": '{"n":5}'})
-    world.worker.add("c", state="RUNNING", tasks=1, offsets_storage_topic=OWN)
+    world.connect.add("c", IN_OWN)
     running = run("import", "-", "--store", OWN, "--yes", input=line)
     assert (running.exit_code, "not stopped: c" in running.stderr) == (6, True)
-    world.worker.add("c", offsets_storage_topic=OWN)
+    world.connect.add("c", IN_OWN, state="STOPPED")
     world.topics.open_transaction(OWN, partition_for(A, 5))
     world.topics.put(OWN, B, b"{}", partition=partition_for(A, 5))
     hidden = run("import", "-", "--store", OWN, "--yes", input=line)
@@ -235,14 +186,10 @@ def test_what_stdout_can_not_tell_is_said_on_stderr(run: Run, world: OffsetWorld
 
 
 def test_get_asks_the_worker_too(run: Run, world: OffsetWorld, golden: Callable[[str, str], None]) -> None:
-    assert isinstance(world.worker, AskedWorker)
     world.topics.put(OWN, B, b'{"n":8}')
     world.topics.put(OWN, b'["c",{"f":"x"}]', b'{"n":9}')
-    world.worker.answers["c"] = [
-        {"partition": {"f": "a"}, "offset": {"n": 7}},
-        {"partition": {"f": "b"}, "offset": None},
-        {"partition": {"f": "z"}, "offset": {"n": 1}},
-    ]
+    said = [({"f": "a"}, {"n": 7}), ({"f": "b"}, None), ({"f": "z"}, {"n": 1})]
+    world.connect.offsets = MemoryOffsets({"c": [{"partition": of, "offset": offset} for of, offset in said]})
     done = run("get", "--connector", "c", "--rest")
     assert done.exit_code == 0
     assert "something else than the topics hold for 3 source partitions" in done.stderr
@@ -295,27 +242,18 @@ def test_warnings_count_only_when_strict(run: Run) -> None:
 
 
 def test_lint_names_who_holds_a_transaction_open(run: Run, world: OffsetWorld) -> None:
-    assert isinstance(world.group, Brokers)
-    world.topics.open_transaction(GLOBAL, 2)
     world.topics.put(GLOBAL, b'["d",{}]', b"{}", partition=2)
-    start = world.topics.bounds(GLOBAL)[2].lso
-    world.group.producers[GLOBAL, 2] = [
-        ActiveProducer(GLOBAL, 2, 5, 0, 0, 1, 0, None),
-        ActiveProducer(GLOBAL, 2, 7, 3, 0, 1, 0, start),
-    ]
-    world.group.ids[7] = "connect-d-0"
-    world.group.states["connect-d-0"] = TransactionDescription(
-        "connect-d-0", Coordinator(1, "h", 1), TransactionState.ONGOING, 7, 3, 60_000, 1_700_000_000_000, ((GLOBAL, 2),)
-    )
+    producer_id = world.topics.state.open_transaction("connect-d-0", (GLOBAL, 2), epoch=3)
+    world.time.sleep(100)
     done = run("lint", "--store", "global", "-o", "json").json()
     [found] = [row for row in done["data"]["rows"] if row["code"] == "open_transaction"]
     assert done["exit_code"] == 3
-    assert (found["evidence"]["transactional_id"], found["evidence"]["age_ms"]) == ("connect-d-0", 100_000)
+    assert found["evidence"]["transactional_id"] == "connect-d-0"
+    assert 100_000 <= found["evidence"]["age_ms"] < 110_000
     [seen] = [error for error in run("list", "-o", "json").json()["errors"] if error["code"] == "open_transaction"]
-    assert "connect-offsets-2: a transaction is held open by producer 7 (epoch 3), transactional id connect-d-0" in str(
-        seen["message"]
-    )
-    world.group.failure = UnauthorizedError("DESCRIBE on TransactionalId is missing")
+    holder = f"producer {producer_id} (epoch 3), transactional id connect-d-0"
+    assert f"connect-offsets-2: a transaction is held open by {holder}" in str(seen["message"])
+    world.brokers.calls.fail_next("describe_producers", UnauthorizedError("DESCRIBE on TransactionalId is missing"))
     done = run("lint", "--store", "global", "-o", "json").json()
     assert [error["code"] for error in done["errors"]] == ["not_authorized"]
     assert {row["code"] for row in done["data"]["rows"]} >= {"open_transaction"}
@@ -331,14 +269,13 @@ def test_transactions_that_come_and_go_are_no_finding(world: OffsetWorld, invoke
         world.topics.open_transaction(GLOBAL, 2)
         world.topics.put(GLOBAL, b'["d",{}]', b"{}", partition=2)
 
-    where = ["-b", "memory:9092", "-g", "connect", "-u", world.worker.url]
-    done = invoke(*where, "offsets", "lint", "-o", "json", doors=world.doors(), clock=Clock(sleep_s=sleep)).json()
+    done = invoke(*world.flags, "offsets", "lint", "-o", "json", doors=world.doors(), clock=Clock(sleep_s=sleep)).json()
     assert "open_transaction" not in done["data"]["summary"]["codes"]
 
 
 def test_lint_of_topics_that_are_not_there(run: Run, world: OffsetWorld) -> None:
     assert run("lint", "--store", "nosuch").exit_code == 1
-    world.worker.add("e", offsets_storage_topic="later")
+    world.connect.add("e", {"offsets.storage.topic": "later"}, state="STOPPED")
     done = run("lint", "--store", "dedicated", "-o", "json").json()
     assert (done["data"]["topics"], done["data"]["summary"]["codes"]["topic_missing"]) == ([OWN], 1)
 

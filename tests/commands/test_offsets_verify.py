@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Invoke, Outcome
-from tests.fakes.offset_topics import OffsetWorld
+from tests.fakes.offset_topics import IN_OWN, OffsetWorld
 
 GLOBAL, OWN = "connect-offsets", "own"
 A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
@@ -25,14 +25,13 @@ def world() -> OffsetWorld:
     world.topics.put(GLOBAL, A, b'{"n":1}')
     world.topics.put(GLOBAL, B, b'{"n":2}')
     world.topics.put(OWN, B, b'{"n":7}')
-    world.worker.add("c", offsets_storage_topic=OWN)
+    world.connect.add("c", IN_OWN, state="STOPPED")
     return world
 
 
 @pytest.fixture
 def run(world: OffsetWorld, invoke: Invoke) -> Run:
-    where = ["-b", "memory:9092", "-g", "connect", "-u", world.worker.url]
-    return lambda *words, **more: invoke(*where, "offsets", *words, **world.surroundings, **more)
+    return lambda *words, **more: invoke(*world.flags, "offsets", *words, **world.surroundings, **more)
 
 
 @pytest.fixture

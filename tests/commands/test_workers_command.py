@@ -10,9 +10,7 @@ import pytest
 
 from eosctl.core.records import OutRecord
 from tests.conftest import Invoke
-from tests.fakes.config_cluster import CONFIG_TOPIC
-from tests.fakes.connect import FakeConnect, FakeGroups
-from tests.fakes.topics import FakeTopicStore
+from tests.fakes.world import CONFIGS, World
 
 W0, W1 = "http://w0:8083", "http://w1:8083"
 FLAGS = ("-b", "kafka:9092", "-g", "g")
@@ -20,16 +18,11 @@ FLAGS = ("-b", "kafka:9092", "-g", "g")
 
 @pytest.fixture
 def doors() -> dict[str, Any]:
-    connect = FakeConnect(modes={W0: "enabled", W1: "preparing"})
-    groups = FakeGroups(connect, owned={W0: [("c", -1), ("c", 0)], W1: [("c", 1)]})
-    topics = FakeTopicStore()
-    topics.add_topic(CONFIG_TOPIC)
-    topics.write([OutRecord(CONFIG_TOPIC, b"connector-%d" % number, None) for number in range(8)])
-    return {
-        "open_transactions": groups.open,
-        "open_topics": lambda _app: topics,
-        "open_worker": connect.open_worker,
-    }
+    world = World({W0: "enabled", W1: "preparing"}, cluster_id="cluster-1")
+    world.connect.add("c", {"tasks.max": "2"})
+    world.topics.add_topic(CONFIGS)
+    world.topics.write([OutRecord(CONFIGS, b"connector-%d" % number, None) for number in range(8)])
+    return world.doors()
 
 
 @pytest.mark.parametrize("command", ["list", "probe"])

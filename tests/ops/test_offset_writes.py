@@ -15,7 +15,7 @@ from eosctl.ops.backups import read_backup, write_lines
 from eosctl.ops.offset_apply import apply_plan
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge
-from tests.fakes.offset_topics import GLOBAL, OWN, A, B, OffsetWorld, merge_world
+from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, B, OffsetWorld, merge_world
 
 INTO_OWN = MergeRequest(("c",), into="dedicated", prefer=Prefer.NEWEST)
 
@@ -91,14 +91,15 @@ def test_others_may_go_on_in_the_global_topic(app: App, world: OffsetWorld) -> N
 
 def test_a_connector_that_was_started_after_the_question_stops_the_write(app: App, world: OffsetWorld) -> None:
     plan = plan_offsets_merge(app, INTO_OWN)
-    world.worker.add("c", state="RUNNING", tasks=1, offsets_storage_topic=OWN)
+    world.connect.add("c", IN_OWN)
     with pytest.raises(RefusedError, match="not stopped"):
         apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN))
     assert world.topics.writes == 0
 
 
 def test_a_dedicated_topic_on_other_brokers_is_refused(app: App, world: OffsetWorld) -> None:
-    world.worker.add("c", offsets_storage_topic=OWN, producer_override_bootstrap_servers="elsewhere:9092")
+    elsewhere = {"producer.override.bootstrap.servers": "elsewhere:9092"}
+    world.connect.add("c", {**IN_OWN, **elsewhere}, state="STOPPED")
     with pytest.raises(RefusedError, match="brokers of its own"):
         plan_offsets_merge(app, INTO_OWN)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,9 +12,8 @@ import pytest
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import OutRecord
-from eosctl.core.transactions import RawGroup
 from eosctl.core.worker_config import WorkerConfig, parse_worker_config
-from eosctl.deadline import Clock, Deadline
+from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,
     EosctlError,
@@ -28,47 +28,24 @@ from eosctl.ops.app import App
 from eosctl.ops.worker_report import list_workers, probe_workers
 from eosctl.ops.workers import TaskStatus, discover_urls, observe_workers, running_tasks
 from eosctl.profiles import Target
-from tests.fakes.config_cluster import CONFIG_TOPIC
-from tests.fakes.connect import CLUSTER_ID, FILE_SOURCE, FakeConnect, FakeConnector, FakeGroups
-from tests.fakes.topics import FakeTopicStore
+from tests.fakes.connect import FakeConnect
+from tests.fakes.connectors import FILE_SINK
+from tests.fakes.world import CONFIGS, World
 from tests.sandbox_fixtures import GROUP, FileSource
 
 W0, W1 = "http://w0:8083", "http://w1:8083"
 
 
-@dataclass
-class World:
-    """An App over fakes, on a clock that only sleeping moves."""
-
-    connect: FakeConnect = field(default_factory=lambda: FakeConnect(modes={W0: "enabled", W1: "preparing"}))
-    groups: FakeGroups = field(init=False)
-    topics: FakeTopicStore = field(default_factory=FakeTopicStore)
-    now_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.groups = FakeGroups(self.connect)
-        self.topics.add_topic(CONFIG_TOPIC)
-
-    def app(self, **target: Any) -> App:
-        settings: dict[str, Any] = {"client": ClientSettings(("kafka:9092",)), "group_id": "g", **target}
-        clock = Clock(now_s=lambda: self.now_s, monotonic_s=lambda: self.now_s, sleep_s=self._sleep)
-        return App(
-            target=Target(**settings),
-            deadline=Deadline.after(60, clock),
-            state_dir=Path("unused"),
-            clock=clock,
-            open_transactions=self.groups.open,
-            open_topics=lambda _app: self.topics,
-            open_worker=self.connect.open_worker,
-        )
-
-    def _sleep(self, seconds: float) -> None:
-        self.now_s += seconds
-
-
 @pytest.fixture
 def world() -> World:
-    return World()
+    """w0 leads and is enabled, w1 is preparing."""
+    made = World({W0: "enabled", W1: "preparing"})
+    made.topics.add_topic(CONFIGS)
+    return made
+
+
+def waited_s(world: World) -> float:
+    return world.time.now_s - World().time.now_s
 
 
 def _config(path: str, mode: str, host: str) -> WorkerConfig:
@@ -77,7 +54,7 @@ def _config(path: str, mode: str, host: str) -> WorkerConfig:
 
 
 def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
-    world.groups.owned = {W0: [("c", -1), ("c", 0)], W1: [("c", 1)]}
+    world.connect.add("c", {"tasks.max": "2"})
     report = list_workers(world.app())
     first, second = report.rows
     assert first == {
@@ -97,7 +74,7 @@ def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
     assert (second["url"], second["leader"], second["mode"]) == (W1, False, "not_enabled")
     assert second["assigned"] == {"connectors": [], "tasks": [{"connector": "c", "task": 1}]}
     assert report.kind == "workers-list"
-    assert report.target == {"kafka_cluster_id": CLUSTER_ID, "group_id": "g"}
+    assert report.target == {"kafka_cluster_id": world.cluster_id, "group_id": "g"}
     assert report.summary == {"workers": 2, "modes": {"enabled": 1, "not_enabled": 1}}
     assert report.data["group"] == {
         "state": "Stable",
@@ -110,7 +87,7 @@ def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
 
 def test_the_lag_counts_the_records_after_the_offset_that_a_member_told(world: World) -> None:
     for number in range(9):
-        world.topics.write([OutRecord(CONFIG_TOPIC, b"connector-%d" % number, None)])
+        world.topics.write([OutRecord(CONFIGS, b"connector-%d" % number, None)])
     assert [row["config_lag"] for row in list_workers(world.app()).rows] == [2, 2]  # told 7: has read 0 to 6
 
 
@@ -120,9 +97,9 @@ def test_the_lag_counts_the_records_after_the_offset_that_a_member_told(world: W
 def test_without_a_config_topic_the_lag_is_null_and_that_is_said(
     world: World, partitions: int | None, said: str
 ) -> None:
-    del world.topics.topics[CONFIG_TOPIC]
+    del world.topics.topics[CONFIGS]
     if partitions is not None:
-        world.topics.add_topic(CONFIG_TOPIC, partitions)
+        world.topics.add_topic(CONFIGS, partitions)
     report = list_workers(world.app())
     assert ([row["config_lag"] for row in report.rows], report.exit_code) == ([None, None], ExitCode.OK)
     (problem,) = report.problems
@@ -193,7 +170,7 @@ def test_a_plugin_that_fails_is_passed_over(world: World) -> None:
     ("plugins", "reason"),
     [
         ([], "no source plugin"),
-        ([{"class": FILE_SOURCE.replace("Source", "Sink"), "type": "sink"}], "no source plugin"),
+        ([{"class": FILE_SINK, "type": "sink"}], "no source plugin"),
     ],
 )
 def test_without_a_source_plugin_the_mode_is_unknown(
@@ -206,21 +183,24 @@ def test_without_a_source_plugin_the_mode_is_unknown(
 
 
 def test_a_rebalance_is_waited_out(world: World) -> None:
-    world.groups.states = ["PreparingRebalance", "CompletingRebalance", "Stable"]
+    world.connect.rebalance(0.6)
     assert observe_workers(world.app()).stable
-    assert world.groups.asked == 3
+    assert waited_s(world) == pytest.approx(0.75)
 
 
 def test_a_group_whose_first_worker_is_about_to_join_is_waited_for(world: World) -> None:
     """A worker that already answered REST used to be told that its group does not exist."""
-    world.groups.states = ["Dead", "Dead", "PreparingRebalance", "Stable"]
+    world.connect.modes, world.connect.forgotten = {}, True
+    world.connect.start_worker(W0, "enabled")
+    assert world.connect.worker(W0).health() == "starting"
+    assert world.connect.describe().state == "Dead"
     assert observe_workers(world.app()).stable
 
 
 def test_a_rebalance_without_end_is_reported_with_what_is_known(world: World) -> None:
-    world.groups.states = ["PreparingRebalance"]
+    world.connect.rebalance(lasts_s=math.inf)
     report = list_workers(world.app(connect_urls=(W0,)))
-    assert world.now_s == pytest.approx(10, abs=0.5)
+    assert waited_s(world) == pytest.approx(10, abs=0.5)
     assert [(row["url"], row["member_id"], row["assigned"], row["leader"]) for row in report.rows] == [
         (None, f"member {W0}", None, False),
         (None, f"member {W1}", None, False),
@@ -238,10 +218,21 @@ def test_an_empty_group_has_no_rows(world: World) -> None:
 
 
 def test_an_unknown_group_is_not_found(world: World) -> None:
-    world.groups.raw = RawGroup("g", "Dead", "", "", ())
+    with pytest.raises(NotFoundError, match="'nope' does not exist"):
+        list_workers(world.app(group_id="nope"))
+    assert waited_s(world) == pytest.approx(2, abs=0.5)
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_group_whose_workers_are_all_stopped_is_empty_and_then_forgotten(world: World, forgotten: bool) -> None:
+    world.connect.stop_worker(W0)
+    world.connect.stop_worker(W1)
+    world.time.sleep(world.connect.forgotten_after_s if forgotten else 1)
+    if not forgotten:
+        assert list(list_workers(world.app()).rows) == []
+        return
     with pytest.raises(NotFoundError, match="'g' does not exist"):
         list_workers(world.app())
-    assert world.now_s == pytest.approx(2, abs=0.5)
 
 
 def test_credentials_go_to_given_urls_only(world: World) -> None:
@@ -250,8 +241,8 @@ def test_credentials_go_to_given_urls_only(world: World) -> None:
 
 
 def test_a_given_url_that_no_member_advertises_is_a_row_of_its_own(world: World) -> None:
-    world.connect.modes[forwarded := "http://localhost:18083"] = "enabled"
-    world.groups.raw = FakeConnect(modes={W0: "enabled"}).raw_group("g")
+    forwarded = "http://localhost:18083"
+    world.connect.modes, world.connect.forwarded = {W0: "enabled"}, {forwarded: W0}
     rows = list_workers(world.app(connect_urls=(forwarded,))).rows
     assert [(row["url"], row["member_id"]) for row in rows] == [(W0, f"member {W0}"), (forwarded, None)]
     assert "no member of the group advertises this URL" in cast(list[str], rows[1]["evidence"])
@@ -262,7 +253,7 @@ def test_a_worker_of_another_cluster_is_said(world: World) -> None:
     report = list_workers(world.app())
     assert "another Kafka cluster, elsewhere" in str(report.rows[0]["evidence"])
     assert [problem.code for problem in report.problems] == ["other_kafka_cluster"] * 2
-    assert report.problems[0].message == f"the worker at {W0} uses Kafka cluster elsewhere, not {CLUSTER_ID}"
+    assert report.problems[0].message == f"the worker at {W0} uses Kafka cluster elsewhere, not {world.cluster_id}"
 
 
 @pytest.mark.parametrize(
@@ -297,10 +288,11 @@ def test_a_url_of_another_group_is_told_from_a_forwarded_port(
 ) -> None:
     """REST says no group; but the workers of one group all know the same connectors."""
     stranger = "http://localhost:18083"
-    there = FakeConnect(
-        modes={stranger: "enabled"}, connectors={n: FakeConnector({"connector.class": "X"}) for n in theirs}
-    )
-    world.connect.connectors = {name: FakeConnector({"connector.class": "X"}) for name in ours}
+    there = FakeConnect({stranger: "enabled"}, kafka_cluster_id=world.cluster_id)
+    for name in theirs:
+        there.add(name)
+    for name in ours:
+        world.connect.add(name)
     app = replace(
         world.app(connect_urls=(stranger,)),
         open_worker=lambda app, url: (there if url == stranger else world.connect).open_worker(app, url),
@@ -313,8 +305,9 @@ def test_a_url_of_another_group_is_told_from_a_forwarded_port(
 
 
 def test_a_worker_that_answers_for_an_empty_group_is_of_another_one(world: World) -> None:
-    world.groups.raw = FakeConnect(modes={}).raw_group("g")
-    report = list_workers(world.app(connect_urls=(W0,)))
+    stranger = FakeConnect({W0: "enabled"}, kafka_cluster_id=world.cluster_id)
+    world.connect.modes = {}
+    report = list_workers(replace(world.app(connect_urls=(W0,)), open_worker=stranger.open_worker))
     assert [problem.code for problem in report.problems] == ["other_group"]
     assert "answers, while the group g has no member" in report.problems[0].message
 
@@ -323,12 +316,13 @@ def test_urls_alone_are_enough(world: World) -> None:
     report = probe_workers(world.app(client=None, group_id=None, connect_urls=(W1,)))
     (row,) = report.rows
     assert (row["url"], row["member_id"], row["mode"], row["assigned"]) == (W1, None, "not_enabled", None)
-    assert world.groups.asked == 0
+    assert world.brokers.seen == []
 
 
 @pytest.mark.parametrize("missing", ["client", "group_id"])
 def test_without_urls_cluster_and_group_must_be_named(world: World, missing: str) -> None:
-    app = world.app(**{missing: None})
+    without: dict[str, Any] = {missing: None}
+    app = world.app(**without)
     real = App(app.target, app.deadline, app.state_dir)
     with pytest.raises(UsageError, match=r"no Kafka cluster|no Connect group"):
         list_workers(real)
@@ -341,14 +335,12 @@ def test_discovered_urls_are_the_given_ones_or_the_members(world: World) -> None
 
 def test_running_tasks_come_from_the_first_worker_that_answers(world: World) -> None:
     world.connect.down.add(W0)
-    world.connect.connectors = {
-        "b": FakeConnector({"connector.class": FILE_SOURCE, "tasks.max": "2"}, failed={1}),
-        "a": FakeConnector({"connector.class": FILE_SOURCE}, state="STOPPED"),
-    }
+    world.connect.add("b", {"tasks.max": "2"}, failed=(1,))
+    world.connect.add("a", state="STOPPED")
     assert running_tasks(world.app()) == {
         "a": (),
         "b": (
-            TaskStatus(0, "RUNNING", "w1:8083"),
+            TaskStatus(0, "RUNNING", "w0:8083"),
             TaskStatus(1, "FAILED", "w1:8083", "java.lang.RuntimeException: it broke"),
         ),
     }
@@ -367,14 +359,14 @@ def test_an_empty_group_runs_nothing(world: World) -> None:
 
 def test_a_group_in_a_rebalance_is_not_taken_for_an_empty_one(world: World) -> None:
     """No member tells its URL then; this used to answer "no task runs", so that a live task could be fenced."""
-    world.groups.states = ["PreparingRebalance"]
+    world.connect.rebalance(lasts_s=math.inf)
     with pytest.raises(UnreachableError, match="PreparingRebalance"):
         running_tasks(world.app())
 
 
 def test_a_worker_of_another_cluster_proves_nothing(world: World) -> None:
     world.connect.kafka_cluster_id = "elsewhere"
-    with pytest.raises(RefusedError, match=f"uses Kafka cluster elsewhere, not {CLUSTER_ID}"):
+    with pytest.raises(RefusedError, match=f"uses Kafka cluster elsewhere, not {world.cluster_id}"):
         running_tasks(world.app(connect_urls=(W0,)))
 
 

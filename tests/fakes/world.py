@@ -1,0 +1,79 @@
+"""A Kafka cluster and a Connect group in memory, on one clock, and an App that looks at them.
+
+Each of them passes tests/contract; a test's own scene is made of them and adds what is special about it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.profiles import Target
+from tests.fakes.broker import FakeCluster
+from tests.fakes.broker_state import BrokerState
+from tests.fakes.clock import FakeTime
+from tests.fakes.connect import FakeConnect
+from tests.fakes.topics import FakeTopicStore
+
+CONFIGS, OFFSETS = "connect-configs", "connect-offsets"
+
+
+@dataclass
+class World:
+    """`modes` are the workers, URL -> mode, the first leads; they keep their configs in CONFIGS, if there is one.
+
+    `events` are those of every App that was made.
+    """
+
+    modes: dict[str, str] = field(default_factory=lambda: {"http://w0:8083": "enabled"})
+    cluster_id: str = "fake-cluster-id"
+    group_id: str = "g"
+    time: FakeTime = field(default_factory=lambda: FakeTime(1_700_000_000.0))
+    events: list[Event] = field(default_factory=list)
+    connect: FakeConnect = field(init=False)
+    topics: FakeTopicStore = field(init=False)
+    brokers: FakeCluster = field(init=False)
+
+    def __post_init__(self) -> None:
+        state = BrokerState(cluster_id=self.cluster_id, brokers=3, clock=self.time.clock())
+        self.topics, self.brokers = FakeTopicStore(state), FakeCluster(state=state)
+        self.connect = FakeConnect(self.modes, group_id=self.group_id, time=self.time, kafka_cluster_id=self.cluster_id)
+        self.connect.keep_config = self.keep_config
+        state.groups[self.group_id] = self.connect.describe
+
+    def keep_config(self, key: str, value: object) -> None:
+        """A record of the herder's; None is a tombstone."""
+        if CONFIGS in self.topics.topics:
+            self.topics.put(CONFIGS, key.encode(), None if value is None else json.dumps(value).encode())
+
+    def app(self, state_dir: Path = Path("unused"), *, timeout_s: float = 60.0, **target: Any) -> App:
+        """An App for the group; `target` changes what it is given."""
+        client = ClientSettings(self.brokers.bootstrap_servers)
+        clock = self.time.clock()
+        return App(
+            target=Target(**{"client": client, "group_id": self.group_id, **target}),
+            deadline=Deadline.after(timeout_s, clock),
+            state_dir=state_dir,
+            clock=clock,
+            on_event=self.events.append,
+            **self.doors(),
+        )
+
+    def doors(self) -> dict[str, Any]:
+        """App's open_* callables."""
+        return {
+            "open_topics": self.topics.open,
+            "open_transactions": self.brokers.open_transactions,
+            "open_worker": self.connect.open_worker,
+        }
+
+    @property
+    def surroundings(self) -> dict[str, Any]:
+        """Keyword arguments of `invoke`."""
+        return {"doors": self.doors(), "clock": self.time.clock()}
