@@ -148,7 +148,7 @@ def live_ids(group_id: str, tasks: Iterable[LiveTask]) -> dict[str, LiveTask]:
 
 def may_be_leader(transactional_id: str, owner: Owner) -> bool:
     """Whether a Connect leader may hold this id: the group's own, or one that looks like another group's."""
-    return owner.kind == "leader" or (transactional_id.startswith(leader_transactional_id("")) and owner.kind != "task")
+    return transactional_id.startswith(leader_transactional_id("")) and owner.kind != "task"
 
 
 def blocked_leaders(items: Iterable[FenceItem]) -> list[FenceItem]:

@@ -189,7 +189,7 @@ class Tally:
 
     def to_write(self) -> int:
         """How many records the plan sends, tombstones included."""
-        return self.counts.get("write", 0) + self.counts.get("delete", 0)
+        return self.counts["write"] + self.counts["delete"]
 
     def as_summary(self) -> dict[str, object]:
         """The `summary` of reports."""

@@ -11,7 +11,6 @@ from eosctl.core.java_json import encode_key
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Store, connector_keys, live
-from eosctl.core.records import Record
 from eosctl.errors import UsageError
 
 
@@ -33,7 +32,7 @@ def spellings_to_set(stores: Sequence[Store], wanted: OffsetKey) -> list[OffsetK
     if alive:
         return alive
     if known:
-        return [max(known, key=lambda key: max(_age(store.records.get(key.raw)) for store in stores))]
+        return [max(known, key=lambda key: _last_change_ms(key, stores))]
     made = decode_key(encode_key(wanted.connector, wanted.partition))
     if not isinstance(made, OffsetKey):
         raise UsageError(f"{wanted.partition!r} cannot be a source partition")
@@ -45,8 +44,8 @@ def spellings(stores: Iterable[Store], wanted: OffsetKey) -> list[OffsetKey]:
     return [key for key in connector_keys(stores, wanted.connector) if key.identity == wanted.identity]
 
 
-def _age(record: Record | None) -> int:
-    return -1 if record is None else record.timestamp_ms
+def _last_change_ms(key: OffsetKey, stores: Iterable[Store]) -> int:
+    return max(store.records[key.raw].timestamp_ms for store in stores if key.raw in store.records)
 
 
 def _set(key: OffsetKey, store: Store, value: bytes) -> PlannedWrite:

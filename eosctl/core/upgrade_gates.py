@@ -45,7 +45,7 @@ def evaluate_gates(observation: Observation) -> tuple[Gate, ...]:
 class _Verdict:
     """`failures` make a gate fail, else `unknowns` make it unknown, else it passes with `proof`."""
 
-    proof: str
+    proof: str = ""
     failures: Sequence[str] = ()
     unknowns: Sequence[str] = ()
 
@@ -87,7 +87,7 @@ def _group_stable(observation: Observation) -> _Verdict:
     state = observation.group_state
     failures = [] if state == "Stable" else [f"the group is {state}"]
     if state == "Stable" and not any(worker.leader for worker in observation.workers):
-        return _Verdict("", unknowns=["the group is Stable, but its leader is not among the workers that are known"])
+        return _Verdict(unknowns=["the group is Stable, but its leader is not among the workers that are known"])
     return _Verdict("the group is Stable and its leader is known", failures)
 
 
@@ -99,7 +99,7 @@ def _worker_versions(observation: Observation) -> _Verdict:
             unknowns.append(f"the version of {worker.name} is not known")
         elif version < OLDEST_VERSION:
             failures.append(f"{worker.name} runs {worker.version}")
-    versions = sorted({worker.version or "" for worker in observation.workers})
+    versions = sorted({worker.version for worker in observation.workers if worker.version})
     return _Verdict(f"versions: {', '.join(versions)}", failures, unknowns)
 
 
@@ -137,17 +137,17 @@ def _no_mixed_modes(observation: Observation) -> _Verdict:
     unproven = [w.name for w in observation.workers if w.mode in (Mode.NOT_ENABLED, Mode.UNKNOWN, Mode.UNREACHABLE)]
     if enabled and disabled:
         text = f"{', '.join(enabled)} enabled beside {', '.join(disabled)}: nothing is exactly-once now"
-        return _Verdict("", [text])
+        return _Verdict(failures=[text])
     if enabled and unproven:
         text = f"{', '.join(enabled)} enabled, and {', '.join(unproven)} may be disabled"
-        return _Verdict("", unknowns=[text])
+        return _Verdict(unknowns=[text])
     return _Verdict("no enabled worker beside a disabled one")
 
 
 def _same_cluster(observation: Observation) -> _Verdict:
     ours = observation.kafka_cluster_id
     if ours is None:
-        return _Verdict("", unknowns=[observation.why_unseen("kafka")])
+        return _Verdict(unknowns=[observation.why_unseen("kafka")])
     failures = [f"{url} works on cluster {theirs}" for url, theirs in observation.cluster_ids.items() if theirs != ours]
     unknowns = [] if observation.cluster_ids else ["no worker told its Kafka cluster"]
     return _Verdict(f"all workers that answer use Kafka cluster {ours}", failures, unknowns)
@@ -155,10 +155,10 @@ def _same_cluster(observation: Observation) -> _Verdict:
 
 def _config_topic(observation: Observation) -> _Verdict:
     if observation.topics is None:
-        return _Verdict("", unknowns=[observation.why_unseen("topics")])
+        return _Verdict(unknowns=[observation.why_unseen("topics")])
     topic = observation.topics.get(observation.config_topic)
     if topic is None:
-        return _Verdict("", [f"there is no topic {observation.config_topic}"])
+        return _Verdict(failures=[f"there is no topic {observation.config_topic}"])
     failures, unknowns = _topic_settings(topic)
     if topic.partitions != 1:
         failures.append(f"{topic.name} has {topic.partitions} partitions instead of one")
@@ -167,10 +167,10 @@ def _config_topic(observation: Observation) -> _Verdict:
 
 def _offset_topic(observation: Observation) -> _Verdict:
     if observation.topics is None:
-        return _Verdict("", unknowns=[observation.why_unseen("topics")])
+        return _Verdict(unknowns=[observation.why_unseen("topics")])
     topic = observation.topics.get(observation.offset_topic)
     if topic is None:
-        return _Verdict("", [f"there is no topic {observation.offset_topic}"])
+        return _Verdict(failures=[f"there is no topic {observation.offset_topic}"])
     failures, unknowns = _topic_settings(topic)
     return _Verdict(_topic_proof(topic), failures, unknowns)
 
@@ -190,7 +190,7 @@ def _topic_proof(topic: TopicDescription) -> str:
 
 def _no_open_transactions(observation: Observation) -> _Verdict:
     if observation.open_transactions is None:
-        return _Verdict("", unknowns=[observation.why_unseen("open transactions")])
+        return _Verdict(unknowns=[observation.why_unseen("open transactions")])
     failures = [
         f"{each.topic} partition {each.partition} has a transaction open since offset {each.since_offset}"
         for each in observation.open_transactions
@@ -200,7 +200,7 @@ def _no_open_transactions(observation: Observation) -> _Verdict:
 
 def _no_aborted_records(observation: Observation) -> _Verdict:
     if observation.differing_connectors is None:
-        return _Verdict("", unknowns=[observation.why_unseen("config topic")])
+        return _Verdict(unknowns=[observation.why_unseen("config topic")])
     names = ", ".join(observation.differing_connectors)
     failures = [f"aborted records of the config topic change {names}"] if names else []
     return _Verdict("workers hold the same connectors whether they read aborted config records or not", failures)
@@ -208,7 +208,7 @@ def _no_aborted_records(observation: Observation) -> _Verdict:
 
 def _task_sets_complete(observation: Observation) -> _Verdict:
     if observation.config_state is None:
-        return _Verdict("", unknowns=[observation.why_unseen("config topic")])
+        return _Verdict(unknowns=[observation.why_unseen("config topic")])
     connectors = observation.config_state.connectors.values()
     failures = [f"{c.name} lacks task configs" for c in connectors if c.inconsistent and c.config is not None]
     return _Verdict("every committed task set is complete", failures)
@@ -216,7 +216,7 @@ def _task_sets_complete(observation: Observation) -> _Verdict:
 
 def _connectors_healthy(observation: Observation) -> _Verdict:
     if observation.connectors is None:
-        return _Verdict("", unknowns=[observation.why_unseen("connectors")])
+        return _Verdict(unknowns=[observation.why_unseen("connectors")])
     failures = [
         f"{connector.name} {part} is {state}"
         for connector in observation.connectors
@@ -230,7 +230,7 @@ def _connectors_healthy(observation: Observation) -> _Verdict:
 
 def _no_aborted_offsets(observation: Observation) -> _Verdict:
     if observation.aborted_offsets is None:
-        return _Verdict("", unknowns=[observation.why_unseen("aborted offsets")])
+        return _Verdict(unknowns=[observation.why_unseen("aborted offsets")])
     names = sorted({each.connector for each in observation.aborted_offsets})
     count = len(observation.aborted_offsets)
     failures = [
@@ -244,7 +244,7 @@ def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], _V
 
     def judge(observation: Observation) -> _Verdict:
         if observation.connectors is None:
-            return _Verdict("", unknowns=[observation.why_unseen("connectors")])
+            return _Verdict(unknowns=[observation.why_unseen("connectors")])
         found = [finding for each in observation.sources() for finding in rule(each, observation)]
         return _verdict_of(found, f"{counted(len(observation.sources()), 'source connector')}: {proof}")
 
@@ -261,7 +261,7 @@ def _verdict_of(found: Sequence[Finding], proof: str) -> _Verdict:
 
 def _id_collisions(observation: Observation) -> _Verdict:
     if observation.connectors is None or observation.group_id is None or observation.rival_groups is None:
-        return _Verdict("", unknowns=[observation.why_unseen("other groups")])
+        return _Verdict(unknowns=[observation.why_unseen("other groups")])
     found = list(connectors.leader_collisions(observation))
     found += [finding for each in observation.sources() for finding in connectors.collisions(each, observation)]
     return _verdict_of(found, "no other group uses a transactional id of this one")
@@ -276,7 +276,7 @@ def _tasks_exactly_once(observation: Observation) -> _Verdict:
 def _property_names(observation: Observation) -> _Verdict:
     failures = [finding.message for finding in connectors.worker_properties(observation)]
     if observation.connectors is None:
-        return _Verdict("", failures, [observation.why_unseen("connectors")])
+        return _Verdict(failures=failures, unknowns=[observation.why_unseen("connectors")])
     found = [finding for each in observation.sources() for finding in connectors.properties(each, observation)]
     return _Verdict("no property name that Kafka does not know", [*(each.message for each in found), *failures])
 
@@ -286,7 +286,7 @@ def _rights_granted(observation: Observation) -> _Verdict:
     if observation.target is Mode.DISABLED:
         return _Verdict("does not matter on the way to disabled")
     if rights is None:
-        return _Verdict("", unknowns=[observation.why_unseen("rights")])
+        return _Verdict(unknowns=[observation.why_unseen("rights")])
     if rights.judged is None:
         return _Verdict("the brokers have no authorizer, so every client may do everything")
     proof = f"{counted(rights.judged, 'right')} of workers and source connectors are given by ACLs"

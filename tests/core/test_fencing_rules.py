@@ -80,6 +80,13 @@ def test_what_becomes_of_an_id(
     (item,) = plan({"x": state}, create_unknown=create_unknown)
     assert item.outcome is outcome
     assert item.before == (state if isinstance(state, TransactionDescription) else None)
+    assert item.coordinator == (BROKER if isinstance(state, TransactionDescription) else None)
+
+
+@pytest.mark.parametrize("state", [state_of("g-c-0"), NOT_FOUND, DENIED])
+def test_an_item_says_which_task_runs_under_its_id(state: TransactionDescription | KafkaFault) -> None:
+    live = live_ids("g", [LiveTask("c", 0, "w1")])
+    assert [item.live for item in plan({"g-c-0": state}, live=live)] == [LiveTask("c", 0, "w1")]
 
 
 def test_an_id_left_out_of_the_answer_is_failed_and_order_is_kept() -> None:
@@ -90,6 +97,10 @@ def test_an_id_left_out_of_the_answer_is_failed_and_order_is_kept() -> None:
         ("b", Outcome.FAILED),
         ("a", Outcome.WOULD_FENCE),
     ]
+    fault = items[0].fault
+    assert fault is not None
+    assert (fault.code, fault.name) == (-1, "UNKNOWN_SERVER_ERROR")
+    assert "does not mention this id" in fault.message
 
 
 @pytest.mark.parametrize(
@@ -161,6 +172,25 @@ def test_what_an_answer_means(answer: FenceAnswer, outcome: Outcome) -> None:
     assert after.after == ((7, 4) if outcome is Outcome.FENCED else None)
     assert after.fault == answer.fault
     assert after.before == item.before
+    assert after.confirmed_by == ("answer" if outcome is Outcome.FENCED else None)
+
+
+def test_who_answered_is_the_coordinator_and_else_who_was_asked() -> None:
+    (item,) = plan({"x": state_of("x")})
+    moved = Coordinator(2, "b2", 9092)
+    assert settled(item, FenceAnswer("x", moved, 7, 4)).coordinator == moved
+    assert settled(item, FenceAnswer("x", None, fault=TIMED_OUT, confirmed=False)).coordinator == BROKER
+
+
+@pytest.mark.parametrize(("producer_id", "epoch"), [(7, None), (None, 4), (None, None)])
+def test_an_answer_without_an_epoch_fences_nothing(producer_id: int | None, epoch: int | None) -> None:
+    (item,) = plan({"x": state_of("x")})
+    unsure = settled(item, FenceAnswer("x", BROKER, producer_id, epoch, confirmed=False))
+    assert unsure.outcome is Outcome.UNCONFIRMED
+    told = read_back(unsure, state_of("x")).fault
+    assert told == KafkaFault(
+        7, "REQUEST_TIMED_OUT", "no answer in time; now Empty, producer 7, epoch 3, timeout 60000 ms"
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,12 +223,16 @@ def test_ids_of_a_file() -> None:
     assert parse_id_lines(b"", source="f") == []
 
 
-@pytest.mark.parametrize(
-    ("data", "line"), [(b"ok\n\xff\n", "f, line 2"), (b"x" * 32_768, "f, line 1")], ids=["not utf-8", "too long"]
-)
-def test_a_bad_line_is_named(data: bytes, line: str) -> None:
-    with pytest.raises(InputFileError, match=line):
-        parse_id_lines(data, source="f")
+def test_the_longest_id_that_kafka_takes() -> None:
+    assert parse_id_lines(b"x" * 32_767, source="f") == ["x" * 32_767]
+    with pytest.raises(InputFileError, match="f, line 1: 32768 bytes"):
+        parse_id_lines(b"x" * 32_768, source="f")
+
+
+def test_a_line_that_is_not_utf_8_is_named() -> None:
+    with pytest.raises(InputFileError, match="f, line 2") as caught:
+        parse_id_lines(b"ok\n\xff\n", source="f")
+    assert caught.value.hint
 
 
 def test_duplicates_go_and_order_stays() -> None:

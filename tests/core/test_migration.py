@@ -95,19 +95,32 @@ def test_a_rename_that_collides_is_a_conflict(policy: Policy, winner: bytes) -> 
     claims = [Claim(Cell(b"there", OLD), False, 0, "new"), Claim(Cell(b"renamed", NEW), True, 0, "old")]
     claim, decision = decide_claims(claims, None, policy)
     assert claim.cell.value == winner
-    assert decision.conflict
-    assert decision.action is (Action.CONFLICT if policy is FAIL else Action.WRITE)
+    undecided = Decision(Action.CONFLICT, "rename_collides", conflict=True)
+    assert decision == (undecided if policy is FAIL else Decision(Action.WRITE, "missing", conflict=True))
+    there = Cell(winner, OLD)
+    assert decide_claims(claims, there, policy)[1] == (
+        undecided if policy is FAIL else Decision(Action.KEEP, "equal", conflict=True)
+    )
 
 
 def test_equal_values_do_not_collide() -> None:
     claims = [Claim(Cell(b"1", OLD), False, 0, "new"), Claim(Cell(b"1", NEW), True, 0, "old")]
     assert decide_claims(claims, None, FAIL)[1] == Decision(Action.WRITE, "missing")
+    assert decide_claims(claims, Cell(b"1", OLD), FAIL)[1] == Decision(Action.KEEP, "equal")
 
 
 @pytest.mark.parametrize("policy", [KEEP, TAKE, FAIL])
 def test_the_first_source_wins(policy: Policy) -> None:
     claims = [Claim(Cell(b"second", NEW), False, 1, "c"), Claim(Cell(b"first", OLD), False, 0, "c")]
-    assert decide_claims(claims, None, policy)[0].cell.value == b"first"
+    claim, decision = decide_claims(claims, None, policy)
+    assert claim.cell.value == b"first"
+    assert decision == Decision(Action.WRITE, "missing"), "sources that differ are no collision of names"
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_within_a_source_the_later_record_wins(policy: Policy) -> None:
+    claims = [Claim(Cell(b"old", OLD), False, 0, "c"), Claim(Cell(b"new", NEW), False, 0, "c")]
+    assert decide_claims(claims, None, policy)[0].cell.value == b"new"
 
 
 @pytest.mark.parametrize(
@@ -181,8 +194,9 @@ def test_a_file_that_is_not_the_plan(text: str, message: str) -> None:
 @pytest.mark.parametrize("lost", ["records", "older", "nobodys", "not_selected", "superseded", "keys"])
 def test_a_lost_record_is_noticed(lost: str) -> None:
     TALLY.check()
-    with pytest.raises(EosctlError, match="do not add up"):
+    with pytest.raises(EosctlError, match="do not add up") as caught:
         replace(TALLY, **{lost: getattr(TALLY, lost) + 1}).check()
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -194,7 +208,6 @@ def test_a_lost_record_is_noticed(lost: str) -> None:
         (Selection(pattern=r"re:.*\d"), ["db-1", "db-2"]),
         (Selection(pattern="re:db"), NotFoundError),
         (Selection(pattern="re:("), UsageError),
-        (Selection(connectors=("file", "gone")), NotFoundError),
     ],
 )
 def test_selection(selection: Selection, chosen: list[str] | type[EosctlError]) -> None:
@@ -206,16 +219,29 @@ def test_selection(selection: Selection, chosen: list[str] | type[EosctlError]) 
         selection.choose(found)
 
 
+def test_a_connector_without_offsets_is_named() -> None:
+    with pytest.raises(NotFoundError, match="of connector gone in") as caught:
+        Selection(connectors=("file", "gone")).choose(["file"])
+    assert caught.value.hint
+
+
 @pytest.mark.parametrize("selection", [Selection(), Selection(connectors=("a",), all_connectors=True)])
 def test_one_way_of_choosing(selection: Selection) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as caught:
         selection.check()
+    assert caught.value.hint
 
 
-@pytest.mark.parametrize("renames", [{"gone": "x"}, {"a": "x", "b": "x"}, {"a": ""}, {"a": "x\ny"}])
+@pytest.mark.parametrize("renames", [{"gone": "x"}, {"a": ""}, {"a": "x\ny"}])
 def test_impossible_renames(renames: dict[str, str]) -> None:
     with pytest.raises(UsageError):
         check_renames(renames, ["a", "b"])
+
+
+def test_two_connectors_are_not_renamed_to_one() -> None:
+    with pytest.raises(UsageError, match="one name") as caught:
+        check_renames({"a": "x", "b": "x"}, ["a", "b"])
+    assert caught.value.hint
 
 
 def test_routes_follow_the_new_name() -> None:

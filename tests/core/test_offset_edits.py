@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from eosctl.core.migration_rules import Action
 from eosctl.core.offset_edits import plan_reset, plan_set, spellings
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_takeover import plan_takeover
@@ -44,6 +47,7 @@ def sent(writes: list[PlannedWrite]) -> list[tuple[str, bytes, bytes | None]]:
         pytest.param([(A, b"1"), (A_SPACED, b"2")], [A_SPACED, A], id="two spellings with a value: both"),
         pytest.param([(A, None), (A_SPACED, b"2")], [A_SPACED], id="a deleted spelling is not woken up"),
         pytest.param([(A_SPACED, None), (A, None)], [A], id="only deleted ones: the last"),
+        pytest.param([(A, None), (A_SPACED, None)], [A_SPACED], id="only deleted ones: the last, by time not by bytes"),
     ],
 )
 def test_the_keys_that_a_set_writes(cells: Cells, written: list[bytes]) -> None:
@@ -56,9 +60,27 @@ def test_a_set_goes_to_the_dedicated_store_first_and_to_the_global_one_too() -> 
     assert sent(plan_set(stores, key(A), b"9")) == [("d", A_SPACED, b"9"), ("g", A_SPACED, b"9")]
 
 
+def test_the_spelling_deleted_last_is_looked_for_in_both_stores() -> None:
+    stores = {GLOBAL: store("g", [(A, None)]), DEDICATED: store("d", [(B, b"1"), (A_SPACED, None), (B, b"2")])}
+    assert sent(plan_set(stores, key(A), b"9")) == [("d", A_SPACED, b"9"), ("g", A_SPACED, b"9")]
+
+
+def test_a_set_says_what_was_there() -> None:
+    home = Store("g", 3).home(A)
+    there = store("g", [(A, b"1")])
+    [write] = plan_set({GLOBAL: there}, key(A), b"9")
+    assert write == PlannedWrite(
+        Action.WRITE, "set", key(A), "g", home, before=there.records[A], after=b"9", replaces=there.records[A]
+    )
+    elsewhere = store("g", [(A, b"9")], at=(home + 1) % 3)
+    [moved] = plan_set({GLOBAL: elsewhere}, key(A), b"9")
+    assert moved == replace(write, before=elsewhere.records[A], replaces=None), "the same value in the wrong place"
+
+
 def test_a_set_to_what_is_there_sends_nothing() -> None:
-    [write] = plan_set({GLOBAL: store("g", [(A, b"9")])}, key(A), b"9")
-    assert (write.sends(), write.reason) == (False, "equal")
+    there = store("g", [(A, b"9")])
+    [write] = plan_set({GLOBAL: there}, key(A), b"9")
+    assert (write.sends(), write.reason, write.before) == (False, "equal", there.records[A])
 
 
 def test_a_reset_deletes_every_spelling_in_the_global_store_first() -> None:
@@ -71,12 +93,18 @@ def test_a_reset_reaches_every_partition_that_has_a_value() -> None:
     """A tombstone on the right partition leaves a value on the wrong one, which a worker may read last."""
     home = Store("g", 3).home(A)
     wrong = store("g", [(A, b"1")], at=(home + 1) % 3)
-    assert [write.partition for write in plan_reset({GLOBAL: wrong}, [key(A)])] == [(home + 1) % 3]
+    record = wrong.records[A]
+    assert plan_reset({GLOBAL: wrong}, [key(A)]) == [
+        PlannedWrite(Action.DELETE, "reset", key(A), "g", (home + 1) % 3, before=record, after=None, replaces=record)
+    ]
 
 
-def test_a_reset_of_what_is_deleted_sends_nothing() -> None:
-    [write] = plan_reset({GLOBAL: store("g", [(A, None)])}, [key(A)])
+@pytest.mark.parametrize("nothing", [None, b"null"])
+def test_a_reset_of_what_is_deleted_sends_nothing(nothing: bytes | None) -> None:
+    there = store("g", [(A, nothing)])
+    [write] = plan_reset({GLOBAL: there}, [key(A)])
     assert (write.sends(), write.reason) == (False, "deleted_already")
+    assert (write.before, write.replaces, write.after) == (there.records[A], there.records[A], nothing)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +128,16 @@ def test_what_a_connector_gets_in_its_next_store(
     in_use: Cells, target: Cells, fallback: Cells | None, reason: str, after: bytes | None
 ) -> None:
     third = store("g", fallback) if fallback is not None else None
-    [write] = plan_takeover(store("now", in_use), store("next", target), "c", fallback=third)
+    following = store("next", target)
+    [write] = plan_takeover(store("now", in_use), following, "c", fallback=third)
     assert (write.reason, write.after, write.topic) == (reason, after, "next")
     assert write.sends() == (reason in ("missing", "in_use_taken", "deleted_in_use", "from_global"))
+    assert write.conflict == (reason in ("in_use_taken", "deleted_in_use")), "whether something else was there"
+    assert write.before == write.replaces == following.records.get(A)
+
+
+def test_what_a_connector_gets_lies_where_its_tasks_write() -> None:
+    home = Store("next", 3).home(A)
+    elsewhere = store("next", [(A, b"9")], at=(home + 1) % 3)
+    [write] = plan_takeover(store("now", [(A, b"1")]), elsewhere, "c")
+    assert (write.partition, write.before, write.replaces) == (home, elsewhere.records[A], None)

@@ -9,6 +9,7 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_views import (
     DiffStatus,
     Flag,
+    PlannedWrite,
     Prefer,
     Store,
     diff_status,
@@ -171,6 +172,54 @@ def test_flags() -> None:
     assert flags(store(record(b'["reddit",null]', b"1"))) == {b'["reddit",null]': (Flag.NULL_PARTITION,)}
     both = store(record(CATS, b"1", at=5), record(CATS, b"2", at=1, partition=wrong))
     assert flags(both) == {CATS: (Flag.SEVERAL_PARTITIONS,)}
+
+
+HOME = partition_for(CATS, PARTITIONS)
+
+
+@pytest.mark.parametrize(
+    ("at", "blocked", "hidden"),
+    [
+        pytest.param(HOME, None, False, id="nothing is open"),
+        pytest.param(HOME, HOME, True, id="at home"),
+        pytest.param(HOME, HOME - 1, False, id="elsewhere"),
+        pytest.param(HOME - 1, HOME - 1, True, id="where the record strayed to"),
+        pytest.param(HOME - 1, HOME, True, id="at home, though the record strayed"),
+        pytest.param(HOME - 1, HOME - 2, False, id="where neither is"),
+    ],
+)
+def test_what_an_open_transaction_may_hide(at: int, blocked: int | None, hidden: bool) -> None:
+    there = store(
+        record(CATS, b"1", partition=at % PARTITIONS), blocked=None if blocked is None else blocked % PARTITIONS
+    )
+    assert there.may_hide(CATS) is hidden
+
+
+def test_a_key_that_is_not_there_may_be_hidden_at_home() -> None:
+    assert store(blocked=HOME).may_hide(CATS)
+    assert not store(blocked=(HOME + 1) % PARTITIONS).may_hide(CATS)
+
+
+def test_a_merge_of_two_connectors_stores_takes_deletions_as_facts() -> None:
+    """The fallback is for the two stores of one connector, and only where it is asked for."""
+    gone, live = store(record(CATS, None)), store(record(CATS, b"7"))
+    (planned,) = plan_merge(gone, live, "reddit", into="dedicated", prefer=Prefer.GLOBAL)
+    assert (planned.action, planned.after) == (DELETE, None)
+
+
+def test_a_merge_writes_over_the_targets_record_where_that_lies() -> None:
+    strayed = store(record(CATS, b"1", partition=(HOME + 1) % PARTITIONS))
+    (planned,) = plan_merge(store(record(CATS, b"2")), strayed, "reddit", into="global")
+    there = strayed.records[CATS]
+    assert planned == PlannedWrite(
+        WRITE, "source_taken", planned.key, "t", there.partition,
+        before=there, after=b"2", replaces=there, conflict=True,
+    )  # fmt: skip
+
+
+def test_a_merge_writes_what_the_target_lacks_at_home() -> None:
+    (planned,) = plan_merge(store(record(CATS, b"2")), store(), "reddit", into="global")
+    assert planned == PlannedWrite(WRITE, "missing", planned.key, "t", HOME, before=None, after=b"2")
 
 
 def test_across_partitions_the_newest_of_each_partition_competes() -> None:

@@ -77,19 +77,43 @@ def test_the_diagnosis_tells_what_was_seen() -> None:
     )
 
 
-@pytest.mark.parametrize(("recorded", "fences"), [(None, 0), (0, 0), (1, 1), (3, 3), (-1, 0)])
-def test_the_next_commit_makes_the_leader_fence_what_is_recorded(recorded: int | None, fences: int) -> None:
-    assert decision_after_commit(connector(task_count_record=recorded)).fence_count == fences
+@pytest.mark.parametrize(
+    ("recorded", "fences", "words"),
+    [
+        (None, 0, "there is no record"),
+        (-1, 0, "fences the 0 recorded"),
+        (0, 0, "fences the 0 recorded"),
+        (1, 1, "one task that follows one does so itself"),
+        (2, 2, "fences the 2 recorded"),
+    ],
+)
+def test_the_next_commit_makes_the_leader_fence_what_is_recorded(recorded: int | None, fences: int, words: str) -> None:
+    later = decision_after_commit(connector(task_count_record=recorded))
+    assert (later.fence_count, later.writes) == (fences, None)
+    assert words in later.reason
 
 
 def test_a_new_record_suppresses_what_was_due() -> None:
     before, after = connector(), with_record(connector(), 0)
-    counts = [
-        [decisions(each)[when]["would_fence_count"] for when in ("now", "after_next_commit")]  # type: ignore[index]  # plain data
-        for each in (before, after)
+    assert after == connector(task_count_record=0, record_offset=None, pending_fencing=False)
+    assert [decisions(each) for each in (before, after)] == [
+        {
+            "now": {
+                "would_fence_count": 3,
+                "would_write": before.task_count,
+                "reason": "task configs are newer than the record: fences the 3 recorded",
+            },
+            "after_next_commit": {"would_fence_count": 3, "reason": "fences the 3 recorded"},
+        },
+        {
+            "now": {
+                "would_fence_count": 0,
+                "would_write": None,
+                "reason": "no task commit since the record: nobody is fenced",
+            },
+            "after_next_commit": {"would_fence_count": 0, "reason": "fences the 0 recorded"},
+        },
     ]
-    assert counts == [[3, 3], [0, 0]]
-    assert (after.task_count_record, after.record_offset) == (0, None)
 
 
 @pytest.mark.parametrize(

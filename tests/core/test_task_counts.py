@@ -16,6 +16,7 @@ from eosctl.core.task_counts import (
     case_row,
     cases,
     fencing_decision,
+    has_ids,
     other_groups,
     plugin_type,
 )
@@ -85,9 +86,13 @@ OPEN = TransactionState.ONGOING
         ({"task_count_record": 3}, (known(2),), []),
         (PENDING, (), [("mis_ordered", "warning")]),
         ({"task_count": 0, "target_state": "STOPPED", **PENDING}, (known(1),), []),
+        ({"task_count": 0, **PENDING}, (), []),
+        ({"target_state": "STOPPED", **PENDING}, (), []),
         ({"inconsistent": True}, (), [("incomplete_task_set", "error")]),
         ({"task_count_record": -1}, (), [("too_low", "error"), ("implausible", "error")]),
         ({"task_count_record": 2**31 - 1}, (), [("implausible", "error")]),
+        ({"task_count_record": 10_000}, (), []),
+        ({"task_count_record": 10_001}, (), [("implausible", "error")]),
         ({"config": None, "task_count": None}, (known(1),), [("orphan", "info")]),
         ({"config": None, "task_count": None}, (known(2, OPEN),), [("too_low", "error"), ("orphan", "info")]),
     ],
@@ -100,10 +105,30 @@ def test_findings(
     assert all(finding.message and finding.fix for finding in found)
 
 
+@pytest.mark.parametrize(
+    ("changes", "alive", "words"),
+    [
+        ({"task_count_record": None}, (known(0), known(1)), "and 2 of its ids are known to the coordinators"),
+        ({"task_count_record": None}, (), "workers with exactly-once would fence nobody"),
+        ({"task_count_record": 1}, (), "but the newest task set has 2"),
+        ({"task_count_record": 1}, (known(1),), "but g-c-1 beyond it are alive"),
+        ({"task_count": 9}, tuple(known(at) for at in range(5)), "but g-c-2, g-c-3, g-c-4 beyond"),
+        ({"task_count": 9}, tuple(known(at) for at in range(6)), "but g-c-2, g-c-3, g-c-4, … beyond"),
+        ({"inconsistent": True}, (), "names 2 tasks, but not all configs"),
+    ],
+)
+def test_findings_say_how_many_and_which(changes: dict[str, Any], alive: tuple[AliveTask, ...], words: str) -> None:
+    [finding] = find_problems(Case(state(**changes), "g", alive=alive))
+    assert words in finding.message
+
+
 def test_a_sink_has_no_record_to_miss() -> None:
     case = Case(state(task_count_record=None, pending_fencing=True), "g", plugin_type="sink", alive=())
     assert find_problems(case) == []
-    assert case_row(case)["would_fence"] == []
+    row = case_row(case)
+    never = "a sink connector is never fenced"
+    assert (row["type"], row["decision"], row["would_write"], row["would_fence"]) == ("sink", never, None, [])
+    assert row["after_next_commit"] == {"would_fence_count": 0, "would_fence": [], "reason": never}
 
 
 CONFIG = b'{"properties":{"connector.class":"FileStreamSource"}}'
@@ -142,11 +167,47 @@ def test_a_wrong_record_that_was_overwritten_is_only_a_warning() -> None:
 def test_ids_are_attributed_by_the_connectors_that_exist() -> None:
     listings = [
         TransactionListing(each, TransactionState.EMPTY, 1, 0)
-        for each in ("g-a-1", "g-a-0", "g-a-b-0", "g-x-0", "g-a-01", "other-a-0", "connect-cluster-g")
+        for each in ("other-a-0", "g-a-1", "g-a-0", "g-x-0", "g-a-b-0", "g-a-01", "connect-cluster-g")
     ]
     alive = alive_tasks(listings, "g", ["a", "a-b"])
     assert {name: [task.task for task in tasks] for name, tasks in alive.items()} == {"a": [0, 1], "a-b": [0]}
     assert alive_tasks(listings, "g", []) == {}
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        ((), False),
+        (("connect-cluster-h", "h-c-0", "g-other-0", "g-c"), False),
+        (("h-c-0", "connect-cluster-g"), True),
+        (("h-c-0", "g-c-1"), True),
+    ],
+)
+def test_a_group_has_ids_where_its_leader_or_a_task_of_its_connectors_has_one(
+    listed: tuple[str, ...], expected: bool
+) -> None:
+    listings = (TransactionListing(each, TransactionState.EMPTY, 1, 0) for each in listed)
+    assert has_ids(listings, "g", ["c"]) is expected
+
+
+def test_cases_join_what_is_known_of_each_connector() -> None:
+    folded = fold_config_topic(
+        [
+            Record("t", 0, 0, -1, b"connector-c", b'{"properties":{"connector.class":"X"}}'),
+            Record("t", 0, 1, -1, b"connector-d", b'{"properties":{"connector.class":"YSink"}}'),
+            Record("t", 0, 2, -1, b"tasks-fencing-e", b"{"),
+        ]
+    )
+    listings = [
+        TransactionListing(each, TransactionState.EMPTY, 1, 0) for each in ("g-c-0", "connect-cluster-h", "g-x-0")
+    ]
+    c, d, e = cases(folded, "g", listings=listings, types={"c": "sink"})
+    assert (c.plugin_type, d.plugin_type, e.plugin_type) == ("sink", "sink", "unknown")
+    assert (c.alive, d.alive, e.alive) == ((known(0),), (), ())
+    assert [record.offset for record in e.ignored] == [2]
+    assert (c.ignored, c.group_id, c.other_groups) == ((), "g", {"h"})
+    assert [case.alive for case in cases(folded, "g")] == [None] * 3, "coordinators that were not asked"
+    assert cases(folded, "g")[0].plugin_type == "source"
 
 
 def test_other_groups_are_known_by_their_leader_ids() -> None:
@@ -170,8 +231,9 @@ def test_ids_that_another_group_could_have_too(
     group: str, connector: str, others: frozenset[str], words: str | None
 ) -> None:
     case = Case(ConnectorState(connector, config={}), group, other_groups=others)
-    messages = [finding.message for finding in find_problems(case) if finding.code == "id_collision"]
-    assert (words is None and not messages) or (words is not None and words in messages[0])
+    found = [finding for finding in find_problems(case) if finding.code == "id_collision"]
+    assert (words is None and not found) or (words is not None and words in found[0].message)
+    assert all(finding.severity == "info" for finding in found)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +245,14 @@ def test_ids_that_another_group_could_have_too(
         ({"connector.class": "MirrorHeartbeatConnector"}, None, "source"),
         ({"connector.class": "com.source.Jdbc", "topics": "a"}, None, "sink"),
         ({"connector.class": "com.sink.Jdbc"}, None, "source"),
+        ({"connector.class": "org.Source.Jdbc", "topics": "a"}, None, "sink"),
+        ({"connector.class": "org.x.JdbcSource", "topics": "a"}, None, "source"),
+        ({"connector.class": "org.x.MirrorCheckpointConnector", "topics": "a"}, None, "source"),
+        ({"connector.class": "org.x.Jdbc", "topics.regex": "a.*"}, None, "sink"),
+        ({"connector.class": "org.Sink.Jdbc"}, None, "source"),
+        ({"topics": "a"}, None, "sink"),
+        ({}, None, "source"),
+        ({"connector.class": "FileStreamSource"}, "sink", "sink"),
         ({"connector.class": "FileStreamSink"}, "source", "source"),
         ({"connector.class": "FileStreamSink"}, "unknown", "sink"),
         (None, None, "unknown"),
@@ -201,11 +271,31 @@ def test_a_row_names_the_ids_but_not_two_thousand_million_of_them() -> None:
 
 
 def test_a_row_has_the_members_of_the_contract() -> None:
-    row = case_row(Case(state(task_count=3, task_count_record=2, pending_fencing=True), "g", alive=(known(0),)))
-    assert row["would_fence"] == ["g-c-0", "g-c-1"]
-    assert row["alive_ids"] == ["g-c-0"]
-    contract = {"connector", "recorded", "record_offset", "newest_commit_offset", "task_count", "pending_fencing"}
-    assert {*contract, "would_fence", "alive_ids", "findings"} <= row.keys()
+    row = case_row(Case(state(task_count=3, task_count_record=2, **PENDING), "g", alive=(known(0),)))
+    [finding] = row.pop("findings")  # type: ignore[misc]
+    assert finding.keys() == {"code", "severity", "message", "fix"}
+    assert row == {
+        "connector": "c",
+        "type": "source",
+        "recorded": 2,
+        "record_offset": 8,
+        "newest_commit_offset": 10,
+        "task_count": 3,
+        "target_state": "STARTED",
+        "pending_fencing": True,
+        "decision": "task configs are newer than the record: fences the 2 recorded",
+        "would_write": 3,
+        "would_fence_count": 2,
+        "would_fence": ["g-c-0", "g-c-1"],
+        "after_next_commit": {
+            "would_fence_count": 2, "would_fence": ["g-c-0", "g-c-1"], "reason": "fences the 2 recorded",
+        },
+        "alive_ids": ["g-c-0"],
+    }  # fmt: skip
+
+
+def test_a_row_of_coordinators_that_were_not_asked() -> None:
+    assert case_row(Case(state(), "g"))["alive_ids"] is None
 
 
 @pytest.mark.parametrize(
