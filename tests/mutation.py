@@ -28,16 +28,21 @@ _REFUSED_BY_MYPY = "caught by type check"
 def main(modules: list[str]) -> int:
     """Tries every change to `modules` (`eosctl.core.fencing`; default: all); 0 if enough of each are noticed."""
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # mutmut calls mypy
-    operators = [(node, _not_of_sentences if each is mutators.operator_string else each) for node, each in _OPERATORS]
-    mutators.mutation_operators[:] = operators
+    _leave_sentences_alone()
     mutmut.cli.main(["run", "--max-children", "1", *(f"{module}.*" for module in modules)], standalone_mode=False)
     return 0 if all([_show(path) for path in sorted(walk_mutatable_files()) if _is_among(path, modules)]) else 1
 
 
-_OPERATORS = list(mutators.mutation_operators)
+def _leave_sentences_alone() -> None:
+    operators = mutators.mutation_operators
+    assert isinstance(operators, list)
+    operators[:] = [
+        (node, _names_only if operator is mutators.operator_string else operator) for node, operator in operators
+    ]
 
 
-def _not_of_sentences(node: libcst.BaseString) -> Iterable[libcst.BaseString]:
+def _names_only(node: libcst.BaseString) -> Iterable[libcst.BaseString]:
+    """Changes to a literal, unless it has a space."""
     if isinstance(node, libcst.SimpleString) and " " in node.value:
         return []
     return mutators.operator_string(node)

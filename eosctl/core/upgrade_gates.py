@@ -312,8 +312,8 @@ def _worker_files(observation: Observation) -> _Verdict:
         mode = file.properties.get("exactly.once.source.support", "disabled").lower()
         if mode not in ("disabled", "preparing", "enabled"):
             failures.append(f"{file.path}: exactly.once.source.support={mode}")
-    proof = f"{len(observation.files)} worker files agree" if observation.files else "no worker file was given"
-    return _Verdict(proof, failures)
+    agreeing = counted(len(observation.files), "worker file agrees", "worker files agree")
+    return _Verdict(agreeing if observation.files else "no worker file was given", failures)
 
 
 _RULES: tuple[_Rule, ...] = (

@@ -9,19 +9,23 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.aborted_offsets import AbortedOffset
-from eosctl.core.config_topic import ConfigState, ConnectorState
 from eosctl.core.connector_findings import collisions
-from eosctl.core.records import Record, TopicDescription
 from eosctl.core.upgrade import POSSIBLE, TARGETS, Mode, UpgradeWorker, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import GATE_IDS, evaluate_gates
-from eosctl.core.upgrade_observation import (
-    Observation,
-    ObservedConnector,
-    OpenTransaction,
-    RightsSeen,
-    WorkerFile,
-    parse_version,
+from eosctl.core.upgrade_observation import OpenTransaction, RightsSeen, WorkerFile, parse_version
+from tests.core.observations import (
+    CURE,
+    ENABLED,
+    FLUSHED,
+    INTERVAL,
+    SOURCE,
+    TWO_WORKERS,
+    aborted,
+    broken_set,
+    good,
+    source,
+    topic,
+    worker,
 )
 
 MIXES = [mix for size in (1, 2, 3) for mix in itertools.combinations_with_replacement(Mode, size)]
@@ -91,19 +95,59 @@ def test_passes(modes: tuple[Mode, ...], target: Mode, passes: list[tuple[str, i
     assert [(each.mode.value, len(each.steps)) for each in plan_passes(group(modes), target)] == passes
 
 
+INSTALL = "install Kafka Connect 3.3 or newer"
+FIND_OUT = "find out which mode it runs in: nothing may be assumed of it"
+FOLLOW = "check that it still leads the group; if not, restart the one that does last"
+START, RESTART = "start it, when it is wanted", "restart it"
+
+
+def setting(mode: str, unless: str = "") -> str:
+    return f"set exactly.once.source.support={mode}{unless}"
+
+
 @pytest.mark.parametrize(
-    ("mode", "words"),
+    ("mode", "target", "actions"),
     [
-        (Mode.OLD_VERSION, "install Kafka Connect 3.3"),
-        (Mode.UNKNOWN, "find out which mode"),
-        (Mode.NOT_ENABLED, "unless it already runs with it"),
-        (Mode.ABSENT, "start it"),
-        (Mode.DISABLED, "set exactly.once.source.support=preparing"),
+        (Mode.DISABLED, Mode.PREPARING, (setting("preparing"), RESTART)),
+        (Mode.OLD_VERSION, Mode.PREPARING, (INSTALL, setting("preparing"), RESTART)),
+        (Mode.UNKNOWN, Mode.PREPARING, (FIND_OUT, setting("preparing"), RESTART)),
+        (Mode.UNREACHABLE, Mode.PREPARING, (FIND_OUT, setting("preparing"), RESTART)),
+        (Mode.NOT_ENABLED, Mode.PREPARING, (setting("preparing", " (unless it already runs with it)"), RESTART)),
+        (Mode.NOT_ENABLED, Mode.DISABLED, (setting("disabled", " (unless it already runs with it)"), RESTART)),
+        (Mode.ABSENT, Mode.PREPARING, (setting("preparing"), START)),
+        (Mode.ENABLED, Mode.PREPARING, (setting("preparing"), RESTART)),
     ],
 )
-def test_steps_say_what_the_mode_asks_for(mode: Mode, words: str) -> None:
-    (first, *_rest) = plan_passes(group([mode], leader=9), Mode.ENABLED)
-    assert any(words in action for action in first.steps[0].actions)
+def test_steps_say_what_the_mode_asks_for(mode: Mode, target: Mode, actions: tuple[str, ...]) -> None:
+    *_before, last = plan_passes(group([mode], leader=9), target)
+    assert [step.actions for step in last.steps] == [actions]
+
+
+def test_the_leaders_step_asks_whether_it_still_leads() -> None:
+    [only] = plan_passes(group([Mode.PREPARING]), Mode.ENABLED)
+    assert only.steps[0].actions == (FOLLOW, setting("enabled"), RESTART)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.PREPARING])
+def test_a_worker_that_is_not_there_is_waited_for_by_nobody(mode: Mode) -> None:
+    [only] = plan_passes(group([mode]), Mode.PREPARING)
+    gates = ("worker_healthy", "members_known", "group_stable", "connectors_healthy", "mode_proven")
+    assert only.steps[0].gates == (() if mode is Mode.ABSENT else gates)
+
+
+def test_a_pass_as_plain_data() -> None:
+    [only] = plan_passes(group([Mode.PREPARING], leader=9), Mode.ENABLED)
+    assert only.as_row() == {
+        "mode": "enabled",
+        "barrier": "every worker is proven to be preparing or enabled",
+        "steps": [
+            {
+                "worker": "http://w0:8083",
+                "actions": [setting("enabled"), RESTART],
+                "gates": ["worker_healthy", "members_known", "group_stable", "connectors_healthy", "mode_proven"],
+            }
+        ],
+    }
 
 
 @pytest.mark.parametrize(
@@ -130,68 +174,10 @@ def test_versions(version: str | None, pair: tuple[int, int] | None) -> None:
     assert parse_version(version) == pair
 
 
-def topic(name: str, partitions: int = 1, policy: str | None = "compact") -> TopicDescription:
-    return TopicDescription(name, "id", partitions, 3, {} if policy is None else {"cleanup.policy": policy})
-
-
-def worker(**changes: Any) -> UpgradeWorker:
-    values = {"leader": True, "version": "4.3.1", "health": "healthy", **changes}
-    return UpgradeWorker("http://w0:8083", values.pop("mode", Mode.DISABLED), **values)
-
-
-SOURCE = ObservedConnector("c", "source", {}, {"connector": "RUNNING", "task 0": "RUNNING"}, ())
-
-
-def good() -> Observation:
-    return Observation(
-        target=Mode.ENABLED,
-        group_state="Stable",
-        workers=(worker(),),
-        config_topic="configs",
-        offset_topic="offsets",
-        cluster_ids={"http://w0:8083": "k"},
-        kafka_cluster_id="k",
-        topics={
-            "configs": TopicDescription("configs", "id", 1, 3, {"cleanup.policy": "compact"}),
-            "offsets": TopicDescription("offsets", "id", 25, 1, {"cleanup.policy": "compact"}),
-        },
-        open_transactions=(),
-        config_state=ConfigState(-1, {}, ()),
-        differing_connectors=(),
-        connectors=(SOURCE,),
-        group_id="g",
-        aborted_offsets=(),
-        max_transaction_timeout_ms=900_000,
-        crowding={"c": 1},
-        unknown_ids=frozenset(),
-        rival_groups={},
-        rights=RightsSeen(judged=12),
-    )
-
-
 def test_a_good_group_passes_every_gate() -> None:
     gates = evaluate_gates(good())
     assert [(gate.id, gate.status) for gate in gates] == [(gate_id, "pass") for gate_id in GATE_IDS]
     assert all(gate.evidence for gate in gates)
-
-
-def broken_set() -> ConfigState:
-    return ConfigState(1, {"c": ConnectorState("c", config={}, task_count=2, inconsistent=True)}, ())
-
-
-def source(**changes: Any) -> tuple[ObservedConnector, ...]:
-    return (replace(SOURCE, **changes),)
-
-
-def aborted(value: bytes = b"{}") -> tuple[AbortedOffset, ...]:
-    return (AbortedOffset(Record("offsets", 0, 5, 0, b'["c",{"f":1}]', value), None),)
-
-
-ENABLED = (worker(mode=Mode.ENABLED),)
-TWO_WORKERS = (worker(), worker(leader=False))
-FLUSHED = WorkerFile("w.properties", {"offset.flush.interval.ms": "10000"})
-CURE = {"admin.override.retry.backoff.ms": "10", "admin.override.retry.backoff.max.ms": "10"}
-INTERVAL = {"transaction.boundary": "INTERVAL", "transaction.boundary.interval.ms": "30000"}
 
 
 def test_who_else_has_an_id_is_said_as_far_as_it_is_known() -> None:

@@ -1,17 +1,56 @@
-"""When a later look at the workers contradicts an upgrade's plan."""
+"""An upgrade's plan as a value: what it says, when a later look at the workers contradicts it, and its file."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from eosctl.core.upgrade import Mode, UpgradeWorker
-from eosctl.core.upgrade_plan import make_plan
+from eosctl.core.upgrade_plan import (
+    PlannedPass,
+    PlannedWorker,
+    UpgradePlan,
+    make_plan,
+    plan_file_text,
+    read_plan,
+)
+from eosctl.errors import InputFileError
 
 W0 = UpgradeWorker("w0", Mode.NOT_ENABLED, version="3.9.1", leader=True)
 W1 = UpgradeWorker("w1", Mode.ENABLED, version="3.9.1")
+PLAN = make_plan([W1, W0], Mode.DISABLED, kafka_cluster_id="k", group_id="g")
+
+
+def test_a_plan_names_the_workers_of_each_pass() -> None:
+    assert (PLAN.kafka_cluster_id, PLAN.group_id, PLAN.target) == ("k", "g", Mode.DISABLED)
+    assert PLAN.workers == (
+        PlannedWorker("w0", Mode.NOT_ENABLED, "3.9.1"), PlannedWorker("w1", Mode.ENABLED, "3.9.1"),
+    )  # fmt: skip
+    assert PLAN.passes == (PlannedPass(Mode.PREPARING, ("w1",)), PlannedPass(Mode.DISABLED, ("w0", "w1")))
+
+
+def test_a_plan_file_gives_the_plan_back() -> None:
+    text = plan_file_text(PLAN)
+    again: UpgradePlan = read_plan(text, path="plan.json")
+    assert again == PLAN
+    document = json.loads(text)
+    assert (document["format"], document["digest"]) == ("eosctl-upgrade-plan", PLAN.digest())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"3.9.1"', '"3.9.2"', "plan.json was changed after it was written"),
+        ("eosctl-upgrade-plan", "eosctl-offsets-migration", "plan.json is a plan of another format"),
+        ('"passes"', '"steps"', "plan.json is not a plan of `upgrade plan`: it has no 'passes'"),
+    ],
+)
+def test_a_file_that_is_not_the_plan(old: str, new: str, message: str) -> None:
+    with pytest.raises(InputFileError, match=message):
+        read_plan(plan_file_text(PLAN).replace(old, new), path="plan.json")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,192 @@
+"""What the gates of an upgrade say: their evidence, and why something could not be looked at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosctl.core.config_topic import ConfigState, ConnectorState
+from eosctl.core.upgrade import Mode, UpgradeWorker
+from eosctl.core.upgrade_gates import Gate, evaluate_gates
+from eosctl.core.upgrade_observation import Observation, RightsSeen, WorkerFile
+from tests.core.observations import ENABLED, aborted, good, source, topic, worker
+
+W = "http://w0:8083"
+
+
+def gate(gate_id: str, seen: Observation) -> Gate:
+    return {each.id: each for each in evaluate_gates(seen)}[gate_id]
+
+
+def lacking(number: int) -> RightsSeen:
+    return RightsSeen(9, lacking=tuple("abcdefghi"[:number]))
+
+
+def files(*settings: dict[str, str]) -> dict[str, Any]:
+    return {"files": tuple(WorkerFile(f"w{at}", each) for at, each in enumerate(settings))}
+
+
+def task_sets(**changes: Any) -> dict[str, Any]:
+    return {"config_state": ConfigState(1, {"c": ConnectorState("c", **changes)}, ())}
+
+
+@pytest.mark.parametrize(
+    ("gate_id", "changes", "status", "evidence"),
+    [
+        ("members_known", {}, "pass", "1 member, every one answers"),
+        ("members_known", {"workers": (worker(mode=Mode.ABSENT),)}, "fail", f"{W} is not a member of the group"),
+        ("worker_versions", {}, "pass", "versions: 4.3.1"),
+        (
+            "worker_versions",
+            {"workers": (worker(), worker(version="3.3.0"), worker())},
+            "pass",
+            "versions: 3.3.0, 4.3.1",
+        ),
+        (
+            "worker_versions",
+            {"workers": (worker(version=None), worker(version="3.2"))},
+            "fail",
+            f"{W} runs 3.2; the version of {W} is not known",
+        ),
+        ("worker_health", {}, "pass", "every worker is healthy"),
+        ("worker_health", {"workers": (worker(health="unhealthy"),)}, "fail", f"{W} is unhealthy"),
+        (
+            "worker_health",
+            {"workers": (worker(health="unknown", version="3.8.1"),)},
+            "pass",
+            f"every worker answers; Kafka tells health from 3.9 on, so not {W} (Kafka 3.8.1)",
+        ),
+        (
+            "worker_health",
+            {"workers": (worker(health="unknown", version="3.9.0"),)},
+            "unknown",
+            f"{W} does not tell its health",
+        ),
+        ("modes_proven", {"workers": ()}, "pass", "no workers"),
+        ("modes_proven", {}, "pass", f"{W} is disabled"),
+        (
+            "modes_proven",
+            {"workers": (worker(evidence=("it says so", "its file too")),)},
+            "pass",
+            f"{W} is disabled (it says so, its file too)",
+        ),
+        ("config_topic", {}, "pass", "configs: 1 partition, compact, replication factor 3"),
+        ("config_topic", {"topics": {}}, "fail", "there is no topic configs"),
+        (
+            "offset_topic",
+            {},
+            "pass",
+            "offsets: 25 partitions, compact, replication factor 1 (a lost broker loses it)",
+        ),
+        ("offset_topic", {"topics": {}}, "fail", "there is no topic offsets"),
+        (
+            "offset_topic",
+            {"topics": {"offsets": topic("offsets", policy=None)}},
+            "unknown",
+            "the settings of offsets may not be read",
+        ),
+        ("task_sets_complete", task_sets(config={}, inconsistent=True), "fail", "c lacks task configs"),
+        ("task_sets_complete", task_sets(config={}), "pass", "every committed task set is complete"),
+        ("task_sets_complete", task_sets(inconsistent=True), "pass", "every committed task set is complete"),
+        ("connectors_healthy", {}, "pass", "1 connector and all tasks are as they should be"),
+        (
+            "connectors_healthy",
+            {"connectors": source(states={"connector": "PAUSED", "task 0": "UNASSIGNED"})},
+            "fail",
+            "c task 0 is UNASSIGNED",
+        ),
+        (
+            "no_aborted_offsets",
+            {"aborted_offsets": aborted()},
+            "fail",
+            "1 key of offsets with an aborted newest record: c",
+        ),
+        ("rights_granted", {}, "pass", "12 rights of workers and source connectors are given by ACLs"),
+        ("rights_granted", {"rights": lacking(5)}, "fail", "a; b; c; d; e"),
+        ("rights_granted", {"rights": lacking(6)}, "fail", "a; b; c; d; e; 1 more like these"),
+        ("worker_files", {}, "pass", "no worker file was given"),
+        ("worker_files", files({}), "pass", "1 worker file agrees"),
+        (
+            "worker_files",
+            files({"exactly.once.source.support": "preparing"}, {"exactly.once.source.support": "Disabled"}),
+            "pass",
+            "2 worker files agree",
+        ),
+        ("worker_files", files({"group.id": "h"}, {"group.id": "g"}), "fail", "group.id differs: g, h"),
+        (
+            "worker_files",
+            files({"exactly.once.source.support": "maybe"}),
+            "fail",
+            "w0: exactly.once.source.support=maybe",
+        ),
+    ],
+)
+def test_what_a_gate_says(gate_id: str, changes: dict[str, Any], status: str, evidence: str) -> None:
+    said = gate(gate_id, replace(good(), **changes))
+    assert (said.status, said.evidence) == (status, evidence)
+
+
+def test_what_is_no_error_goes_along_with_the_proof() -> None:
+    """A round of 31 s is no reason to wait where nobody can give up on it, and yet worth knowing."""
+    said = gate("fencing_pace", replace(good(), crowding={"c": 31}))
+    assert said.status == "pass"
+    assert said.evidence.startswith("1 source connector: Connect can fence each of them in time; c: each reconfig")
+    assert "so long no task of it runs" in said.evidence
+    fine = gate("fencing_pace", replace(good(), crowding={"c": 1}))
+    assert fine.evidence == "1 source connector: Connect can fence each of them in time"
+
+
+def test_what_is_said_once_is_not_said_again_as_a_note() -> None:
+    said = gate("connector_support", replace(good(), connectors=source(support_errors=None)))
+    assert (said.status, said.evidence) == ("unknown", "c was not validated, so its support is not known")
+
+
+OF_SOURCES = (
+    "connector_support",
+    "transaction_boundaries",
+    "transaction_timeouts",
+    "broker_transaction_timeout",
+    "fencing_pace",
+    "tasks_exactly_once",
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "changes", "gate_ids"),
+    [
+        ("kafka", {"kafka_cluster_id": None}, ("same_kafka_cluster",)),
+        ("topics", {"topics": None}, ("config_topic", "offset_topic")),
+        ("open transactions", {"open_transactions": None}, ("no_open_transactions",)),
+        ("config topic", {"differing_connectors": None}, ("no_aborted_records",)),
+        ("config topic", {"config_state": None}, ("task_sets_complete",)),
+        ("aborted offsets", {"aborted_offsets": None}, ("no_aborted_offsets",)),
+        (
+            "connectors",
+            {"connectors": None, "workers": ENABLED},
+            ("connectors_healthy", "property_names", *OF_SOURCES),
+        ),
+        ("other groups", {"rival_groups": None}, ("id_collisions",)),
+        ("other groups", {"group_id": None}, ("id_collisions",)),
+        ("other groups", {"connectors": None}, ("id_collisions",)),
+        ("rights", {"rights": None}, ("rights_granted",)),
+    ],
+)
+def test_a_gate_says_why_it_could_not_look(what: str, changes: dict[str, Any], gate_ids: tuple[str, ...]) -> None:
+    seen = replace(good(), **changes).without([what], "nobody may look at that")
+    said = [gate(gate_id, seen) for gate_id in gate_ids]
+    assert [(each.id, each.status, each.evidence) for each in said] == [
+        (gate_id, "unknown", "nobody may look at that") for gate_id in gate_ids
+    ]
+
+
+def test_a_gate_and_a_worker_as_plain_data() -> None:
+    assert Gate("g", "fail", "seen", "do this").as_row() == {
+        "id": "g", "status": "fail", "evidence": "seen", "fix": "do this",
+    }  # fmt: skip
+    there = UpgradeWorker(W, Mode.ENABLED, leader=True, version="4.3.1", health="healthy", evidence=("a", "b"))
+    assert there.as_row() == {
+        "worker": W, "leader": True, "version": "4.3.1", "health": "healthy", "mode": "enabled",
+        "evidence": ["a", "b"],
+    }  # fmt: skip
