@@ -55,7 +55,8 @@ def test_status_follows_the_exit_code(exit_code: int, status: str) -> None:
 def test_json_is_one_document_also_for_errors() -> None:
     out = io.StringIO()
     render_report(error_report(RefusedError("no", hint="so")), output="json", stream=out, color=False)
-    assert json.loads(out.getvalue())["status"] == "refused"
+    document = json.loads(out.getvalue())
+    assert (document["kind"], document["status"], document["exit_code"]) == ("error", "refused", 6)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -75,7 +76,10 @@ def test_bytes_that_are_not_text_are_base64() -> None:
     assert json_bytes(None) is None
 
 
-@pytest.mark.parametrize(("ms", "text"), [(0, "1970-01-01T00:00:00.000Z"), (-1, None), (None, None)])
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(0, "1970-01-01T00:00:00.000Z"), (1_700_000_000_042, "2023-11-14T22:13:20.042Z"), (-1, None), (None, None)],
+)
 def test_times_are_rfc3339_utc(ms: int | None, text: str | None) -> None:
     assert rfc3339(ms) == text
 

@@ -74,7 +74,6 @@ def fence_report(
     app: App, kind: str, items: Sequence[FenceItem], *, cluster_id: str, problems: Iterable[Problem]
 ) -> Report:
     """The report of a plan or a result; its exit code follows from the outcomes."""
-    failures = [item for item in items if item.outcome in _BAD and item.fault is not None]
     return Report(
         kind=kind,
         rows=FenceRows(items, now_ms=app.clock.now_ms()),
@@ -85,7 +84,7 @@ def fence_report(
             "live": sum(item.live is not None for item in items),
         },
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
-        problems=(*problems, *_failure_problems(app, kind, failures)),
+        problems=(*problems, *_failure_problems(app, kind, items)),
         exit_code=_exit_code(items),
     )
 
@@ -107,13 +106,13 @@ def exit_code_of_faults(faults: Iterable[KafkaFault | None]) -> ExitCode:
     return ExitCode.UNREACHABLE if codes <= UNREACHABLE_CODES else ExitCode.FAILED
 
 
-def _failure_problems(app: App, kind: str, failures: Sequence[FenceItem]) -> list[Problem]:
+def _failure_problems(app: App, kind: str, items: Sequence[FenceItem]) -> list[Problem]:
     """One problem per kind of failure, however many ids it hit."""
     by_kind: dict[tuple[str, Outcome], list[FenceItem]] = defaultdict(list)
-    for item in failures:
-        if item.fault is not None:
+    for item in items:
+        if item.outcome in _BAD and item.fault is not None:
             by_kind[item.fault.name, item.outcome].append(item)
-    return [_failure_problem(app, kind, items) for items in by_kind.values()]
+    return [_failure_problem(app, kind, failures) for failures in by_kind.values()]
 
 
 def _failure_problem(app: App, kind: str, items: Sequence[FenceItem]) -> Problem:

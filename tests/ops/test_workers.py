@@ -105,6 +105,7 @@ def test_without_a_config_topic_the_lag_is_null_and_that_is_said(
     (problem,) = report.problems
     assert (problem.code, problem.severity) == ("config_topic_unread", "warning")
     assert said in problem.message
+    assert problem.hint
 
 
 def test_a_file_that_contradicts_the_probe_is_a_finding(world: World) -> None:
@@ -208,6 +209,7 @@ def test_a_rebalance_without_end_is_reported_with_what_is_known(world: World) ->
     ]
     assert [problem.code for problem in report.problems] == ["group_not_stable"]
     assert report.problems[0].severity == "warning"
+    assert report.problems[0].hint
 
 
 def test_an_empty_group_has_no_rows(world: World) -> None:
