@@ -142,10 +142,21 @@ def route(*answers: FenceAnswer | BaseException) -> Callable[[App, Sequence[str]
 def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
     app = stage.app()
     plan = plan_fence(app, FenceRequest(("g-c-0", "g-d-0", "nosuch")))
+    asked = stage.cluster.count("DescribeTransactions")
     report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5), KeyboardInterrupt()))
+    assert stage.cluster.count("DescribeTransactions") == asked, "whoever pressed Ctrl-C wants no more requests"
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed", "nosuch": "skipped_unknown"}
     assert report.exit_code == ExitCode.INTERRUPTED
     assert "1 id is fenced, 1 have no answer" in report.problems[0].message
+
+
+def test_an_id_without_an_answer_is_not_called_fenced_nor_left_as_planned(stage: Stage) -> None:
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0", "g-d-0")))
+    report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5)))
+    assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed"}
+    assert row(report, "g-d-0")["error"]["code"] == "NO_ANSWER"
+    assert report.exit_code == ExitCode.PARTIAL
 
 
 def test_what_breaks_half_way_does_not_hide_what_was_done(stage: Stage) -> None:

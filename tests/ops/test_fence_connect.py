@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from eosctl.core.rescue import ROUND_TIMEOUTS_MS
 from eosctl.errors import ConnectError, ExitCode, RefusedError, StalePlanError, UnauthorizedError
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.fence_routes import leader_worker
 from eosctl.report import Report
 from tests.fakes.config_cluster import CONFIG_TOPIC
+from tests.fakes.connect import FakeConnector
 from tests.fakes.faults import Call
 from tests.fakes.fence_stage import codes, outcomes, row
 from tests.fakes.rescue_scene import URL, Scene, rescue_scene, stop
@@ -34,7 +37,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         yield built
 
 
-def put_session_key(scene: Scene, value: bytes) -> None:
+def put_session_key(scene: Scene, value: bytes | None) -> None:
     scene.topics.write([OutRecord(CONFIG_TOPIC, b"session-key", value)])
 
 
@@ -76,6 +79,22 @@ def test_an_id_that_the_leader_left_as_it_was_is_not_called_fenced(
     assert row(report, "g-c-2")["error"]["code"] == "NOT_FENCED"
 
 
+def test_an_id_that_no_coordinator_knows_is_created_by_the_leader(scene: Scene) -> None:
+    del scene.broker.state.transactions["g-c-2"]
+    planned = plan_fence(scene.app, REQUEST)
+    assert planned.wanted() == ["g-c-0", "g-c-1", "g-c-2"]
+    scene.connect.after("fence", fences(scene, 0, 1, 2))
+    assert set(outcomes(apply_fence(scene.app, planned)).values()) == {"fenced"}
+
+
+def test_an_id_whose_coordinator_does_not_tell_is_unconfirmed(scene: Scene) -> None:
+    scene.connect.after("fence", fences(scene, 0, 1, 2))
+    scene.connect.after("fence", lambda _call: scene.broker.deny_describe.add("g-c-2"))
+    report = fence(scene)
+    assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "fenced", "g-c-2": "unconfirmed"}
+    assert report.exit_code is ExitCode.PARTIAL
+
+
 def test_what_was_fenced_before_the_leader_gave_up_is_told(scene: Scene) -> None:
     fences(scene, 0, 1)
     for _attempt in range(2):
@@ -97,6 +116,16 @@ def test_a_key_or_an_id_that_was_just_taken_deserves_a_second_try_and_no_third(
         scene.connect.fail_next("fence", failure)
     assert fence(scene).exit_code is failure.exit_code
     assert len(scene.connect.fenced) == 1
+
+
+def test_without_a_session_key_it_is_asked_without_a_signature(scene: Scene) -> None:
+    """As in groups whose workers don't sign; others refuse it."""
+    put_session_key(scene, None)
+    report = apply_fence(scene.app, plan_fence(scene.app, REQUEST))
+    assert (report.exit_code, report.problems[0].message) == (
+        ExitCode.FAILED,
+        "Internal request missing required signature",
+    )
 
 
 def test_the_newest_session_key_signs(scene: Scene) -> None:
@@ -123,6 +152,27 @@ def test_it_needs_the_connector_stopped_also_when_the_plan_is_applied(scene: Sce
         with pytest.raises(RefusedError, match=f"connector c is {state} with {tasks}; --via connect needs it STOPPED"):
             attempt()
     assert scene.connect.fenced == []
+
+
+class Stopping(FakeConnector):
+    """STOPPED already, with a task that has not ended."""
+
+    def task_states(self) -> list[str]:
+        return ["RUNNING"]
+
+
+def test_a_task_that_has_not_ended_yet_keeps_it_from_being_fenced(scene: Scene) -> None:
+    """It would fail at its last commit."""
+    scene.connect.connectors["c"] = Stopping(scene.connect.connectors["c"].config, state="STOPPED")
+    with pytest.raises(RefusedError, match="connector c is STOPPED with 1 task; --via connect needs it STOPPED"):
+        plan_fence(scene.app, REQUEST)
+
+
+def test_the_leader_is_shown_the_credentials_that_were_given_for_it(scene: Scene) -> None:
+    app = scene.app
+    app = replace(app, target=replace(app.target, connect_urls=("http://other:8083", "http://user:pw@w0:8083/")))
+    leader_worker(app).connectors()
+    assert scene.connect.opened == ["http://user:pw@w0:8083/"]
 
 
 def test_the_leader_is_asked_and_no_other_worker(scene: Scene) -> None:

@@ -136,6 +136,36 @@ def test_live_fences_it_and_tells_how_to_restart_without_credentials(stage: Stag
     assert (warning.severity, command in str(warning.hint)) == ("warning", True)
 
 
+@pytest.mark.parametrize(
+    ("urls", "where"),
+    [
+        (("http://user:pw@w1:8083/", "http://w2:8083"), "http://w1:8083"),
+        (("https://lb:8443/",), "https://lb:8443"),
+        ((), "http://w1:8083"),
+    ],
+)
+def test_a_restart_command_goes_where_the_user_reaches_the_workers(
+    stage: Stage, urls: tuple[str, ...], where: str
+) -> None:
+    """The worker's own address may be one of its network; without any other it has to do."""
+    stage.worker.tasks = {("c", 1): "RUNNING"}
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-1",), live=True))
+    app = replace(app, target=replace(app.target, connect_urls=urls))
+    (command,) = restart_commands(app, plan.items)
+    assert command.startswith(f"curl -X POST '{where}/connectors/c/restart?")
+
+
+def test_of_many_tasks_some_are_named_and_all_are_counted(stage: Stage) -> None:
+    for task in range(7):
+        stage.cluster.state.transactions[f"g-e-{task}"] = FakeTransaction(50 + task, 0)
+        stage.worker.tasks["e", task] = "RUNNING"
+    with pytest.raises(
+        RefusedError, match=r"cannot fence g-e-0, g-e-1, .*g-e-4 and 2 more: .* of connector e and 2 more"
+    ):
+        stage.plan(prefix="g-e-")
+
+
 def test_a_restart_command_quotes_the_connectors_name(stage: Stage) -> None:
     stage.worker.tasks = {("a b/c", 0): "RUNNING"}
     stage.cluster.state.transactions["g-a b/c-0"] = FakeTransaction(11, 0)
@@ -192,6 +222,13 @@ def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:
     assert outcomes(stage.fence("g-c-0", live=True)) == {"g-c-0": "fenced"}
 
 
+def test_an_id_that_will_not_be_fenced_may_belong_to_any_task(stage: Stage) -> None:
+    """Nobody can say whether tasks run; that stands in the way of what is fenced, and of nothing else."""
+    stage.worker.error = UnreachableError("w1 is down")
+    stage.cluster.deny_describe.add("g-c-1")
+    assert outcomes(stage.plan("g-nosuch-0", "g-c-1")) == {"g-nosuch-0": "skipped_unknown", "g-c-1": "failed"}
+
+
 def test_a_worker_of_another_cluster_is_refused(stage: Stage) -> None:
     stage.worker.kafka_cluster_id = "another"
     with pytest.raises(RefusedError, match="another"):
@@ -215,7 +252,19 @@ def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_
         plan_fence(app, replace(blind, transactional_ids=("job-0-7",), live=False))
 
 
-@pytest.mark.parametrize("options", [{}, {"connector": "c", "tasks": 1}, {"connector": "c", "prefix": "g"}])
-def test_connects_own_fencing_takes_one_connector_and_nothing_else(stage: Stage, options: Any) -> None:
+@pytest.mark.parametrize(
+    ("ids", "options"),
+    [
+        ((), {"prefix": "g"}),
+        (("g-c-0",), {}),
+        (("g-c-0",), {"connector": "c"}),
+        ((), {"connector": "c", "tasks": 1}),
+        ((), {"connector": "c", "prefix": "g"}),
+        ((), {"connector": "c", "pattern": "g.*"}),
+    ],
+)
+def test_connects_own_fencing_takes_one_connector_and_nothing_else(
+    stage: Stage, ids: Sequence[str], options: Any
+) -> None:
     with pytest.raises(UsageError, match="--via connect"):
-        stage.plan("g-c-0", via="connect", **options)
+        stage.plan(*ids, via="connect", **options)

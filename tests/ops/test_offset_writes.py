@@ -14,8 +14,8 @@ from eosctl.ops.app import App
 from eosctl.ops.backups import read_backup, write_lines
 from eosctl.ops.offset_apply import apply_plan
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
-from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge
-from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, B, OffsetWorld, merge_world
+from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge, show_plan
+from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, WORKER, A, B, OffsetWorld, merge_world
 
 INTO_OWN = MergeRequest(("c",), into="dedicated", prefer=Prefer.NEWEST)
 
@@ -95,6 +95,33 @@ def test_a_connector_that_was_started_after_the_question_stops_the_write(app: Ap
     with pytest.raises(RefusedError, match="not stopped"):
         apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN))
     assert world.topics.writes == 0
+
+
+def test_what_would_be_refused_is_never_asked_for_and_a_dry_run_says_so(app: App, world: OffsetWorld) -> None:
+    plan = plan_offsets_merge(app, INTO_OWN)
+    world.connect.add("c", IN_OWN)
+    with pytest.raises(RefusedError, match="not stopped: c"):
+        show_plan(app, plan, dry_run=False)
+    (problem,) = show_plan(app, plan, dry_run=True).problems
+    assert (problem.code, problem.severity) == ("refused", "warning")
+    assert problem.message.startswith("would be refused: not stopped: c")
+
+
+def test_where_nothing_is_to_be_written_nobody_is_asked_whether_tasks_run(app: App, world: OffsetWorld) -> None:
+    """A second run of a job that has done its work needs no worker."""
+    request = RestoreRequest(apply(app))
+    apply_plan(app, plan_restore(app, request), lambda: plan_restore(app, request))
+    world.connect.down.add(WORKER)
+    assert show_plan(app, plan_restore(app, request), dry_run=False).problems == []
+
+
+def test_a_topic_is_only_made_for_offsets_that_are_written(app: App, world: OffsetWorld) -> None:
+    world.connect.add("c", {"offsets.storage.topic": "new"}, state="STOPPED")
+    world.topics.put(GLOBAL, A, None)
+    plan = plan_offsets_merge(app, INTO_OWN)
+    assert ([write.topic for write in plan.writes], plan.sends(), plan.creates) == (["new", "new"], [], ())
+    world.topics.put(GLOBAL, A, b"1")
+    assert [new.topic for new in plan_offsets_merge(app, INTO_OWN).creates] == ["new"]
 
 
 def test_a_dedicated_topic_on_other_brokers_is_refused(app: App, world: OffsetWorld) -> None:
