@@ -124,7 +124,7 @@ def _roll(run: _Run) -> None:
         pending = set(each.workers)
         _barrier(run, each.mode, pending)
         while pending:
-            workers = tuple(sorted(pending)) if run.roll.driver.at_once else (_next(run.app, pending),)
+            workers = tuple(sorted(pending)) if run.roll.driver.at_once else (_next(run, each.mode, pending),)
             _step(run, each.mode, workers)
             pending -= set(workers)
 
@@ -148,9 +148,10 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     run.app.on_event(Event(words, standings=standings(ordered, mode, "to come")))
 
 
-def _next(app: App, pending: set[str]) -> str:
-    """The next worker: the leader, as it is now, comes last."""
-    group = observe_workers(look_app(app))
+def _next(run: _Run, mode: Mode, pending: set[str]) -> str:
+    """The next worker: the leader, as it is now, comes last; while a group rebalances nobody knows who leads."""
+    app = replace(run.app, deadline=Deadline.after(run.roll.request.settle_timeout_s, run.app.clock))
+    group = await_calm(app, tuple(sorted(pending)), mode)
     return min(pending, key=lambda name: (name == group.leader_url, name))
 
 

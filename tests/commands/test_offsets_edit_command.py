@@ -12,7 +12,7 @@ import pytest
 from eosctl.core.murmur2 import partition_for
 from eosctl.errors import ConnectError, EosctlError, UnreachableError
 from tests.conftest import Invoke, Outcome
-from tests.fakes.switching import GLOBAL, KEY, URL, SwitchWorld
+from tests.fakes.switching import CONFIGS, GLOBAL, KEY, URL, SwitchWorld
 
 OWN = "own"
 OTHER = b'["c",{"filename":"g"}]'
@@ -97,6 +97,17 @@ def test_without_a_leader_to_ask_it_goes_to_the_topics(run: Run, world: SwitchWo
     assert "the leader can't be asked" in done["data"]["via_reason"]
 
 
+def test_what_a_deleted_connector_left_is_changed_in_the_topic(run: Run, world: SwitchWorld) -> None:
+    """REST knows the offsets of connectors that are there, and answers 404 for all others."""
+    del world.connect.connectors["c"]
+    world.topics.put(CONFIGS, b"connector-c", None)
+    refused = run("reset", "--connector", "c", "--all-partitions", "--via", "rest", "--yes")
+    assert (refused.exit_code, "the leader does not know c" in refused.stderr) == (6, True)
+    done = run("reset", "--connector", "c", "--all-partitions", "--yes", "-o", "json").json()
+    assert (done["exit_code"], done["data"]["via"]) == (0, "topic")
+    assert (world.stored(GLOBAL, KEY), world.calls) == (None, [])
+
+
 def test_set_via_topic_keeps_the_bytes_of_the_key(invoke: Invoke) -> None:
     """REST answers 200 for a key in another spelling, and writes one that the task never looks up."""
     world = SwitchWorld(key=b'["c",{ "filename":"f"}]')
@@ -146,6 +157,27 @@ def test_the_way_of_a_reset_follows_mode_and_version(
     world.connect.modes[URL], world.connect.version = mode, version
     done = run("reset", "--connector", "c", "--all-partitions", "--dry-run", "-o", "json").json()
     assert (done["kind"], done["data"]["via"], world.calls) == ("offsets-reset-plan", via, [])
+
+
+def test_a_reset_of_a_worker_whose_mode_nobody_knows_goes_to_the_topics(run: Run, world: SwitchWorld) -> None:
+    world.connect.plugins.clear()  # nothing to ask with
+    done = run("reset", "--connector", "c", "--all-partitions", "--dry-run", "-o", "json").json()
+    assert done["data"]["via"] == "topic"
+
+
+def test_without_a_topic_of_its_own_a_reset_goes_by_rest(run: Run, world: SwitchWorld) -> None:
+    del world.connector.config["offsets.storage.topic"]
+    world.keep_config("c")
+    done = run("reset", "--connector", "c", "--all-partitions", "--yes", "-o", "json").json()
+    assert (done["exit_code"], done["data"]["via"], world.calls) == (0, "rest", ["alter_offsets"])
+
+
+def test_a_sink_is_recognised_by_the_first_worker_that_answers(invoke: Invoke, world: SwitchWorld) -> None:
+    world.connector.config["connector.class"] = "FileStreamSink"
+    world.connect.fail_next("connectors", UnreachableError("no answer"))
+    where = ["-b", "memory:9092", "-g", "g", "-u", "http://other:8083", "-u", URL]
+    refused = invoke(*where, "offsets", "reset", "--connector", "c", "--all-partitions", "--yes", doors=world.doors())
+    assert (refused.exit_code, "is a sink connector" in refused.stderr) == (6, True)
 
 
 def test_rest_on_a_worker_that_is_too_old_names_the_version_that_can(run: Run, world: SwitchWorld) -> None:

@@ -21,6 +21,7 @@ from eosctl.ops.offset_import import ImportRequest, plan_offsets_import
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from eosctl.ops.offset_writes import MergeRequest, WritePlan, plan_offsets_merge, show_plan
+from eosctl.ops.ports import TopicStore
 from eosctl.report import Report
 from tests.fakes.faults import KilledError
 from tests.fakes.offset_topics import GLOBAL, OWN, A, B, OffsetWorld, merge_world
@@ -82,9 +83,46 @@ def test_a_transaction_that_failed_wrote_nothing(
     before = world.topics.newest(OWN)
     world.topics.fail_next("record", error, done=True)
     report = merge(app)
+    assert world.time.slept == [], "what has failed does not come later"
     assert (int(report.exit_code), world.topics.newest(OWN)) == (exit_code, before)
     assert {row["outcome"] for row in report.rows} == {"failed"}
     assert (report.problems[0].message, report.problems[0].hint) == (error.message, error.hint)
+
+
+def test_of_two_failures_the_first_is_told(app: App, world: OffsetWorld) -> None:
+    """What reading back came to says nothing of why the write failed."""
+    world.topics.fail_next("record", EosctlError("the broker went away"))
+    plan = plan_offsets_merge(app, INTO_OWN)
+    world.topics.fail_next("read", UnreachableError("no answer"))
+    report = apply_plan(app, plan, lambda: plan)
+    assert (int(report.exit_code), {row["outcome"] for row in report.rows}) == (7, {"unconfirmed"})
+    assert report.problems[0].message == "the broker went away"
+
+
+def test_each_part_of_a_write_has_the_whole_timeout(app: App, world: OffsetWorld) -> None:
+    """The time in which a person read the plan used to count, at first for all of it, then for its checks."""
+    left_s: list[float] = []
+
+    def topics(app: App) -> TopicStore:
+        left_s.append(app.deadline.remaining_s())
+        return world.topics
+
+    app = replace(app, open_topics=topics)
+    plan = plan_offsets_merge(app, INTO_OWN)
+    world.time.now_s += 3600
+    left_s.clear()
+    assert apply_plan(app, plan, lambda: plan).exit_code == 0
+    assert set(left_s) == {app.deadline.timeout_s}
+
+
+def test_where_a_topic_may_not_be_made_nothing_is_written(app: App, world: OffsetWorld) -> None:
+    world.worker.add("c", offsets_storage_topic="new")
+    error = UnauthorizedError("not authorized: creating topic new failed", hint="kafka-acls.sh --add")
+    world.topics.fail_next("create", error)
+    report = merge(app)
+    assert int(report.exit_code) == 5
+    assert {row["outcome"] for row in report.rows} == {"failed", "unchanged"}
+    assert (report.problems[0].message, world.topics.written) == (error.message, [])
 
 
 def test_what_was_aborted_is_seen_by_workers_that_are_not_enabled_and_that_is_said(
@@ -139,10 +177,12 @@ def test_very_many_offsets_go_in_several_transactions_and_that_is_said(
     monkeypatch.setattr(offset_writes, "MOST_IN_ONE_TRANSACTION", 2)
     plan = plan_offsets_merge(app, INTO_OWN)
     assert "split" in codes(show_plan(app, plan, dry_run=False))
-    world.topics.fail_next("write", EosctlError("the broker went away"), skip=1)
+    world.topics.fail_next("record", EosctlError("the broker went away"), skip=2, done=True)
     report = apply_plan(app, plan, lambda: plan)
     assert int(report.exit_code) == 7, "the first transaction is there"
     assert [row["outcome"] for row in report.rows] == ["written", "written", "failed"]
+    (aborted,) = [problem.message for problem in report.problems if problem.code == "aborted_but_visible"]
+    assert aborted.startswith("1 of them "), "what was committed before is not aborted"
     assert [len(records) for _id, records in world.topics.written] == [2]
     assert merge(app).exit_code == 0
     assert world.topics.newest(OWN) == {A: b"1", B: None, C: b"3"}

@@ -70,14 +70,25 @@ def test_deletions_are_sent_first(app: App, world: OffsetWorld) -> None:
     assert [record.key for record in world.topics.records(OWN)] == [B, B, A]
 
 
-@pytest.mark.parametrize("change", ["source", "target", "topic"])
-def test_a_plan_goes_stale(app: App, world: OffsetWorld, change: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ("source", "these offsets changed since the plan was made"),
+        ("target", "these offsets changed since the plan was made"),
+        ("topic", "topic own was created, deleted or recreated since the plan"),
+        ("cluster", "the plan is for cluster memory-cluster, this is another-cluster"),
+    ],
+)
+def test_a_plan_goes_stale(app: App, world: OffsetWorld, change: str, complaint: str) -> None:
     plan = plan_offsets_merge(app, INTO_OWN)
     if change in ("source", "target"):
         world.topics.put(GLOBAL if change == "source" else OWN, A, b"7")
-    else:
+    elif change == "topic":
         world.topics.add_topic(OWN, 5)
-    with pytest.raises(StalePlanError):
+        world.topics.put(OWN, B, b"2")
+    else:
+        world.topics.state.cluster_id = "another-cluster"
+    with pytest.raises(StalePlanError, match=complaint):
         apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN))
     assert world.topics.writes == 0
 

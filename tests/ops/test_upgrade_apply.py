@@ -228,6 +228,33 @@ def test_a_controller_restarts_a_whole_pass_and_workers_come_back_under_other_na
     assert {outcome for _mode, _worker, outcome in outcomes(report)} == {"done"}
 
 
+@pytest.mark.parametrize(
+    ("leaves", "comes_back", "awaited"),
+    [
+        ([], [], "not restarted yet: http://w1:8083, http://w2:8083"),
+        ([W2], [W2], "not restarted yet: http://w1:8083"),
+        ([W1, W2], [W2], "1 of 2 members"),
+    ],
+)
+def test_a_controller_must_have_restarted_all_of_them(
+    tmp_path: Path, leaves: list[str], comes_back: list[str], awaited: str
+) -> None:
+    there = world(w1="disabled", w2="disabled")
+
+    class Lazy(Controller):
+        def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
+            for url in leaves:
+                there.stop(url)
+            for url in comes_back:
+                there.files[url] = mode.value
+                there.start(url)
+            return Acted("rolled out")
+
+    report = roll(there.app(tmp_path), Lazy(there))
+    assert report.exit_code is ExitCode.PARTIAL
+    assert report.problems[0].message.endswith(f"not settled after 120 s; still waiting: {awaited}")
+
+
 def test_a_controller_that_was_cut_off_is_gone_on_with(tmp_path: Path) -> None:
     kill_at = 0
     while True:

@@ -109,6 +109,38 @@ def test_while_one_is_frozen_no_other_is_restarted(tmp_path: Path, thaws: bool) 
     assert [mode for _url, mode in there.starts] == ["preparing"] * 3 + ["enabled"] * 3
 
 
+def test_the_worker_whose_turn_it_is_need_not_answer(tmp_path: Path) -> None:
+    """To restart it is what helps; only the others must be well."""
+    there = world(w1="disabled", w2="disabled", w3="disabled")
+
+    def listen(event: Event) -> None:
+        there.events.append(event)
+        if event.message == f"{W2}: preparing, everything as before":
+            there.frozen.add(W3)
+
+    there.after_start.append(there.frozen.discard)
+    assert roll(replace(there.app(tmp_path), on_event=listen), FakeDriver(there)).exit_code is ExitCode.OK
+    assert not [event.message for event in there.events if "not yet restarted" in event.message]
+
+
+def test_nobody_is_restarted_in_the_middle_of_a_rebalance(tmp_path: Path) -> None:
+    """Nobody knows then who leads: the leader was taken for one like the others, and not left to the end."""
+    there = world(w1="disabled", w2="disabled", w3="disabled")
+    waits = f"{W1}, {W3}: not yet restarted, waiting: the group is PreparingRebalance"
+
+    def listen(event: Event) -> None:
+        there.events.append(event)
+        if event.message == f"{W2}: preparing, everything as before":
+            there.group_state = "PreparingRebalance"
+        elif event.message == waits:
+            assert [url for url, _mode in there.starts] == [W2]
+            there.group_state = "Stable"
+
+    assert roll(replace(there.app(tmp_path), on_event=listen), FakeDriver(there)).exit_code is ExitCode.OK
+    assert waits in [event.message for event in there.events]
+    assert [url for url, _mode in there.starts][:3] == [W2, W3, W1]
+
+
 def test_a_worker_that_comes_back_in_another_mode_stops_the_roll(tmp_path: Path) -> None:
     """Its configuration came from elsewhere: waiting would not change it."""
     there = world(w1="enabled", w2="enabled")

@@ -1,0 +1,109 @@
+"""What stands after each step of `upgrade apply`: who must be back, in which mode, and how that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from eosctl.core.upgrade import Mode
+from eosctl.errors import ConnectError, ExitCode
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers import Acted
+from tests.fakes.rolling import W2, W3, FakeDriver, RollWorld, outcomes, roll, world
+
+
+def messages(there: RollWorld) -> list[str]:
+    return [event.message for event in there.events]
+
+
+class Slow(FakeDriver):
+    """A worker that was restarted joins its group after some seconds."""
+
+    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        (url,) = workers
+        self.world.stop(url)
+        self.world.files[url] = mode.value
+        self.world.time.later(7, lambda: self.world.start(url))
+        return Acted("restarted")
+
+
+def test_a_worker_that_takes_its_time_is_waited_for(tmp_path: Path) -> None:
+    there = world(w1="disabled", w2="disabled")
+    assert roll(there.app(tmp_path), Slow(there)).exit_code is ExitCode.OK
+    assert f"{W2}: waiting: not in the group: {W2}" in messages(there)
+
+
+def test_a_worker_that_leaves_during_the_step_of_another_is_missed(tmp_path: Path) -> None:
+    """The step did its own part, and the group is one worker short all the same."""
+    there = world(w1="disabled", w2="disabled", w3="disabled")
+    there.after_start.append(lambda _url: there.stop(W3))
+    report = roll(there.app(tmp_path), FakeDriver(there))
+    assert outcomes(report)[0] == ("preparing", W2, "failed")
+    assert report.problems[0].message == f"{W2}: not settled after 60 s; still waiting: not in the group: {W3}"
+
+
+def test_a_mode_that_nothing_tells_is_waited_for(tmp_path: Path) -> None:
+    """That a worker was restarted says what its mode is only where the worker itself says that it is not enabled."""
+    there = world(w1="disabled", w2="disabled")
+
+    def no_longer_tells(_url: str) -> None:
+        there.faults = {"validate": ConnectError("500: plugin not found")}
+        there.time.later(20, lambda: setattr(there, "faults", {}))
+
+    there.after_start.append(no_longer_tells)
+    assert roll(there.app(tmp_path), FakeDriver(there), Mode.PREPARING).exit_code is ExitCode.OK
+    (waited,) = {message for message in messages(there) if message.startswith(f"{W2}: waiting")}
+    assert waited.startswith(f"{W2}: waiting: the mode of {W2} can't be told yet: validating")
+
+
+def test_what_rest_tells_for_a_moment_after_a_restart_is_no_second_failure(tmp_path: Path) -> None:
+    """The former FAILED state is told until the restarted task has said something of its own."""
+    there = world(w1="disabled", w2="disabled")
+    fencing = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing"
+
+    def still_told(name: str) -> None:
+        there.traces[name] = fencing
+        there.time.later(10, lambda: there.traces.pop(name))
+
+    there.after_restart = still_told
+    there.after_start.append(lambda url: there.traces.update({"a": fencing} if url == W2 else {}))
+    assert roll(there.app(tmp_path), FakeDriver(there), Mode.PREPARING).exit_code is ExitCode.OK
+    assert there.restarts == ["a"]
+
+
+@dataclass
+class TwoFiles(FakeDriver):
+    """A driver that knows two properties files of w2, and changes as many of them as `changes` says."""
+
+    folder: Path = Path()
+    changes: int = 2
+
+    def files(self, _workers: Sequence[str]) -> Sequence[Path]:
+        return [self.folder / "0.properties", self.folder / "1.properties"]
+
+    def say(self, mode: str, files: Sequence[Path]) -> None:
+        for path in files:
+            path.write_text(f"group.id=g\nlisteners=http://w2:8083\nexactly.once.source.support={mode}\n")
+
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        self.say(mode.value, self.files(workers)[: self.changes])
+        return super().bring(app, workers, mode)
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "words"),
+    [(2, "done", "1.properties says preparing, which nothing confirms"), (1, "failed", "can't be told yet")],
+)
+def test_files_prove_a_mode_that_nothing_tells_only_where_all_of_them_agree(
+    tmp_path: Path, changes: int, outcome: str, words: str
+) -> None:
+    there = world(w1="disabled", w2="disabled")
+    there.after_start.append(lambda _url: setattr(there, "faults", {"validate": ConnectError("500")}))
+    driver = TwoFiles(there, folder=tmp_path, changes=changes)
+    driver.say("disabled", driver.files([]))
+    report = roll(there.app(tmp_path), driver, Mode.PREPARING)
+    assert outcomes(report)[0] == ("preparing", W2, outcome)
+    assert words in str(report.rows[0]["detail"])
