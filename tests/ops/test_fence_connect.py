@@ -19,7 +19,7 @@ from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.fence_routes import leader_worker
 from eosctl.report import Report
 from tests.fakes.config_cluster import CONFIG_TOPIC
-from tests.fakes.connect import FakeConnector
+from tests.fakes.connect_before import FakeConnector
 from tests.fakes.faults import Call
 from tests.fakes.fence_stage import codes, outcomes, row
 from tests.fakes.rescue_scene import URL, Scene, rescue_scene, stop

@@ -116,7 +116,7 @@ def test_each_part_of_a_write_has_the_whole_timeout(app: App, world: OffsetWorld
 
 
 def test_where_a_topic_may_not_be_made_nothing_is_written(app: App, world: OffsetWorld) -> None:
-    world.worker.add("c", offsets_storage_topic="new")
+    world.connect.add("c", {"offsets.storage.topic": "new"}, state="STOPPED")
     error = UnauthorizedError("not authorized: creating topic new failed", hint="kafka-acls.sh --add")
     world.topics.fail_next("create", error)
     report = merge(app)

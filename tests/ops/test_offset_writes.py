@@ -87,7 +87,7 @@ def test_a_plan_goes_stale(app: App, world: OffsetWorld, change: str, complaint:
         world.topics.add_topic(OWN, 5)
         world.topics.put(OWN, B, b"2")
     else:
-        world.topics.state.cluster_id = "another-cluster"
+        world.topics.state.cluster_id = world.connect.kafka_cluster_id = "another-cluster"
     with pytest.raises(StalePlanError, match=complaint):
         apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN))
     assert world.topics.writes == 0
