@@ -79,4 +79,8 @@ def _summary(results: Sequence[Result]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("interrupted: every part was stopped", file=sys.stderr)
+        sys.exit(130)

@@ -22,9 +22,17 @@ LINT = (
 )
 COLLECTION = Part("collection", ("pytest", "--collect-only", "-q"), _LINT_LIMIT_S)
 _UNIT_CHUNKS = 4
-# tests that start what they need themselves go into a part per file where they are long: seconds, as once seen
+# parts that take long, in seconds as once seen, so that they start first; the others follow by their number of tests
 _SECONDS = {
-    "tests/ops/test_upgrade_live.py": 120,
+    "spark+stack": 300,
+    "stack": 250,
+    "three_brokers": 200,
+    "secure_stack": 190,
+    "lone_broker": 180,
+    "tests/ops/test_upgrade_live.py": 150,
+    "pair": 140,
+    "spark": 120,
+    "tests/sandbox/test_sandbox.py": 110,
 }
 
 
