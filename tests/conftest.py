@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import signal
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -87,6 +88,14 @@ def invoke(tmp_path: Path) -> Invoke:
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     return run
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that refuses connections, held so that nobody else can listen there meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 @pytest.fixture

@@ -298,14 +298,8 @@ def test_health_of_something_else_is_an_error(server: Server) -> None:
         _worker(server.url).health()
 
 
-def _closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def test_nobody_listens() -> None:
-    url = f"http://127.0.0.1:{_closed_port()}"
+def test_nobody_listens(closed_port: int) -> None:
+    url = f"http://127.0.0.1:{closed_port}"
     with pytest.raises(UnreachableError, match=f"{url} can't be reached: Connection refused"):
         _worker(url).root()
 

@@ -32,12 +32,6 @@ def connect(bootstrap: str | tuple[str, ...], *, timeout_s: float = 10, **settin
         return admin.cluster_id()
 
 
-def listener_port() -> int:
-    """A port where nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 CERTIFICATES = Path(__file__).parent / "certificates"
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 

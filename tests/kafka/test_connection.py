@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 
 import pytest
@@ -17,7 +16,7 @@ from eosctl.errors import (
 )
 from eosctl.kafka.stream import Address, parse_address
 from tests.fakes.broker import FakeCluster
-from tests.kafka.connecting import admin_of, connect, listener_port, server_that_says
+from tests.kafka.connecting import admin_of, connect, server_that_says
 
 
 @pytest.mark.parametrize(
@@ -48,13 +47,9 @@ def test_an_unknown_security_protocol_is_a_usage_error() -> None:
 
 
 def test_ipv6_bootstrap() -> None:
-    try:
-        listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
-    except OSError:
-        pytest.skip("no IPv6 loopback on this machine")
-    listener.close()
-    with pytest.raises(UnreachableError, match=r"\[::1\]:\d+: connection refused"):
-        connect(f"[::1]:{listener_port()}")
+    """It was skipped on a machine without IPv6, which says another reason than `connection refused`."""
+    with pytest.raises(UnreachableError, match=r"^can't connect to \[::1\]:1: \w"):
+        connect("[::1]:1")
 
 
 def test_a_closed_port_is_unreachable() -> None:

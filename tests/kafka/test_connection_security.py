@@ -30,7 +30,6 @@ from tests.kafka.connecting import (
     CERTIFICATES,
     admin_of,
     connect,
-    listener_port,
     server_that_says,
     tls_server_that_breaks_off,
 )
@@ -293,6 +292,6 @@ def test_oauth_endpoint_failures(answer: tuple[int, bytes], error: type[EosctlEr
         assert "hush" not in str(caught.value)
 
 
-def test_oauth_endpoint_that_is_down() -> None:
+def test_oauth_endpoint_that_is_down(closed_port: int) -> None:
     with FakeCluster(users={"": "t"}) as cluster, pytest.raises(UnreachableError, match="can't get a token"):
-        connect(cluster.bootstrap_servers, **client_credentials(f"http://127.0.0.1:{listener_port()}/token"))
+        connect(cluster.bootstrap_servers, **client_credentials(f"http://127.0.0.1:{closed_port}/token"))

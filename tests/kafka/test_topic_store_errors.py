@@ -58,12 +58,10 @@ def _failure(settings: ClientSettings, timeout_s: float = 20.0) -> tuple[EosctlE
     return caught.value, time.monotonic() - started_s
 
 
-def test_a_closed_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    error, took_s = _failure(ClientSettings((f"127.0.0.1:{port}",)))
+def test_a_closed_port(closed_port: int) -> None:
+    error, took_s = _failure(ClientSettings((f"127.0.0.1:{closed_port}",)))
     assert isinstance(error, UnreachableError)
-    assert f"127.0.0.1:{port}" in error.message
+    assert f"127.0.0.1:{closed_port}" in error.message
     assert "Connection refused" in error.message
     assert took_s < 6
 
