@@ -44,17 +44,16 @@ class ClassArchive:
             self.file.keep(self.draft)
 
 
-def class_archive(folder: Path, prefix: str, *, java: Path, jars: Iterable[Path], draft: Path) -> ClassArchive | None:
-    """The archive in `folder` for this Java and these jars; None where one of them can't be read.
+def archive_name(java: Path, jars: Iterable[Path]) -> str:
+    """What the archive for this Java and these jars is called; empty where one of them can't be read.
 
-    A JVM ignores an archive that was made of jars with another size or time: both are part of the archive's name.
+    A JVM ignores an archive that was made of jars with another size or time: both are part of the name.
     """
     try:
         facts = [f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in (java.resolve(), *jars)]
     except OSError:
-        return None
-    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
-    return ClassArchive(KeptFile(folder, f"{prefix}-{digest}", ".jsa"), draft)
+        return ""
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
 def _is_whole(draft: Path) -> bool:

@@ -29,7 +29,7 @@ ALLOWED = {
     "kafka": BASE | {"core", "wire"},
     "connect": BASE | {"core", "wire"},
     "sandbox": BASE | {"core", "java", "kept_file", "class_archive"},
-    "spark": {"errors", "core", "java", "class_archive"},
+    "spark": {"errors", "core", "java", "kept_file", "class_archive"},
     "ops": BASE | {"core", "wire", "profiles", "schemas", "reference", "java", "kafka", "connect", "sandbox", "spark"},
     "commands": BASE | {"core", "profiles", "render", "ops"},
     "__main__": {"bootstrap"},

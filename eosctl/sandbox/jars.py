@@ -74,7 +74,7 @@ def ensure_jars(
     """
     store = cache / "jars"
     store.mkdir(parents=True, exist_ok=True)
-    with _locked(store / ".lock"):
+    with locked(store / ".lock"):
         missing = [jar for jar in jars if not _is_there(_path(store, jar), jar)]
         if missing:
             for abandoned in store.glob("fetch-*"):  # of a run that was killed: whoever holds the lock is alone here
@@ -101,7 +101,8 @@ def _is_there(path: Path, jar: Jar) -> bool:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Holds the lock file at `path`; waits for whoever has it."""
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from eosctl.class_archive import ClassArchive, archive_name
 from eosctl.core.java_properties import properties_text
 from eosctl.errors import EosctlError
 from eosctl.kept_file import KeptFile
 from eosctl.sandbox import process
+from eosctl.sandbox.ports import TakePorts, take_ports
 from eosctl.sandbox.secure import SecureFiles, SecureListener, write_private
 from eosctl.sandbox.settings import (
     AGENT_CONFIG,
@@ -26,7 +28,7 @@ from eosctl.sandbox.settings import (
     worker_properties,
 )
 from eosctl.sandbox.state import Node
-from eosctl.sandbox.storage import kafka_uuid, keep_storage, name_storage, take_storage
+from eosctl.sandbox.storage import keep_storage, name_storage, take_storage
 
 # short-lived test servers: the fast compiler only, the small collector, shared class data, nothing left in /tmp
 _JVM = (
@@ -44,14 +46,22 @@ _ENVIRON = {"LC_ALL": "C.UTF-8"}
 
 
 class Launcher:
-    """Starts the nodes of the stack in `directory` with `java`; `prepare` must have run there once."""
+    """Starts the nodes of the stack in `directory` with `java`; `prepare` must have run there once.
 
-    def __init__(self, java: Path, directory: Path) -> None:
-        self._java, self._directory = java, directory
+    `cache` is what all stacks share.
+    """
+
+    def __init__(self, java: Path, directory: Path, cache: Path, *, take_ports: TakePorts = take_ports) -> None:
+        self._java, self._directory, self._cache = java, directory, cache
+        self._take_ports = partial(take_ports, folder=cache / "ports", owner=directory)
 
     @property
     def _arguments_file(self) -> Path:
         return self._directory / "java.arguments"
+
+    @property
+    def _classes_file(self) -> Path:
+        return self._directory / "java.classes"
 
     def prepare(self, jars: Sequence[Path], kafka_version: str) -> None:
         """Writes what all JVMs of the stack share: class path, logging, temporary files."""
@@ -65,6 +75,9 @@ class Launcher:
         ]
         words = [*shared, "-cp", os.pathsep.join(str(jar) for jar in jars)]
         _write_words(self._arguments_file, words)
+        name = archive_name(self._java, jars)
+        if name:
+            self._classes_file.write_text(f"kafka-{kafka_version}-{name}", encoding="ascii")
 
     @property
     def secure_files(self) -> SecureFiles:
@@ -75,9 +88,9 @@ class Launcher:
         """Makes the certificate and the users' settings files."""
         self.secure_files.write(listener, self._java)
 
-    def prepare_brokers(self, spec: StackSpec, template: KeptFile) -> list[Node]:
+    def prepare_brokers(self, spec: StackSpec, template: KeptFile, cluster_id: str) -> list[Node]:
         """Writes each broker's files and its storage, out of `template` where that will do; nothing is started yet."""
-        free = free_ports(3 * spec.brokers)
+        free = self._take_ports(3 * spec.brokers)
         ports = [BrokerPorts(*free[index : index + 3]) for index in range(0, len(free), 3)]
         nodes = []
         for number in range(1, spec.brokers + 1):
@@ -88,7 +101,7 @@ class Launcher:
             node = self._node(name, "broker", f"127.0.0.1:{ports[number - 1].client}", properties)
             secure = f"127.0.0.1:{ports[number - 1].secure}" if spec.secure else None
             nodes.append(replace(node, secure_address=secure))
-        self._format(nodes, spec, template)
+        self._format(nodes, spec, template, cluster_id)
         return nodes
 
     def prepare_workers(
@@ -97,7 +110,7 @@ class Launcher:
         """Writes each worker's configuration; nothing is started yet. `agent` is the jar that shows their metrics."""
         login = self._login(group, spec.secure) if spec.secure else {}
         nodes = []
-        for number, (mode, port) in enumerate(zip(group.modes, free_ports(len(group.modes)), strict=True)):
+        for number, (mode, port) in enumerate(zip(group.modes, self._take_ports(len(group.modes)), strict=True)):
             properties = worker_properties(
                 group,
                 mode,
@@ -116,7 +129,7 @@ class Launcher:
 
     def _with_agent(self, node: Node, agent: Path) -> Node:
         Path(node.config).with_name(_AGENT_FILE).write_text(AGENT_CONFIG, encoding="ascii")
-        (port,) = free_ports(1)
+        (port,) = self._take_ports(1)
         return replace(node, metrics_url=f"http://127.0.0.1:{port}/metrics", agent=str(agent))
 
     def _login(self, group: GroupSpec, listener: SecureListener) -> dict[str, str]:
@@ -129,13 +142,38 @@ class Launcher:
 
     def launch(self, node: Node) -> Node:
         """Starts the node's JVM; the answer carries its process."""
-        options = [_HEAP[node.kind], *_agent_options(node)]
+        archive = self._class_archive(node)
+        used = archive.use() if archive else []
+        recorded = archive.record() if archive and not used and self._may_record(node) else []
+        options = [_HEAP[node.kind], *used, *recorded, *_agent_options(node)]
         if _options_file(node).exists():
             options.append(f"@{_options_file(node)}")
         command = [*self._command(*options, _MAIN[node.kind]), node.config]
         directory = Path(node.config).parent
         started = process.spawn(command, log=Path(node.log), directory=directory, environ=_ENVIRON)
-        return replace(node, pid=started.pid, start_ticks=started.start_ticks)
+        return replace(node, pid=started.pid, start_ticks=started.start_ticks, records_classes=bool(recorded))
+
+    def lacks_classes_of(self, node: Node) -> bool:
+        """Whether the node's JVM would write, if it were stopped, the archive of classes that nobody has made yet."""
+        archive = self._class_archive(node)
+        return node.records_classes and archive is not None and archive.kept() is None
+
+    def keep_classes_of(self, node: Node) -> None:
+        """Keeps the archive of classes that the node's JVM wrote when it was stopped, if it did."""
+        archive = self._class_archive(node)
+        if node.records_classes and archive is not None:
+            archive.keep()
+
+    def _class_archive(self, node: Node) -> ClassArchive | None:
+        """The archive for JVMs of the node's kind; None where the jars are not known."""
+        if not self._classes_file.exists():
+            return None
+        name = f"{node.kind}-{self._classes_file.read_text(encoding='ascii')}"
+        return ClassArchive(KeptFile(self._cache / "classes", name, ".jsa"), Path(node.config).with_name("classes.jsa"))
+
+    def _may_record(self, node: Node) -> bool:
+        """Whether the archive may come from this JVM: not with an agent or options of its own, not with passwords."""
+        return not (node.agent or _options_file(node).exists() or self.secure_files.directory.exists())
 
     def _command(self, *words: str) -> list[str]:
         *options, main = words
@@ -148,13 +186,12 @@ class Launcher:
         write_private(config, properties_text(properties))
         return Node(name, kind, address, pid=0, start_ticks=0, config=str(config), log=str(home / "log.txt"))
 
-    def _format(self, brokers: Sequence[Node], spec: StackSpec, template: KeptFile) -> None:
+    def _format(self, brokers: Sequence[Node], spec: StackSpec, template: KeptFile, cluster_id: str) -> None:
         """Formats the first broker's storage, or takes the template; the other brokers get a copy.
 
         Users' passwords and properties of the spec's own may be in what StorageTool writes: those stay in this stack.
         """
         first, *others = [Path(broker.config).with_name("data") for broker in brokers]
-        cluster_id = kafka_uuid()
         is_common = not (spec.secure or spec.broker_config)
         if not (is_common and take_storage(template, first)):
             self._run_storage_tool(brokers[0], cluster_id, spec.secure.format_arguments() if spec.secure else [])
@@ -183,18 +220,6 @@ def _agent_options(node: Node) -> list[str]:
         return []
     address = urlsplit(node.metrics_url).netloc
     return [f"-javaagent:{node.agent}={address}:{Path(node.config).with_name(_AGENT_FILE)}"]
-
-
-def free_ports(count: int) -> list[int]:
-    """`count` different loopback ports that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def _options_file(node: Node) -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_STOP_S = 12.0
+STOP_S = 12.0
 _KILLED_S = 5.0
 _POLL_S = 0.02
 
@@ -39,7 +39,7 @@ def spawn(command: Sequence[str], *, log: Path, directory: Path, environ: Mappin
     return ProcessId(process.pid, ticks or 0)
 
 
-def stop(processes: Sequence[ProcessId], *, grace_s: float = _STOP_S) -> None:
+def stop(processes: Sequence[ProcessId], *, grace_s: float = STOP_S) -> None:
     """SIGTERM to each process group, then SIGKILL to those that are left after `grace_s`; waits until all are gone."""
     _signal_all(processes, signal.SIGTERM)
     if not _wait_gone(processes, grace_s):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import json
 import logging
 import socket
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 
@@ -17,6 +18,12 @@ from eosctl.errors import DeadlineError, EosctlError
 from eosctl.sandbox.state import Node
 
 _POLL_S = 0.1
+_SEARCHED_LINES = 400
+_PORT_TAKEN = "Address already in use"
+
+
+class PortTakenError(EosctlError):
+    """A node ended because somebody else had bound one of its ports."""
 
 
 def _loopback() -> urllib.request.OpenerDirector:
@@ -29,22 +36,23 @@ def _loopback() -> urllib.request.OpenerDirector:
 _direct = _loopback()
 
 
-def wait_ready(nodes: Sequence[Node], *, watched: Sequence[Node], brokers: int, deadline: Deadline) -> None:
+def wait_ready(
+    nodes: Sequence[Node], *, watched: Sequence[Node], brokers: int, cluster_id: str, deadline: Deadline
+) -> None:
     """Waits until every node answers; brokers must see `brokers` of their kind.
 
-    Raises EosctlError with the end of its log as soon as one of `nodes` or `watched` has ended, and DeadlineError
-    with the same when the time is up.
+    What belongs to another cluster than `cluster_id` is somebody else on our port. It is empty where it is not known.
+    Raises EosctlError with the end of its log as soon as one of `nodes` or `watched` has ended (PortTakenError where
+    that was why), and DeadlineError with the same when the time is up.
     """
-    asked: dict[str, Callable[[Node], bool]] = {
-        "broker": lambda node: broker_answers(node.address, brokers=brokers),
-        "worker": lambda node: worker_answers(node.address),
-    }
     waiting = list(nodes)
     while waiting:
         ended = next((node for node in (*nodes, *watched) if not node.process.alive()), None)
         if ended is not None:
-            raise EosctlError(f"{ended.name} ended:\n{_explanation(ended)}", hint=f"Its log is {ended.log}.")
-        waiting = [node for node in waiting if not asked[node.kind](node)]
+            is_port = any(_PORT_TAKEN in line for line in log_tail(Path(ended.log), _SEARCHED_LINES))
+            error = PortTakenError if is_port else EosctlError
+            raise error(f"{ended.name} ended:\n{_explanation(ended)}", hint=f"Its log is {ended.log}.")
+        waiting = [node for node in waiting if not answers(node, brokers=brokers, cluster_id=cluster_id)]
         if waiting and deadline.expired():
             late = waiting[0]
             raise DeadlineError(
@@ -55,7 +63,14 @@ def wait_ready(nodes: Sequence[Node], *, watched: Sequence[Node], brokers: int, 
             deadline.sleep(_POLL_S)
 
 
-def broker_answers(address: str, *, brokers: int) -> bool:
+def answers(node: Node, *, brokers: int = 1, cluster_id: str = "") -> bool:
+    """Whether a broker, which must see `brokers` of its kind, or a worker answers now, and is of the cluster."""
+    if node.kind == "broker":
+        return broker_answers(node.address, brokers=brokers, cluster_id=cluster_id)
+    return worker_answers(node.address, cluster_id=cluster_id)
+
+
+def broker_answers(address: str, *, brokers: int, cluster_id: str) -> bool:
     """Whether the broker at `host:port` answers a metadata request that names a controller and `brokers` brokers."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -72,22 +87,29 @@ def broker_answers(address: str, *, brokers: int) -> bool:
         metadata = admin.list_topics(timeout=2)
     except KafkaException:
         return False
-    return len(metadata.brokers) >= brokers and metadata.controller_id >= 0
+    is_ours = cluster_id in ("", metadata.cluster_id)
+    return is_ours and len(metadata.brokers) >= brokers and metadata.controller_id >= 0
 
 
-def worker_answers(url: str) -> bool:
+def worker_answers(url: str, *, cluster_id: str) -> bool:
     """Whether the worker lists connectors: it does so only as a member of its group (404 or 503 before).
 
     One that wants a password (401) answers, and whether it is a member can't be asked.
     """
     try:
-        with _direct.open(f"{url}/connectors", timeout=5) as answer:
-            return bool(answer.status == 200)
+        _get(f"{url}/connectors")
+        root = json.loads(_get(url)) if cluster_id else {}
     except urllib.error.HTTPError as exc:
         exc.close()
         return exc.code == HTTPStatus.UNAUTHORIZED
-    except (OSError, http.client.HTTPException):
+    except (OSError, http.client.HTTPException, ValueError):
         return False
+    return isinstance(root, dict) and root.get("kafka_cluster_id", "") == cluster_id
+
+
+def _get(url: str) -> bytes:
+    with _direct.open(url, timeout=5) as answer:
+        return bytes(answer.read())
 
 
 def log_tail(path: Path, count: int) -> list[str]:
@@ -100,7 +122,7 @@ def log_tail(path: Path, count: int) -> list[str]:
 
 def _explanation(node: Node) -> str:
     """The last lines of the node's log without stack frames, and the class that it missed, if that was it."""
-    lines = [line for line in log_tail(Path(node.log), 400) if not line.startswith("\tat ")]
+    lines = [line for line in log_tail(Path(node.log), _SEARCHED_LINES) if not line.startswith("\tat ")]
     missing = next((line for line in lines if "NoClassDefFoundError" in line or "ClassNotFound" in line), None)
     last = lines[-6:]
     return "\n".join([*last, missing] if missing and missing not in last else last)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,21 +17,25 @@ from eosctl.sandbox import process, state
 from eosctl.sandbox.jars import ca_file, cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.launcher import Launcher
 from eosctl.sandbox.lock import read_agent_lock, read_lock
-from eosctl.sandbox.readiness import wait_ready
+from eosctl.sandbox.ports import TakePorts, take_ports
+from eosctl.sandbox.readiness import PortTakenError, answers, wait_ready
 from eosctl.sandbox.secure import SecureListener
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.state import Node, StackState
-from eosctl.sandbox.storage import storage_template
+from eosctl.sandbox.storage import kafka_uuid, storage_template
 
 START_TIMEOUT_S = 90.0
+_PORT_ATTEMPTS = 4
+_RECORD_S = 40.0  # a JVM that writes its classes at its end is not quick
 
 
 class Stack:
     """A running stack; `Stack.up` makes one, `Stack.find` meets one that another process left running."""
 
-    def __init__(self, known: StackState) -> None:
+    def __init__(self, known: StackState, *, take_ports: TakePorts = take_ports) -> None:
         self.state = known
-        self._launcher = Launcher(Path(known.java), Path(known.directory))
+        cache = known.cache or known.directory  # a stack of an eosctl that wrote no cache down
+        self._launcher = Launcher(Path(known.java), Path(known.directory), Path(cache), take_ports=take_ports)
 
     @classmethod
     def up(
@@ -44,6 +48,7 @@ class Stack:
         on_event: OnEvent = ignore_events,
         start_timeout_s: float = START_TIMEOUT_S,
         before_workers: Callable[[Stack], None] | None = None,
+        take_ports: TakePorts = take_ports,
     ) -> Stack:
         """Starts everything in `spec` below `directory` (which must not exist) and waits until all of it answers.
 
@@ -54,22 +59,28 @@ class Stack:
         """
         kafka_jars = read_lock(spec.kafka_version)
         jars_wanted = [*kafka_jars, *(read_agent_lock() if spec.metrics else ())]
-        java = require_java(environ)
+        java, cache = require_java(environ), cache_dir(environ).absolute()
         jars = ensure_jars(
-            jars_wanted, cache=cache_dir(environ), java=java, maven_url=environ.get("EOSCTL_MAVEN_URL"),
+            jars_wanted, cache=cache, java=java, maven_url=environ.get("EOSCTL_MAVEN_URL"),
             on_event=on_event, java_options=proxy_options(environ), ca_file=ca_file(environ),
         )  # fmt: skip
         directory = directory.absolute()
         directory.mkdir(parents=True)
         topics = {group.group_id: group.topics() for group in spec.groups}
-        stack = cls(StackState(name, str(directory), spec.kafka_version, (), topics, java=str(java.executable)))
+        stack = cls(
+            StackState(
+                name, str(directory), spec.kafka_version, (), topics, java=str(java.executable), cache=str(cache),
+                cluster_id=kafka_uuid(),
+            ),
+            take_ports=take_ports,
+        )  # fmt: skip
         state.save(stack.state)
         deadline = Deadline.after(start_timeout_s)
         try:
             stack._launcher.prepare(jars[: len(kafka_jars)], spec.kafka_version)
             if spec.secure:
                 stack._prepare_security(spec.secure)
-            template = storage_template(cache_dir(environ), spec.kafka_version, jars[: len(kafka_jars)])
+            template = storage_template(cache, spec.kafka_version, jars[: len(kafka_jars)])
             stack._start_brokers(spec, template, on_event, deadline)
             if before_workers is not None:
                 before_workers(stack)
@@ -132,7 +143,11 @@ class Stack:
 
     def stop_nodes(self, names: Sequence[str]) -> None:
         """Stops several processes at once and waits until all are gone."""
-        process.stop([self.node(name).process for name in names])
+        nodes = [self.node(name) for name in names]
+        is_recording = any(node.records_classes for node in nodes)
+        process.stop([node.process for node in nodes], grace_s=_RECORD_S if is_recording else process.STOP_S)
+        for node in nodes:
+            self._launcher.keep_classes_of(node)
 
     def start_node(self, name: str, *, mode: Eos | None = None, start_timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts a stopped node on its old port and files, a worker in `mode` if given; waits until it answers."""
@@ -157,7 +172,14 @@ class Stack:
         process.kill([node.process for node in self.state.nodes])
 
     def down(self) -> None:
-        """Kills everything and removes the directory; raises EosctlError where a process can't be ended."""
+        """Kills everything and removes the directory; raises EosctlError where a process can't be ended.
+
+        The first time, a process of each kind is stopped instead: then its JVM writes the archive of its classes, with
+        which the next ones start faster.
+        """
+        for kind in ("worker", "broker"):  # in this order, because a worker without its broker takes long to end
+            asked = [node for node in self.state.of_kind(kind) if self._launcher.lacks_classes_of(node)]
+            self.stop_nodes([node.name for node in asked if node.process.alive() and answers(node)][:1])
         self.kill()
         left = [f"{node.name} (pid {node.pid})" for node in self.state.nodes if node.process.alive()]
         if left:
@@ -174,19 +196,45 @@ class Stack:
 
     def _start_brokers(self, spec: StackSpec, template: KeptFile, on_event: OnEvent, deadline: Deadline) -> None:
         on_event(Event(f"starting Kafka {spec.kafka_version}: {spec.brokers} broker{'s' * (spec.brokers > 1)}"))
-        for node in self._launcher.prepare_brokers(spec, template):
-            self._keep(self._launcher.launch(node))
-        self._await([node.name for node in self.state.of_kind("broker")], deadline)
+        self._start(lambda: self._launcher.prepare_brokers(spec, template, self.state.cluster_id), deadline)
 
     def _start_workers(self, spec: StackSpec, on_event: OnEvent, deadline: Deadline, *, agent: Path | None) -> None:
-        names = []
-        for group in spec.groups:
-            on_event(Event(f"starting Connect group {group.group_id}: {', '.join(group.modes)}"))
-            servers = self.secure_bootstrap_servers if group.users else self.bootstrap_servers
-            for node in self._launcher.prepare_workers(group, spec, servers, agent=agent):
-                self._keep(self._launcher.launch(node))
-                names.append(node.name)
-        self._await(names, deadline)
+        def prepare() -> Iterator[Node]:
+            for group in spec.groups:
+                on_event(Event(f"starting Connect group {group.group_id}: {', '.join(group.modes)}"))
+                servers = self.secure_bootstrap_servers if group.users else self.bootstrap_servers
+                yield from self._launcher.prepare_workers(group, spec, servers, agent=agent)
+
+        self._start(prepare, deadline)
+
+    def _start(self, prepare: Callable[[], Iterable[Node]], deadline: Deadline) -> None:
+        """Launches what `prepare` writes and waits for it; anew on other ports where somebody took one meanwhile."""
+        for _attempt in range(_PORT_ATTEMPTS - 1):
+            names = self._launch(prepare())
+            try:
+                self._await(names, deadline)
+            except PortTakenError:
+                self._forget(names)
+            else:
+                return
+        self._await(self._launch(prepare()), deadline)
+
+    def _launch(self, nodes: Iterable[Node]) -> list[str]:
+        """Starts each node as soon as it is there; their names."""
+        launched = []
+        for node in nodes:
+            self._keep(self._launcher.launch(node))
+            launched.append(node.name)
+        return launched
+
+    def _forget(self, names: Sequence[str]) -> None:
+        """Kills nodes and removes them from the stack and its directory."""
+        nodes = [self.node(name) for name in names]
+        process.kill([node.process for node in nodes])
+        for node in nodes:
+            shutil.rmtree(Path(node.config).parent)
+        self.state = replace(self.state, nodes=tuple(node for node in self.state.nodes if node not in nodes))
+        state.save(self.state)
 
     def _keep(self, node: Node) -> None:
         """Writes a started node down before anything else happens, so that a crash leaves no unknown process."""
@@ -198,4 +246,10 @@ class Stack:
         """Waits until the named nodes answer; fails at once when one of them, or a node that ran before, ends."""
         brokers = [node for node in self.state.of_kind("broker") if node.process.alive()]
         watched = [node for node in self.state.nodes if node.process.alive()]
-        wait_ready([self.node(name) for name in names], watched=watched, brokers=len(brokers), deadline=deadline)
+        wait_ready(
+            [self.node(name) for name in names],
+            watched=watched,
+            brokers=len(brokers),
+            cluster_id=self.state.cluster_id,
+            deadline=deadline,
+        )

@@ -16,7 +16,8 @@ _FILE = "stack.json"
 class Node:
     """One process of a stack. `address` is `host:port` of a broker, the REST URL of a worker; brokers have no group.
 
-    `metrics_url` is what a Prometheus would read of a worker that has the agent, whose jar is `agent`.
+    `metrics_url` is what a Prometheus would read of a worker that has the agent, whose jar is `agent`. One that
+    `records_classes` writes down, when it is stopped, which classes it loaded.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Node:
     secure_address: str | None = None
     metrics_url: str | None = None
     agent: str | None = None
+    records_classes: bool = False
 
     @property
     def process(self) -> ProcessId:
@@ -42,7 +44,8 @@ class Node:
 class StackState:
     """A stack as it was started: its files, its Kafka, its processes, the topics of each group, its Java.
 
-    `command_configs` are the client.properties of the users of a secured stack.
+    `command_configs` are the client.properties of the users of a secured stack; `cache` is what all stacks share. An
+    older eosctl wrote down neither that nor the id of the cluster.
     """
 
     name: str
@@ -52,6 +55,8 @@ class StackState:
     topics: dict[str, dict[str, str]]
     java: str = "java"
     command_configs: dict[str, str] = field(default_factory=dict)
+    cache: str = ""
+    cluster_id: str = ""
 
     def of_kind(self, kind: str) -> tuple[Node, ...]:
         """The nodes that are a `broker` or a `worker`."""

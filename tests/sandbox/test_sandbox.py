@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from eosctl.core.java_properties import properties_text
 from eosctl.errors import EosctlError
 from eosctl.sandbox import process, state
-from eosctl.sandbox.launcher import free_ports
+from eosctl.sandbox.ports import take_ports
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec, worker_properties
 from eosctl.sandbox.stack import Stack
 from tests.sandbox_fixtures import SecureStack, rest, wait_until
@@ -57,10 +58,6 @@ def test_state_survives_and_nonsense_is_no_stack(tmp_path: Path) -> None:
     (tmp_path / "stack.json").write_text('{"nodes": [{"nope": 1}]}')
     assert state.load(tmp_path) is None
     assert state.load(tmp_path / "absent") is None
-
-
-def test_free_ports_are_different() -> None:
-    assert len(set(free_ports(20))) == 20
 
 
 def test_java_reads_back_what_the_property_files_say() -> None:
@@ -173,13 +170,36 @@ def test_a_worker_that_cannot_start_shows_its_log_and_leaves_nothing_running(tmp
     assert not left.alive()
 
 
+class Contested:
+    """Takes ports as a stack does; after the calls in `lost` somebody else listens on the first one a moment later."""
+
+    def __init__(self, *lost: int) -> None:
+        self._lost, self._calls = lost, 0
+        self.others: list[socket.socket] = []
+
+    def __call__(self, count: int, *, folder: Path, owner: Path) -> list[int]:
+        ports = take_ports(count, folder=folder, owner=owner)
+        self._calls += 1
+        if self._calls in self._lost:
+            self.others.append(socket.create_server(("127.0.0.1", ports[0])))
+        return ports
+
+
 @pytest.mark.live
-def test_the_second_kafka_version(tmp_path: Path) -> None:
+def test_the_second_kafka_version_where_somebody_takes_its_ports_first(tmp_path: Path) -> None:
+    """A stack did not come up when a port was taken between its choice and the start of the JVM."""
     environ = {**os.environ, "JAVA_TOOL_OPTIONS": "-Xmx1k", "http_proxy": "http://127.0.0.1:1"}  # neither may matter
     directory = tmp_path / "Säcke & 'Co'"
-    stack = Stack.up(StackSpec(kafka_version="3.9.2"), directory, name="x", environ=environ)
+    contested = Contested(1, 3, 6)  # of the broker, of the worker, of the worker's agent
+    stack = Stack.up(
+        StackSpec(kafka_version="3.9.2", metrics=True), directory, name="x", environ=environ, take_ports=contested
+    )
     try:
         (url,) = stack.urls("connect-eos")
+        lost = {f":{other.getsockname()[1]}" for other in contested.others}
+        addresses = (stack.bootstrap_servers, url, stack.node("connect-eos-worker-0").metrics_url)
+        assert len(lost) == 3
+        assert not [port for port in lost for address in addresses if port in str(address)]
         assert rest(url)["version"] == "3.9.2"
         plugins = {plugin["class"].rpartition(".")[2] for plugin in rest(f"{url}/connector-plugins")}
         assert {"FileStreamSourceConnector", "MirrorSourceConnector"} <= plugins
@@ -195,6 +215,8 @@ def test_the_second_kafka_version(tmp_path: Path) -> None:
         stack = found
     finally:
         stack.down()
+        for other in contested.others:
+            other.close()
 
 
 @pytest.mark.live
