@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from eosctl.core.transactions import KafkaFault
 from eosctl.core.upgrade import Mode
 from eosctl.errors import ConnectError, ExitCode
 from eosctl.ops.app import App
+from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.upgrade_drivers import Acted
+from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
 from tests.fakes.rolling import W2, W3, FakeDriver, RollWorld, outcomes, roll, world
 
 
@@ -72,6 +76,76 @@ def test_what_rest_tells_for_a_moment_after_a_restart_is_no_second_failure(tmp_p
     there.after_start.append(lambda url: there.traces.update({"a": fencing} if url == W2 else {}))
     assert roll(there.app(tmp_path), FakeDriver(there), Mode.PREPARING).exit_code is ExitCode.OK
     assert there.restarts == ["a"]
+
+
+def test_a_disabled_worker_that_leads_claims_nothing_and_is_not_waited_for(tmp_path: Path) -> None:
+    there = world(w1="preparing", w2="preparing")
+
+    def lead(url: str) -> None:
+        there.workers = {url: there.workers[url], **there.workers}
+
+    there.after_start.append(lead)
+    report = roll(there.app(tmp_path), FakeDriver(there), Mode.DISABLED)
+    assert (report.exit_code, {outcome for *_who, outcome in outcomes(report)}) == (ExitCode.OK, {"done"})
+
+
+def test_who_leads_on_has_its_transactional_id_already(tmp_path: Path) -> None:
+    there = world(w1="preparing", w2="disabled")
+    there.epoch = 4
+    there.after_start.append(lambda url: setattr(there, "epoch", 4 if url == W2 else there.epoch))
+    report = roll(there.app(tmp_path), FakeDriver(there), Mode.PREPARING)
+    assert (report.exit_code, {outcome for *_who, outcome in outcomes(report)}) == (ExitCode.OK, {"done"})
+
+
+def test_where_coordinators_do_not_tell_who_claimed_it_nothing_follows_from_that(tmp_path: Path) -> None:
+    """Without DESCRIBE on the leader's id the roll would wait until its time is over."""
+    there = world(w1="disabled", w2="disabled")
+    app = there.app(tmp_path)
+    admin = app.open_transactions(app)
+    app = replace(app, open_transactions=lambda _app: cast(TransactionAdmin, Unauthorized(admin)))
+    assert roll(app, FakeDriver(there), Mode.PREPARING).exit_code is ExitCode.OK
+
+
+class Unauthorized:
+    """TransactionAdmin that may describe no transactional id."""
+
+    def __init__(self, admin: TransactionAdmin) -> None:
+        self._admin = admin
+
+    def __enter__(self) -> Unauthorized:
+        return self
+
+    def __exit__(self, *_exc: object) -> None: ...
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._admin, name)
+
+    def describe_transactions(self, ids: Sequence[str]) -> dict[str, KafkaFault]:
+        return {each: KafkaFault(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED") for each in ids}
+
+
+def test_who_is_back_has_no_more_time_than_any_other(tmp_path: Path) -> None:
+    """A person may take hours to restart a worker; once that is done, its tasks may not."""
+    there = world(w1="enabled", w2="enabled")
+
+    class Person(PrintDriver):
+        def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+            there.time.later(5000, lambda: self.restart(workers[0], mode))
+            return super().bring(app, workers, mode)
+
+        def restart(self, url: str, mode: Mode) -> None:
+            there.files[url], there.task_state = mode.value, "UNASSIGNED"
+            there.stop(url)
+            there.start(url)
+            there.time.later(1000, give_up)
+
+    def give_up() -> None:
+        raise AssertionError("it waits without end")
+
+    report = roll(there.app(tmp_path), Person(), Mode.PREPARING)
+    assert report.exit_code is ExitCode.PARTIAL
+    assert report.problems[0].message == f"{W2}: not settled after 60 s; still waiting: a/0 is UNASSIGNED"
+    assert 5000 < there.time.now_s < 5100
 
 
 @dataclass
