@@ -173,6 +173,16 @@ def test_target_drift(scene: Scene) -> None:
     assert scene.apply(plan, replace(DOWN, drift=frozenset({"target"}))).exit_code is ExitCode.OK
 
 
+def test_target_drift_of_a_renamed_connector_is_that_of_its_new_name(scene: Scene) -> None:
+    scene.topics.there["offsets-z"] = ("id-offsets-z", (Bounds(0, 0, 1, 1), Bounds(1, 0, 2, 2)))
+    apply = scene.prepared(renames={"a": "z"}).apply
+    assert apply is not None
+    _moved(scene, "offsets-z")
+    scene.stages.finds = ["z"]
+    with pytest.raises(StalePlanError, match="the target has new offsets of z"):
+        apply()
+
+
 @pytest.mark.parametrize(
     ("topic", "now", "message"),
     [

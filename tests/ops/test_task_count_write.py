@@ -13,7 +13,15 @@ from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.core.records import OutRecord
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UnreachableError
+from eosctl.errors import (
+    EosctlError,
+    ExitCode,
+    NotFoundError,
+    RefusedError,
+    StalePlanError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write, show_write
 from eosctl.report import Report
 from tests.fakes.broker import Seen
@@ -191,6 +199,60 @@ def test_a_plan_goes_stale_when_the_connector_changes(scene: Scene) -> None:
     scene.topics.write([OutRecord(CONFIG_TOPIC, b"commit-c", b'{"tasks":0}')])
     with pytest.raises(StalePlanError, match="changed since the plan was made"):
         apply_write(scene.app, plan)
+    assert scene.broker.count("InitProducerId") == 0, "nothing is fenced for a plan that holds no longer"
+
+
+def test_a_plan_goes_stale_when_the_group_or_the_cluster_is_another(scene: Scene) -> None:
+    """Without workers the record goes under the leader's id, which a leader that came meanwhile would lose."""
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 4))
+    with pytest.raises(StalePlanError, match=f"the plan was made for cluster another, this is {CLUSTER}"):
+        apply_write(scene.app, replace(plan, scene=replace(plan.scene, cluster_id="another")))
+    scene.empty_group()
+    with pytest.raises(StalePlanError, match="connector c or its group changed"):
+        apply_write(scene.app, plan)
+    assert (scene.records(), scene.broker.count("InitProducerId")) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "count"), [(b"tasks-fencing-c", b'{"task-count":9}', 9), (b"commit-c", b'{"tasks":2}', 5)]
+)
+def test_what_someone_else_writes_after_it_makes_it_differ(scene: Scene, key: bytes, value: bytes, count: int) -> None:
+    """Then the leader decides by something else than the plan has shown."""
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 5))
+    scene.topics.after("write", lambda _call: scene.topics.put(CONFIG_TOPIC, key, value))
+    report = apply_write(scene.app, plan)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "differs")
+    assert report.rows[0]["after"]["task_count"] == count  # type: ignore[index]  # plain data
+
+
+def test_a_task_set_that_comes_just_before_the_record_makes_it_differ(scene: Scene) -> None:
+    """The record is the newest then, and says that nobody of that task set is left to fence."""
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 5))
+    scene.topics.before("write", lambda _call: scene.topics.put(CONFIG_TOPIC, b"commit-c", b'{"tasks":7}'))
+    report = apply_write(scene.app, plan)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "differs")
+
+
+def test_a_write_of_which_nothing_is_seen_is_unconfirmed(scene: Scene) -> None:
+    """Its transaction is committed, and a reader does not find the record: nobody may say that it was not written."""
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 5))
+    scene.topics.before("write", lambda _call: scene.topics.open_transaction(CONFIG_TOPIC, 0))
+    report = apply_write(scene.app, plan)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "unconfirmed")
+
+
+def test_of_two_failures_of_a_write_the_first_is_told(scene: Scene) -> None:
+    stop(scene)
+    plan = plan_write(scene.app, WriteRequest("c", 5))
+    scene.topics.fail_next("write", UnauthorizedError("not authorized: writing"))
+    scene.topics.before("write", lambda _call: scene.topics.fail_next("read", UnreachableError("no answer")))
+    report = apply_write(scene.app, plan)
+    assert report.rows[0]["outcome"] == "unconfirmed"
+    assert [problem.message for problem in report.problems] == ["not authorized: writing"]
 
 
 def _restarted(scene: Scene) -> None:

@@ -333,10 +333,22 @@ def test_what_was_aborted_is_told_although_the_offsets_cannot_be_read_any_more(h
     assert [(problem.code, problem.severity) for problem in report.problems] == [("unreachable", "warning")]
 
 
-def test_a_transaction_that_ended_meanwhile_makes_the_plan_stale(hanging: Stage) -> None:
+@pytest.mark.parametrize(
+    "now", [{"start_offset": -1}, {"start_offset": 40}, {"producer_epoch": 9}], ids=["ended", "another one", "newer"]
+)
+def test_a_transaction_that_ended_meanwhile_makes_the_plan_stale(hanging: Stage, now: dict[str, int]) -> None:
     plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
-    hanging.cluster.state.log("t", 0).producers[only_producer(hanging)].start_offset = -1
-    with pytest.raises(StalePlanError):
+    for member, value in now.items():
+        setattr(hanging.cluster.state.log("t", 0).producers[only_producer(hanging)], member, value)
+    with pytest.raises(StalePlanError, match="the transaction has ended, or its producer has gone on"):
+        apply_abort(hanging.app, plan)
+    assert hanging.cluster.count("WriteTxnMarkers") == 0
+
+
+def test_a_plan_for_another_cluster_is_stale(hanging: Stage) -> None:
+    plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
+    hanging.cluster.state.cluster_id = "another"
+    with pytest.raises(StalePlanError, match="the plan was made for cluster fake-cluster-id"):
         apply_abort(hanging.app, plan)
     assert hanging.cluster.count("WriteTxnMarkers") == 0
 
@@ -355,9 +367,16 @@ def test_an_abort_names_one_transaction(stage: Stage, more: Any) -> None:
         plan_abort(stage.app, AbortRequest("t", 0, **more))
 
 
-def test_an_abort_of_nothing_is_not_found(stage: Stage) -> None:
+def test_an_abort_of_nothing_is_not_found(hanging: Stage) -> None:
+    """Neither where nothing begins, nor of an older epoch, nor of a producer that has none open."""
+    producer_id = only_producer(hanging)
+    named = [{"start_offset": 7}, {"producer_id": producer_id, "producer_epoch": 7, "coordinator_epoch": 0}]
+    for each in named:
+        with pytest.raises(NotFoundError, match="no such open transaction"):
+            plan_abort(hanging.app, AbortRequest("t", 0, **each))
+    hanging.cluster.state.log("t", 0).producers[producer_id].start_offset = -1
     with pytest.raises(NotFoundError, match="no such open transaction"):
-        plan_abort(stage.app, AbortRequest("t", 0, start_offset=7))
+        plan_abort(hanging.app, AbortRequest("t", 0, None, producer_id, 8, 0))
 
 
 def log(stage: Stage, transactional_id: str, value: bytes | None) -> None:
