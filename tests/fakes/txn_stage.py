@@ -1,0 +1,59 @@
+"""Transactions to look at and to abort: brokers that speak the protocol, their topics, and an App that reaches them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.transaction_log import TOPIC
+from eosctl.deadline import Deadline
+from eosctl.ops.app import App
+from eosctl.profiles import Target
+from tests.fakes.broker import FakeCluster
+from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.topics import FakeTopicStore
+
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Stage:
+    """A cluster, its topics, and the App that reaches them."""
+
+    cluster: FakeCluster
+    topics: FakeTopicStore
+    group_id: str | None = "g"
+    events: list[Any] = field(default_factory=list)
+
+    @property
+    def app(self) -> App:
+        return App(
+            Target(client=ClientSettings(self.cluster.bootstrap_servers), group_id=self.group_id),
+            Deadline.after(20),
+            Path("unused"),
+            on_event=self.events.append,
+            open_topics=self.topics.open,
+        )
+
+    def hang(self, producer_id: int, topic: str = "t", partition: int = 0, *, age_ms: int = HOUR_MS) -> None:
+        """Makes a producer's transaction on a partition as old as that."""
+        producer = self.cluster.state.log(topic, partition).producers[producer_id]
+        producer.last_timestamp_ms = int(time.time() * 1000) - age_ms
+
+
+@contextmanager
+def txn_stage() -> Iterator[Stage]:
+    """g-c-0 idle; g-c-1 with an open transaction on t-0 and t-1; a leader; something else."""
+    with FakeCluster(brokers=2) as cluster:
+        state = cluster.state
+        state.transactions["g-c-0"] = FakeTransaction(1, 4)
+        state.open_transaction("g-c-1", ("t", 0), ("t", 1), epoch=8)
+        state.transactions["connect-cluster-g"] = FakeTransaction(5, 0, "CompleteCommit")
+        state.transactions["zzz"] = FakeTransaction(6, 0)
+        state.add_topic(TOPIC, 50)
+        yield Stage(cluster, FakeTopicStore(state))
