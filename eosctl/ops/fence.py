@@ -149,7 +149,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     report = fence_report(app, "fence-result", list(items.values()), cluster_id=plan.cluster_id, problems=problems)
     if interrupted:
         return replace(report, exit_code=ExitCode.INTERRUPTED)
-    nothing_done = report.exit_code is ExitCode.FAILED
+    nothing_done = report.exit_code is ExitCode.FAILED or not report.rows
     return replace(report, exit_code=broken.exit_code) if broken and nothing_done else report
 
 
