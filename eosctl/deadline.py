@@ -47,10 +47,22 @@ class Deadline:
     def check(self, doing: str) -> None:
         """Raises DeadlineError when no time is left; `doing` ends the sentence "timed out after N s while …"."""
         if self.expired():
-            raise DeadlineError(
-                f"timed out after {self.timeout_s:g} s while {doing}",
-                hint="Give it more time with --timeout, or see which broker or worker does not answer.",
-            )
+            raise self._passed(doing)
+
+    def _passed(self, doing: str) -> DeadlineError:
+        return DeadlineError(
+            f"timed out after {self.timeout_s:g} s while {doing}",
+            hint="Give it more time with --timeout, or see which broker or worker does not answer.",
+        )
+
+    def pause(self, wanted_s: float, doing: str) -> None:
+        """Sleeps before another look; raises DeadlineError as `check` does when no time would be left for that look.
+
+        A look that has no time fails by itself, and tells less of what is waited for.
+        """
+        if self.remaining_s() <= wanted_s:
+            raise self._passed(doing)
+        self.clock.sleep_s(wanted_s)
 
     def sleep(self, wanted_s: float) -> None:
         """Sleeps `wanted_s`, or until the deadline if that comes first."""

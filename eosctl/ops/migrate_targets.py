@@ -125,5 +125,4 @@ def wait_until_visible(app: App, last_offsets: Mapping[tuple[str, int], int]) ->
                     if bound.lso > waiting.get((topic, bound.partition), bound.lso):
                         del waiting[topic, bound.partition]
             if waiting:
-                app.deadline.check("waiting for the commit to reach all partitions; the offsets are written")
-                app.deadline.sleep(0.1)
+                app.deadline.pause(0.1, "waiting for the commit to reach all partitions; the offsets are written")

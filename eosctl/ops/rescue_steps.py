@@ -135,8 +135,7 @@ def _watch(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
             waiting = f"{counted(len(idle), 'task')} without the id that is theirs"
         else:
             waiting = f"{len(failed)} of {counted(len(tasks), 'task')} FAILED"
-        app.deadline.check(f"waiting for the tasks to run: {waiting}")
-        app.deadline.sleep(_POLL_S)
+        app.deadline.pause(_POLL_S, f"waiting for the tasks to run: {waiting}")
 
 
 _RUN: Mapping[str, Callable[[App, RescuePlan, dict[str, object]], str]] = {
