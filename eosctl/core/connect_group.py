@@ -10,6 +10,7 @@ from eosctl.core.group_protocol import (
     Work,
     decode_assignment,
     decode_metadata,
+    held_work,
     owned_work,
 )
 from eosctl.core.transactions import RawGroup, RawGroupMember
@@ -22,7 +23,10 @@ DEAD = "Dead"
 
 @dataclass(frozen=True, slots=True)
 class ConnectMember:
-    """One worker in the group; `url`, `config_offset` and `owned` are None while the group is not stable."""
+    """One worker in the group; `url`, `config_offset` and `owned` are None while the group is not stable.
+
+    `held` is what it may still run, although some of it is another's by now, or nobody's.
+    """
 
     member_id: str
     client_id: str
@@ -31,6 +35,7 @@ class ConnectMember:
     url: str | None = None
     config_offset: int | None = None
     owned: tuple[Work, ...] | None = None
+    held: frozenset[Work] = frozenset()
 
     def connectors(self) -> tuple[str, ...] | None:
         """The connectors whose Connector instance runs here."""
@@ -110,5 +115,5 @@ def _member(raw: RawGroupMember, leader: str | None, *, stable: bool) -> Connect
     metadata = decode_metadata(raw.metadata)
     assignment = decode_assignment(raw.assignment) if raw.assignment else None
     newest_offset = metadata.config_offset if assignment is None else assignment.config_offset
-    owned = owned_work(metadata, assignment)
-    return ConnectMember(raw.member_id, raw.client_id, raw.host, leads, metadata.url, newest_offset, owned)
+    owned, held = owned_work(metadata, assignment), held_work(metadata, assignment)
+    return ConnectMember(raw.member_id, raw.client_id, raw.host, leads, metadata.url, newest_offset, owned, held)

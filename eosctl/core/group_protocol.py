@@ -55,6 +55,16 @@ def owned_work(metadata: Metadata | None, assignment: Assignment | None) -> tupl
     return tuple(sorted((set(before) - set(assignment.revoked)) | set(assignment.assigned)))
 
 
+def held_work(metadata: Metadata | None, assignment: Assignment | None) -> frozenset[Work]:
+    """What a member of a stable group may still run: what was taken from it counts until it joins again.
+
+    A worker joins again when its tasks have ended, or its `task.shutdown.graceful.timeout.ms` is over
+    (`WorkerCoordinator.onJoinComplete`, Kafka 4.3; seen: a task's last commit is in that time).
+    """
+    before = metadata.current.assigned if metadata is not None and metadata.current is not None else ()
+    return frozenset((*before, *(assignment.assigned if assignment is not None else ())))
+
+
 def decode_metadata(data: bytes) -> Metadata:
     """Member metadata of version 0, 1 or 2; raises ProtocolError.
 

@@ -8,15 +8,22 @@ from dataclasses import replace
 from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.ids import stop_request
 from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.ops.app import App
+from eosctl.ops.ending_tasks import ending_tasks
 from eosctl.ops.workers import ConnectorStatus, connector_statuses, discover_urls
 
+_POLL_S = 0.25
+_ENDING_PATIENCE_S = 15.0  # 5 s by default for a task to end, and the rebalance after it
 _FORCE = "--force-running writes all the same."
 
 
 def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, force_running: bool) -> None:
-    """Raises RefusedError unless the connectors are STOPPED without tasks, or the group is empty (`workers_down`)."""
+    """Raises RefusedError unless the connectors are STOPPED without tasks, or the group is empty (`workers_down`).
+
+    Tasks that are about to end are waited for.
+    """
     if force_running:
         return
     if workers_down:
@@ -30,6 +37,7 @@ def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, f
             hint=f"Stop them ({stop_request()}), then run again. {_FORCE}",
         )
     _refuse_strangers(app, [name for name in connectors if name not in there])
+    _refuse_ending(app, connectors)
 
 
 def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
@@ -76,6 +84,18 @@ def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
             "run can't be told; nothing was written",
             hint=f"Name a worker and the config topic of the same group. {_FORCE}",
         )
+
+
+def _refuse_ending(app: App, connectors: Sequence[str]) -> None:
+    patience = Deadline.after(min(_ENDING_PATIENCE_S, app.deadline.remaining_s()), app.clock)
+    while ending := ending_tasks(app, connectors):
+        if patience.expired():
+            raise RefusedError(
+                f"still ending: {', '.join(map(str, ending))}; nothing was written",
+                hint="REST shows them no more, but their workers have not let go of them, and they may write offsets "
+                f"once more: run again in some seconds. {_FORCE}",
+            )
+        patience.sleep(_POLL_S)
 
 
 def _refuse_members(app: App) -> None:

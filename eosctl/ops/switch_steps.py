@@ -16,6 +16,7 @@ from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
+from eosctl.ops.ending_tasks import EndingTask, ending_tasks
 from eosctl.ops.offset_apply import apply_plan
 from eosctl.ops.offset_stores import gather_topics
 from eosctl.ops.offset_switch import (
@@ -62,12 +63,25 @@ def run_step(app: App, plan: SwitchPlan, step: str) -> StepDone:
 
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:
-    """STOPPED without a task: from then on nobody moves the offsets."""
-    if _now(app, plan).is_stopped():
-        return StepDone("it is STOPPED and has no task")
-    _worker(app, plan).set_state(plan.connector, "stop")
-    _await(app, plan, ConnectorNow.is_stopped, doing=f"waiting for {plan.connector} to be STOPPED without tasks")
-    return StepDone("STOPPED, no task left")
+    """STOPPED without a task, nor one that still commits: from then on nobody moves the offsets.
+
+    A task that has ended may come back to REST for a while, until the next rebalance.
+    """
+    ending: tuple[EndingTask, ...] = ()
+
+    def over(now: ConnectorNow) -> bool:
+        nonlocal ending
+        ending = ending_tasks(app, [plan.connector]) if now.is_stopped() else ()
+        return now.is_stopped() and not ending and _now(app, plan).is_stopped()
+
+    def told() -> str:
+        return "".join(f"; {each.url} has not let go of task {each.task} yet" for each in ending if each.url)
+
+    was_stopped = _now(app, plan).is_stopped()
+    if not was_stopped:
+        _worker(app, plan).set_state(plan.connector, "stop")
+    _await(app, plan, over, doing=f"waiting for {plan.connector} to be STOPPED without tasks", told=told)
+    return StepDone("it is STOPPED and has no task" if was_stopped else "STOPPED, no task left")
 
 
 def _merge(app: App, plan: SwitchPlan) -> StepDone:
@@ -142,7 +156,11 @@ def _resume(app: App, plan: SwitchPlan) -> StepDone:
 
 
 def _watch(app: App, plan: SwitchPlan) -> StepDone:
-    """Waits until connector and tasks are in the state they were in; a FAILED one ends the wait."""
+    """Waits until connector and tasks are in the state they were in; a FAILED one ends the wait.
+
+    A connector that was stopped gets new tasks when it is started: one that is only paused has none until then.
+    """
+    least = 0 if plan.state == PAUSED else 1
 
     def arrived(now: ConnectorNow) -> bool:
         if "FAILED" in (now.state, *now.tasks):
@@ -150,10 +168,11 @@ def _watch(app: App, plan: SwitchPlan) -> StepDone:
                 f"{plan.connector} FAILED after the switch: {now.trace or 'see the worker'}",
                 hint=f"Its offsets are where they should be. Look at the worker's log; `--to {plan.origin}` goes back.",
             )
-        return now.state == plan.state and len(now.tasks) == max(1, now.task_count) and set(now.tasks) == {plan.state}
+        complete = len(now.tasks) == max(least, now.task_count) and set(now.tasks) <= {plan.state}
+        return now.state == plan.state and complete
 
     now = _await(app, plan, arrived, doing=f"waiting for {plan.connector} to be {plan.state} with all its tasks")
-    return StepDone(f"{plan.state}, {counted(len(now.tasks), 'task')}")
+    return StepDone(f"{plan.state}, {counted(len(now.tasks), 'task') if now.tasks else 'no task until it is resumed'}")
 
 
 def _restart(app: App, plan: SwitchPlan) -> StepDone:
@@ -170,15 +189,17 @@ def _now(app: App, plan: SwitchPlan) -> ConnectorNow:
     return look_at(app, plan.connector, plan.now.url)
 
 
-def _await(app: App, plan: SwitchPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str) -> ConnectorNow:
-    """Polls until `arrived`; raises DeadlineError that says what was seen last."""
+def _await(
+    app: App, plan: SwitchPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str, told: Callable[[], str] = str
+) -> ConnectorNow:
+    """Polls until `arrived`; raises DeadlineError that says what was seen last, and what `told` adds."""
     while True:
         now = _now(app, plan)
         if arrived(now):
             return now
-        if app.deadline.expired():
+        if app.deadline.remaining_s() <= _POLL_S:  # another look would fail, and tell less
             raise DeadlineError(
-                f"timed out while {doing}; last seen: {now.state}, tasks {', '.join(now.tasks) or 'none'}",
+                f"timed out while {doing}; last seen: {now.state}, tasks {', '.join(now.tasks) or 'none'}{told()}",
                 hint="Run the same command again: it goes on from here. --timeout is per step.",
             )
         app.deadline.sleep(_POLL_S)
