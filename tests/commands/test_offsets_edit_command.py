@@ -12,7 +12,8 @@ import pytest
 from eosctl.core.murmur2 import partition_for
 from eosctl.errors import ConnectError, EosctlError, UnreachableError
 from tests.conftest import Invoke, Outcome
-from tests.fakes.switching import CONFIGS, GLOBAL, KEY, URL, SwitchWorld
+from tests.fakes.switching import GLOBAL, KEY, URL, SwitchWorld
+from tests.fakes.world import CONFIGS
 
 OWN = "own"
 OTHER = b'["c",{"filename":"g"}]'
@@ -24,10 +25,9 @@ AT_ONE = ("--partition", ' { "filename": "f" }', "--offset", '{"position": 1}')
 def world() -> SwitchWorld:
     """A stopped connector at position 3, with exactly-once support and a topic of its own."""
     world = SwitchWorld()
-    world.connector.config["offsets.storage.topic"] = OWN
+    world.place("RUNNING", offsets_storage_topic=OWN)
     world.run_task()
-    world.keep_config("c")
-    world.connector.state = "STOPPED"
+    world.place("STOPPED")
     return world
 
 
@@ -60,7 +60,7 @@ def test_what_is_there_already_is_nothing_to_do_while_tasks_run(
     """`--via rest` was refused then, so that a job that runs twice failed the second time."""
     command = (*words, "--connector", "c")
     assert run(*command, "--via", "topic", "--yes").exit_code == 0
-    world.connector.state = "RUNNING"
+    world.place("RUNNING")
     before = written(world)
     again = run(*command, "--via", via)
     assert (again.exit_code, again.stderr) == (0, "")
@@ -78,16 +78,12 @@ def test_what_a_worker_writes_after_its_answer_is_waited_for(run: Run, world: Sw
 
 def test_rest_goes_to_the_leader(invoke: Invoke, world: SwitchWorld) -> None:
     """It went to the first worker that was given, which forwards it and gives up after 30 s."""
-    opened: list[str] = []
-
-    def open_worker(app: Any, url: str) -> Any:
-        opened.append(url)
-        return world.doors()["open_worker"](app, url)
-
+    world.connect.modes["http://follower:8083"] = "enabled"
     where = ["-b", "memory:9092", "-g", "g", "-u", "http://follower:8083", "-u", URL]
     words = ["offsets", "set", "--connector", "c", *AT_ONE, "--yes", "-o", "json"]
-    done = invoke(*where, *words, clock=world.time.clock(), doors={**world.doors(), "open_worker": open_worker}).json()
-    assert (done["exit_code"], done["data"]["via"], opened[-1], world.calls) == (0, "rest", URL, ["alter_offsets"])
+    done = invoke(*where, *words, **world.surroundings).json()
+    assert (done["exit_code"], done["data"]["via"], world.calls) == (0, "rest", ["alter_offsets"])
+    assert world.connect.opened[-1] == URL
 
 
 def test_without_a_leader_to_ask_it_goes_to_the_topics(run: Run, world: SwitchWorld) -> None:
@@ -111,7 +107,7 @@ def test_what_a_deleted_connector_left_is_changed_in_the_topic(run: Run, world: 
 def test_set_via_topic_keeps_the_bytes_of_the_key(invoke: Invoke) -> None:
     """REST answers 200 for a key in another spelling, and writes one that the task never looks up."""
     world = SwitchWorld(key=b'["c",{ "filename":"f"}]')
-    world.connector.state = "STOPPED"
+    world.place("STOPPED")
     where = ["-b", "memory:9092", "-g", "g", "-u", URL, "offsets", "set", "--connector", "c", *AT_ONE]
     refused = invoke(*where, "--via", "rest", "--yes", **world.surroundings)
     assert (refused.exit_code, "--via rest does not work here" in refused.stderr) == (6, True)
@@ -167,7 +163,7 @@ def test_a_reset_of_a_worker_whose_mode_nobody_knows_goes_to_the_topics(run: Run
 
 def test_without_a_topic_of_its_own_a_reset_goes_by_rest(run: Run, world: SwitchWorld) -> None:
     del world.connector.config["offsets.storage.topic"]
-    world.keep_config("c")
+    world.place("STOPPED")
     done = run("reset", "--connector", "c", "--all-partitions", "--yes", "-o", "json").json()
     assert (done["exit_code"], done["data"]["via"], world.calls) == (0, "rest", ["alter_offsets"])
 
@@ -243,7 +239,7 @@ def test_nothing_to_do_needs_no_question(run: Run, world: SwitchWorld) -> None:
 
 @pytest.mark.parametrize("state", ["RUNNING", "PAUSED"])
 def test_a_connector_that_is_not_stopped_is_refused_or_forced(run: Run, world: SwitchWorld, state: str) -> None:
-    world.connector.state = state
+    world.place(state)
     refused = run("set", "--connector", "c", *AT_ONE, "--yes")
     assert (refused.exit_code, written(world)) == (6, [])
     assert "not stopped: c" in refused.stderr

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eosctl.core.transactions import RawGroup
-from tests.fakes.config_cluster import CONFIG_TOPIC
-from tests.fakes.rescue_scene import Scene, rescue_scene, stop
+from tests.fakes.rescue_scene import Scene, stop
+from tests.fakes.world import CONFIGS
 
 Invoke = Any
 Golden = Callable[[str, str], None]
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    with rescue_scene(tmp_path) as built:
-        yield built
+def scene(tmp_path: Path) -> Scene:
+    return Scene(state_dir=tmp_path)
 
 
 @pytest.fixture
@@ -29,11 +28,9 @@ def run(invoke: Invoke, scene: Scene) -> Invoke:
     """`eosctl ARGS…` on the scene."""
 
     def command(*args: str, **more: Any) -> Any:
-        app = scene.app
-        doors = {name: getattr(app, name) for name in ("open_transactions", "open_topics", "open_worker")}
         urls = [word for url in scene.connect.modes for word in ("-u", url)]
-        flags = ["-b", ",".join(scene.broker.bootstrap_servers), *urls, "-g", "g"]
-        return invoke(*args, *flags, doors=doors, clock=scene.time.clock(), **more)
+        flags = ["-b", ",".join(scene.brokers.bootstrap_servers), *urls, "-g", "g"]
+        return invoke(*args, *flags, **scene.surroundings, **more)
 
     return command
 
@@ -81,11 +78,11 @@ def test_without_a_yes_nothing_is_written(
     outcome = run(*words, input=answer, can_ask=can_ask)
     assert outcome.exit_code == 6
     assert scene.records() == []
-    assert scene.broker.count("InitProducerId") == 0
+    assert scene.brokers.count("InitProducerId") == 0
 
 
 def test_refusals_are_a_document_too(run: Invoke, scene: Scene) -> None:
-    scene.connect.connectors["c"].failed = set()
+    scene.connector.heal()
     for words in (("rescue", "--connector", "c"), ("task-counts", "write", "c", "--count", "1")):
         outcome = run(*words, "--yes", "-o", "json")
         assert outcome.exit_code == 6
@@ -100,31 +97,37 @@ def dead_leader(scene: Scene) -> None:
     scene.connect.down |= set(scene.connect.modes)
 
 
+def empty_group(scene: Scene) -> None:
+    """The workers are stopped."""
+    for url in list(scene.connect.modes):
+        scene.connect.stop_worker(url)
+
+
 def forgotten_group(scene: Scene) -> None:
     """The workers are stopped since long."""
-    scene.connect.modes.clear()
-    scene.broker.state.groups.clear()
+    empty_group(scene)
+    scene.time.sleep(scene.connect.forgotten_after_s)
 
 
 def mistyped_group(scene: Scene) -> None:
     """The worker answers, and the group that was named is unknown."""
     stop(scene)
-    scene.broker.state.groups.clear()
+    scene.brokers.state.groups.clear()
 
 
 def empty_group_and_a_worker(scene: Scene) -> None:
     """The worker answers, and the group that was named has no member."""
     stop(scene)
-    scene.broker.state.groups["g"] = RawGroup("g", "Empty", "connect", "", ())
+    scene.brokers.state.groups["g"] = RawGroup("g", "Empty", "connect", "", ())
 
 
 def two_partitions(scene: Scene) -> None:
-    scene.topics.topics.pop(CONFIG_TOPIC)
-    scene.topics.add_topic(CONFIG_TOPIC, 2)
+    scene.topics.topics.pop(CONFIGS)
+    scene.topics.add_topic(CONFIGS, 2)
 
 
 def no_topic(scene: Scene) -> None:
-    scene.topics.topics.pop(CONFIG_TOPIC)
+    scene.topics.topics.pop(CONFIGS)
 
 
 WRITE, RESCUE = ("task-counts", "write", "c", "--count", "3"), ("rescue", "--connector", "c")
@@ -140,10 +143,10 @@ REPLAY, WORKERS = ("task-counts", "replay", "--topic"), ("workers", "list")
         (dead_leader, SHOW, 0, "warning: the Connect worker at http://w0:8083 can't be reached"),
         (dead_leader, VALIDATE, 0, "warning: the Connect worker at http://w0:8083 can't be reached"),
         (dead_leader, WORKERS, 4, "error: the worker at http://w0:8083 can't be reached"),
-        (Scene.empty_group, WRITE, 0, ""),
-        (Scene.empty_group, RESCUE, 6, "error: the group g is Empty, so no task can be restarted; nothing was written"),
-        (Scene.empty_group, LIST, 0, "warning: the group g has no worker to compare the topic with"),
-        (Scene.empty_group, WORKERS, 0, ""),
+        (empty_group, WRITE, 0, ""),
+        (empty_group, RESCUE, 6, "error: the group g is Empty, so no task can be restarted; nothing was written"),
+        (empty_group, LIST, 0, "warning: the group g has no worker to compare the topic with"),
+        (empty_group, WORKERS, 0, ""),
         (empty_group_and_a_worker, WRITE, 6, "answers, but the group g has no member: it is of another group; nothing"),
         (empty_group_and_a_worker, LIST, 0, "warning: the worker at http://w0:8083 answers, but the group g has no"),
         (empty_group_and_a_worker, WORKERS, 0, "answers, while the group g has no member: it is of another group"),
@@ -155,12 +158,12 @@ REPLAY, WORKERS = ("task-counts", "replay", "--topic"), ("workers", "list")
         (mistyped_group, RESCUE, 1, "error: the Connect group 'g' does not exist on this Kafka cluster"),
         (mistyped_group, LIST, 1, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),
         (mistyped_group, WORKERS, 1, "error: the Connect group 'g' does not exist on this Kafka cluster"),
-        *((two_partitions, words, 1, f"error: topic {CONFIG_TOPIC} has 2 partitions; workers refuse a config topic")
+        *((two_partitions, words, 1, f"error: topic {CONFIGS} has 2 partitions; workers refuse a config topic")
           for words in (WRITE, RESCUE, LIST, SHOW, VALIDATE, REPLAY)),
-        (two_partitions, WORKERS, 0, f"is not known: topic {CONFIG_TOPIC} has 2 partitions"),
-        *((no_topic, words, 1, f"error: there is no topic {CONFIG_TOPIC}")
+        (two_partitions, WORKERS, 0, f"is not known: topic {CONFIGS} has 2 partitions"),
+        *((no_topic, words, 1, f"error: there is no topic {CONFIGS}")
           for words in (WRITE, RESCUE, LIST, SHOW, VALIDATE, REPLAY)),
-        (no_topic, WORKERS, 0, f"is not known: there is no topic {CONFIG_TOPIC}"),
+        (no_topic, WORKERS, 0, f"is not known: there is no topic {CONFIGS}"),
     ],
 )  # fmt: skip
 def test_troubles_have_their_message_and_exit_code(

@@ -16,6 +16,7 @@ from eosctl.core.group_protocol import (
     decode_metadata,
     encode_assignment,
     encode_metadata,
+    held_work,
     owned_work,
 )
 from eosctl.core.transactions import RawGroup, RawGroupMember
@@ -152,6 +153,15 @@ def test_owned_is_what_was_there_less_revoked_plus_assigned() -> None:
     assert owned_work(Metadata(2, URL, 42, before), delta) == (("a", -1), ("a", 0), ("c", 0))
     assert owned_work(Metadata(2, URL, -1), delta) == (("c", 0),)
     assert owned_work(Metadata(2, URL, 42, before), None) == (("a", -1), ("a", 0), ("b", 0))
+
+
+def test_what_was_taken_away_is_held_until_the_member_joins_again() -> None:
+    """REST shows such a task no more, while it may still commit (seen on 4.3.1)."""
+    before = Assignment(2, 0, "m", URL, 42, assigned=(("a", -1), ("a", 0)))
+    delta = Assignment(2, 0, "m", URL, 43, assigned=(("c", 0),), revoked=(("a", 0),))
+    assert held_work(Metadata(2, URL, 42, before), delta) == {("a", -1), ("a", 0), ("c", 0)}
+    assert held_work(Metadata(2, URL, -1), delta) == {("c", 0)}
+    assert held_work(None, None) == frozenset()
 
 
 def _raw(state: str = "Stable", protocol_type: str = "connect", members: int = 2) -> RawGroup:

@@ -38,7 +38,8 @@ class FakeConnect(FakeMembers):
 
     The calls that Faults knows are those of ConnectWorker, with the worker's URL and what was given; events beside
     those of FakeMembers are `start_connector` (name) and `start_task` (name, task). `keep_config` gets the records that
-    the herder writes into the config topic. `forwarded` are other ways to a member: URL -> the member's.
+    the herder writes into the config topic. `forwarded` are other ways to a member: URL -> the member's. `fenced` are
+    the connectors whose fencing was asked for, and signed.
     """
 
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class FakeConnect(FakeMembers):
     keep_config: Callable[[str, object], object] = lambda _key, _value: None
     forwarded: dict[str, str] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
+    fenced: list[str] = field(default_factory=list)
 
     def open_worker(self, app: App, url: str) -> FakeConnectWorker:
         """App's door; `opened` keeps the URLs as they were given, credentials included."""
@@ -83,6 +85,12 @@ class FakeConnect(FakeMembers):
         if failed:
             made.fail(*failed)
         return made
+
+    def own(self, url: str, *work: Work) -> None:
+        super().own(url, *work)
+        for name, number in work:
+            if number in self.connectors[name].tasks:
+                self.connectors[name].tasks[number].url = url
 
     # -- what REST asks for
 

@@ -107,6 +107,7 @@ class FakeConnectWorker:
             if self._member != self.group.leader:  # the request goes on to the leader, without its headers
                 self._check_signature(connector, {})
             self._known(connector)
+            self.group.fenced.append(connector)
             self.group.fence(connector)
 
     def _check_signature(self, connector: str, headers: Mapping[str, str]) -> None:

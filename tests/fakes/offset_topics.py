@@ -27,7 +27,7 @@ class OffsetWorld(World):
         """The global options that lead here, to the worker too."""
         return ["-b", "memory:9092", "-g", self.group_id, "-u", WORKER]
 
-    def app(self, state_dir: Path = Path("unused"), *, timeout_s: float = 5.0, **target: Any) -> App:
+    def app(self, state_dir: Path | None = None, *, timeout_s: float = 5.0, **target: Any) -> App:
         """An App that names the worker."""
         return super().app(state_dir, timeout_s=timeout_s, **{"connect_urls": (WORKER,), **target})
 

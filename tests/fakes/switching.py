@@ -1,7 +1,7 @@
 """A source connector in memory that really reads on from its offset, over the fakes of Connect and of topics.
 
-Its source is a list of lines; when it is resumed, its task asks the store that Kafka would ask (no fallback), delivers
-what comes after that position, and stores the new one. `kill_at` breaks the n-th call from outside off, like kill -9.
+Its source is a list of lines; when its task starts, it asks the store that Kafka would ask (no fallback), delivers what
+comes after that position, and commits the new one at once, or only when it ends.
 """
 
 from __future__ import annotations
@@ -10,143 +10,101 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.java_json import encode_key, encode_offset
-from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError
 from eosctl.ops.app import App
-from eosctl.profiles import Target
-from tests.fakes.clock import FakeTime
-from tests.fakes.connect_before import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker, FakeGroups
-from tests.fakes.faults import EVERY, KilledError
-from tests.fakes.topics import FakeTopicStore
+from tests.fakes.connectors import FakeConnector
+from tests.fakes.faults import EVERY, Call, Kill
+from tests.fakes.world import CONFIGS, OFFSETS, World
 
-GLOBAL, CONFIGS, NAME, URL = "connect-offsets", "connect-configs", "c", "http://w0:8083"
+GLOBAL, NAME, URL = OFFSETS, "c", "http://w0:8083"
 KEY, PARTITION = b'["c",{"filename":"f"}]', {"filename": "f"}
 
 
-class TickingWorker(FakeConnectWorker):
-    """A worker that keeps the config topic, and offsets in topics as Kafka 3.3 to 4.3 do."""
+@dataclass
+class TopicOffsets:
+    """A worker's offsets in topics, as Kafka 3.3 to 4.3 keep them; changes are known by REST's own spelling of keys."""
 
-    def __init__(self, world: SwitchWorld) -> None:
-        super().__init__(world.connect, URL)
-        self.world = world
+    world: SwitchWorld
 
-    def connectors(self) -> Mapping[str, Mapping[str, object]]:
-        self.world.tick()
-        return super().connectors()
-
-    def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
-        self.world.tick()
-        super().put_connector_config(connector, config)
-        self.world.keep_config(connector)
-        self.world.tick()
-
-    def set_state(self, connector: str, verb: str) -> None:
-        self.world.tick()
-        super().set_state(connector, verb)
-        self.world.calls.append(verb)
-        if verb == "resume" and self.world.task_fails:
-            self.world.connector.failed.add(0)
-        elif verb == "resume":
-            self.world.run_task()
-        self.world.tick()
-
-    def restart(self, connector: str, *, only_failed: bool = True) -> None:
-        super().restart(connector, only_failed=only_failed)
-        self.world.calls.append(f"restart only_failed={only_failed}")
-        self.world.run_task()
-
-    def offsets(self, connector: str) -> Sequence[Mapping[str, object]]:
-        self.world.tick()
-        topics = {GLOBAL, self.world.store()} & set(self.world.topics.topics)
-        if not any(self.world.topics.newest(topic).get(self.world.key) for topic in topics):
+    def read(self, connector: str) -> Sequence[Mapping[str, object]]:
+        world = self.world
+        topics = {GLOBAL, world.store()} & set(world.topics.topics)
+        if not any(world.topics.newest(topic).get(world.key) for topic in topics):
             return []
-        found = self.world.stored(self.world.store(), self.world.rest_key)
+        found = world.stored(world.store(), world.rest_key)
         return [{"partition": PARTITION, "offset": None if found is None else {"position": found}}]
 
-    def alter_offsets(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
-        """Keys in REST's own spelling; with exactly-once support deletions never reach the dedicated topic (3.8+)."""
-        super().alter_offsets(connector, offsets)
-        self.world.calls.append("alter_offsets")
+    def alter(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
+        """With exactly-once support deletions never reach the dedicated topic (3.8+)."""
+        world = self.world
         for entry in offsets:
             key = encode_key(connector, cast("Mapping[str, object]", entry["partition"]))
             offset = cast("Mapping[str, object] | None", entry["offset"])
             value = None if offset is None else encode_offset(offset)
-            if self.world.late_s:
-                self.world.time.later(self.world.late_s, partial(self.world.topics.put, GLOBAL, key, value))
-            else:
-                self.world.topics.put(GLOBAL, key, value)
-            if self.world.store() != GLOBAL and offset is None and self.world.connect.modes[URL] == "enabled":
+            world.time.later(world.late_s, partial(world.topics.put, GLOBAL, key, value))
+            world.time.pass_until(world.time.now_s)
+            if world.store() != GLOBAL and offset is None and world.connect.modes[URL] == "enabled":
                 raise ConnectError("500: Request timed out")
-            if self.world.store() != GLOBAL:
-                self.world.topics.put(self.world.store(), key, None if offset is None else encode_offset(offset))
+            if world.store() != GLOBAL:
+                world.topics.put(world.store(), key, value)
 
 
 @dataclass
-class SwitchWorld:
-    """The connector `c` over `lines`; `delivered` is what its task has produced.
+class SwitchWorld(World):
+    """The connector `c` over `lines`; `delivered` is what its task has produced, `calls` what was asked of Connect.
 
-    With `late_s` what REST changes is in the global topic only after so many seconds.
+    With `late_s` what REST changes is in the global topic only after so many seconds. `kill` is told of every call to
+    Kafka and Connect before its effect, and of those that change something after it, too.
     """
 
+    cluster_id: str = "memory-cluster"
     lines: list[str] = field(default_factory=lambda: ["one", "two", "three"])
     delivered: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
-    kill_at: int | None = None
-    task_fails: bool = False
+    kill: Kill = field(default_factory=Kill)
     late_s: float = 0.0
-    ticks: int = 0
     key: bytes = KEY
     rest_key: bytes = KEY
-    time: FakeTime = field(default_factory=lambda: FakeTime(1_700_000_000.0))
+    uncommitted: tuple[set[str], int] = field(default=(set(), 0), init=False)
 
     def __post_init__(self) -> None:
-        self.connect = FakeConnect()
-        self.groups = FakeGroups(self.connect)
-        self.topics = FakeTopicStore(cluster_id="memory-cluster")
-        self.topics.before(EVERY, lambda _call: self.tick())
-        for changing in ("record", "write", "create"):
-            self.topics.after(changing, lambda _call: self.tick())
+        super().__post_init__()
         self.topics.add_topic(GLOBAL, 5)
         self.topics.add_topic(CONFIGS, 1)
-        self.connect.connectors[NAME] = FakeConnector({"connector.class": FILE_SOURCE, "file": "f", "name": NAME})
-        self.keep_config(NAME)
+        self.connect.offsets = TopicOffsets(self)
+        self.place("RUNNING")
         self.run_task()
+        self.connect.after("start_task", lambda _call: self.run_task())
+        self.connect.after("end_task", lambda _call: self.commit())
+        for call in ("set_state", "restart", "alter_offsets"):
+            self.connect.before(call, self._note)
+        for faults in (self.topics, self.connect):
+            faults.before(EVERY, self.kill.tick)
+        for changing in ("record", "write", "create"):
+            self.topics.after(changing, self.kill.tick)
+        for changing in ("put_connector_config", "set_state", "restart", "alter_offsets"):
+            self.connect.after(changing, self.kill.tick)
 
-    def app(self, tmp_path: Any, **target: Any) -> App:
-        """An App that looks at this world."""
-        client = ClientSettings(bootstrap_servers=("memory:9092",))
-        given = {"client": client, "connect_urls": (URL,), "group_id": "g", **target}
-        clock = self.time.clock()
-        deadline = Deadline.after(5, clock)
-        return App(target=Target(**given), deadline=deadline, state_dir=tmp_path, clock=clock, **self.doors())
+    def app(self, state_dir: Path | None = None, *, timeout_s: float = 5.0, **target: Any) -> App:
+        """An App that names the worker."""
+        return super().app(state_dir, timeout_s=timeout_s, **{"connect_urls": (URL,), **target})
 
-    def doors(self) -> dict[str, Any]:
-        """App's open_* callables."""
-        return {
-            "open_topics": lambda _app: self.topics,
-            "open_worker": lambda _app, _url: TickingWorker(self),
-            "open_transactions": self.groups.open,
-        }
+    def place(self, state: str, **config: str) -> FakeConnector:
+        """The connector has been in `state` for long, with this of its config changed; _ stands for the dots."""
+        changes = {name.replace("_", "."): value for name, value in config.items()}
+        before = self.connect.connectors[NAME].config if NAME in self.connect.connectors else {"file": "f"}
+        made = self.connect.add(NAME, {**before, **changes}, state=state)
+        self.keep_config(f"connector-{NAME}", {"properties": made.config})
+        return made
 
-    @property
-    def surroundings(self) -> dict[str, Any]:
-        """Keyword arguments of `invoke`."""
-        return {"doors": self.doors(), "clock": self.time.clock()}
-
-    def tick(self) -> None:
-        """One call from outside; the process dies at the `kill_at`-th."""
-        self.ticks += 1
-        if self.ticks == self.kill_at:
-            raise KilledError
-
-    def keep_config(self, connector: str) -> None:
-        """What the herder writes into the config topic."""
-        properties = {"properties": self.connect.connectors[connector].config}
-        self.topics.put(CONFIGS, f"connector-{connector}".encode(), json.dumps(properties).encode())
+    def _note(self, call: Call) -> None:
+        _url, _connector, *what = call.what
+        words = {"set_state": "{}", "restart": "restart only_failed={}", "alter_offsets": "alter_offsets"}
+        self.calls.append(words[call.method].format(*what))
 
     @property
     def connector(self) -> FakeConnector:
@@ -162,11 +120,22 @@ class SwitchWorld:
         return None if value is None else int(json.loads(value)["position"])
 
     def run_task(self) -> None:
-        """Reads on from the stored position to the end; with a store of its own both topics get the new position."""
-        if self.connector.state != "RUNNING":
+        """Reads on from the stored position to the end, and commits."""
+        self.deliver()
+        self.commit()
+
+    def deliver(self) -> None:
+        """Reads on; until it commits, nobody but the task knows."""
+        if "RUNNING" not in [task.state for task in self.connector.tasks.values()]:
             return
-        if self.store() not in self.topics.topics:
-            self.topics.add_topic(self.store(), 5)
-        self.delivered += self.lines[self.stored(self.store(), self.key) or 0 :]
-        for topic in {self.store(), GLOBAL}:
-            self.topics.put(topic, self.key, encode_offset({"position": len(self.lines)}))
+        store = self.store()
+        if store not in self.topics.topics:
+            self.topics.add_topic(store, 5)
+        self.delivered += self.lines[self.stored(store, self.key) or 0 :]
+        self.uncommitted = ({store, GLOBAL}, len(self.lines))
+
+    def commit(self) -> None:
+        """With a store of its own both topics get the new position."""
+        (topics, position), self.uncommitted = self.uncommitted, (set(), 0)
+        for topic in topics:
+            self.topics.put(topic, self.key, encode_offset({"position": position}))

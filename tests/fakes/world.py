@@ -36,6 +36,7 @@ class World:
     group_id: str = "g"
     time: FakeTime = field(default_factory=lambda: FakeTime(1_700_000_000.0))
     events: list[Event] = field(default_factory=list)
+    state_dir: Path = Path("unused")
     connect: FakeConnect = field(init=False)
     topics: FakeTopicStore = field(init=False)
     brokers: FakeCluster = field(init=False)
@@ -52,14 +53,14 @@ class World:
         if CONFIGS in self.topics.topics:
             self.topics.put(CONFIGS, key.encode(), None if value is None else json.dumps(value).encode())
 
-    def app(self, state_dir: Path = Path("unused"), *, timeout_s: float = 60.0, **target: Any) -> App:
+    def app(self, state_dir: Path | None = None, *, timeout_s: float = 60.0, **target: Any) -> App:
         """An App for the group; `target` changes what it is given."""
         client = ClientSettings(self.brokers.bootstrap_servers)
         clock = self.time.clock()
         return App(
             target=Target(**{"client": client, "group_id": self.group_id, **target}),
             deadline=Deadline.after(timeout_s, clock),
-            state_dir=state_dir,
+            state_dir=state_dir or self.state_dir,
             clock=clock,
             on_event=self.events.append,
             **self.doors(),

@@ -3,42 +3,40 @@
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from eosctl.connect.signing import SIGNATURE_HEADER, signature_headers
-from eosctl.core.records import OutRecord
 from eosctl.core.rescue import ROUND_TIMEOUTS_MS
 from eosctl.errors import ConnectError, ExitCode, RefusedError, StalePlanError, UnauthorizedError
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.fence_routes import leader_worker
 from eosctl.report import Report
-from tests.fakes.config_cluster import CONFIG_TOPIC
-from tests.fakes.connect_before import FakeConnector
+from tests.fakes.connectors import FakeTask
 from tests.fakes.faults import Call
 from tests.fakes.fence_stage import codes, outcomes, row
-from tests.fakes.rescue_scene import URL, Scene, rescue_scene, stop
+from tests.fakes.rescue_scene import URL, Scene, stop
+from tests.fakes.world import CONFIGS
 
 REQUEST = FenceRequest(connector="c", via="connect")
-SESSION_KEY = b"0123456789abcdef"
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(tmp_path: Path) -> Scene:
     """Connector c, STOPPED, with three recorded ids, and a group with a session key."""
-    with rescue_scene(tmp_path) as built:
-        stop(built)
-        put_session_key(built, json.dumps({"key": base64.b64encode(SESSION_KEY).decode()}).encode())
-        yield built
+    scene = Scene(state_dir=tmp_path)
+    stop(scene)
+    rotate_session_key(scene, b"0123456789abcdef")
+    return scene
 
 
-def put_session_key(scene: Scene, value: bytes | None) -> None:
-    scene.topics.write([OutRecord(CONFIG_TOPIC, b"session-key", value)])
+def rotate_session_key(scene: Scene, key: bytes) -> None:
+    scene.connect.session_key = key
+    scene.keep_config("session-key", {"key": base64.b64encode(key).decode()})
 
 
 def fences(scene: Scene, *tasks: int) -> Callable[[Call], None]:
@@ -52,7 +50,7 @@ def fences(scene: Scene, *tasks: int) -> Callable[[Call], None]:
 
 
 def fence(scene: Scene) -> Report:
-    return apply_fence(scene.app, plan_fence(scene.app, REQUEST))
+    return apply_fence(scene.app(), plan_fence(scene.app(), REQUEST))
 
 
 def test_the_leader_fences_and_the_coordinators_tell(scene: Scene) -> None:
@@ -60,9 +58,8 @@ def test_the_leader_fences_and_the_coordinators_tell(scene: Scene) -> None:
     report = fence(scene)
     assert (set(outcomes(report).values()), report.exit_code) == ({"fenced"}, ExitCode.OK)
     assert row(report, "g-c-1")["after"]["producer_epoch"] == row(report, "g-c-1")["before"]["producer_epoch"] + 1
-    assert scene.connect.fenced == [("c", signature_headers(SESSION_KEY))]
-    assert SIGNATURE_HEADER in scene.connect.fenced[0][1]
-    assert scene.broker.count("InitProducerId") == 0
+    assert scene.connect.fenced == ["c"]
+    assert scene.brokers.count("InitProducerId") == 0
 
 
 @pytest.mark.parametrize(
@@ -80,16 +77,16 @@ def test_an_id_that_the_leader_left_as_it_was_is_not_called_fenced(
 
 
 def test_an_id_that_no_coordinator_knows_is_created_by_the_leader(scene: Scene) -> None:
-    del scene.broker.state.transactions["g-c-2"]
-    planned = plan_fence(scene.app, REQUEST)
+    del scene.brokers.state.transactions["g-c-2"]
+    planned = plan_fence(scene.app(), REQUEST)
     assert planned.wanted() == ["g-c-0", "g-c-1", "g-c-2"]
     scene.connect.after("fence", fences(scene, 0, 1, 2))
-    assert set(outcomes(apply_fence(scene.app, planned)).values()) == {"fenced"}
+    assert set(outcomes(apply_fence(scene.app(), planned)).values()) == {"fenced"}
 
 
 def test_an_id_whose_coordinator_does_not_tell_is_unconfirmed(scene: Scene) -> None:
     scene.connect.after("fence", fences(scene, 0, 1, 2))
-    scene.connect.after("fence", lambda _call: scene.broker.deny_describe.add("g-c-2"))
+    scene.connect.after("fence", lambda _call: scene.brokers.deny_describe.add("g-c-2"))
     report = fence(scene)
     assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "fenced", "g-c-2": "unconfirmed"}
     assert report.exit_code is ExitCode.PARTIAL
@@ -112,32 +109,47 @@ def test_a_key_or_an_id_that_was_just_taken_deserves_a_second_try_and_no_third(
     scene.connect.fail_next("fence", failure)
     scene.connect.after("fence", fences(scene, 0, 1, 2))
     assert fence(scene).exit_code is ExitCode.OK
+    scene.commit(0)  # fencing is due again
     for _attempt in range(2):
         scene.connect.fail_next("fence", failure)
     assert fence(scene).exit_code is failure.exit_code
     assert len(scene.connect.fenced) == 1
 
 
+def test_a_refusal_is_no_success_where_no_id_is_recorded(scene: Scene) -> None:
+    """Right after a fence the record says 0: an error was told then, and the exit code was 0."""
+    scene.connect.after("fence", fences(scene, 0, 1, 2))
+    assert fence(scene).exit_code is ExitCode.OK
+    scene.connect.fail_always("fence", UnauthorizedError("403: invalid signature"))
+    again = fence(scene)
+    assert (list(again.rows), again.exit_code) == ([], ExitCode.UNAUTHORIZED)
+
+
 def test_without_a_session_key_it_is_asked_without_a_signature(scene: Scene) -> None:
     """As in groups whose workers don't sign; others refuse it."""
-    put_session_key(scene, None)
-    report = apply_fence(scene.app, plan_fence(scene.app, REQUEST))
-    assert (report.exit_code, report.problems[0].message) == (
-        ExitCode.FAILED,
-        "Internal request missing required signature",
-    )
+    scene.keep_config("session-key", None)
+    report = apply_fence(scene.app(), plan_fence(scene.app(), REQUEST))
+    assert report.exit_code is ExitCode.FAILED
+    assert "Internal request missing required signature" in report.problems[0].message
 
 
 def test_the_newest_session_key_signs(scene: Scene) -> None:
-    put_session_key(scene, json.dumps({"key": base64.b64encode(b"the next key").decode()}).encode())
+    rotate_session_key(scene, b"the next key")
     scene.connect.after("fence", fences(scene, 0, 1, 2))
-    fence(scene)
-    assert scene.connect.fenced == [("c", signature_headers(b"the next key"))]
+    assert fence(scene).exit_code is ExitCode.OK
+    assert scene.connect.fenced == ["c"]
+
+
+def test_a_signature_by_another_key_is_refused_by_the_leader(scene: Scene) -> None:
+    scene.connect.session_key = b"one that the config topic does not have"
+    report = fence(scene)
+    assert (report.exit_code, scene.connect.fenced) == (ExitCode.UNAUTHORIZED, [])
+    assert "invalid signature" in report.problems[0].message
 
 
 @pytest.mark.parametrize("value", [b"[]", b"{}", b'{"key":7}', b'{"key":"no base64"}', b"\xff", b"[" * 100_000])
 def test_a_session_key_that_is_none(scene: Scene, value: bytes) -> None:
-    put_session_key(scene, value)
+    scene.topics.put(CONFIGS, b"session-key", value)
     report = fence(scene)
     assert (report.exit_code, codes(report)[0]) == (ExitCode.FAILED, "connect_error")
     assert "the session key in topic connect-configs can't be read" in report.problems[0].message
@@ -146,30 +158,23 @@ def test_a_session_key_that_is_none(scene: Scene, value: bytes) -> None:
 
 @pytest.mark.parametrize(("state", "tasks"), [("RUNNING", "2 tasks"), ("PAUSED", "2 tasks")])
 def test_it_needs_the_connector_stopped_also_when_the_plan_is_applied(scene: Scene, state: str, tasks: str) -> None:
-    plan = plan_fence(scene.app, REQUEST)
-    scene.connect.connectors["c"].state = state
-    for attempt in (lambda: plan_fence(scene.app, REQUEST), lambda: apply_fence(scene.app, plan)):
+    plan = plan_fence(scene.app(), REQUEST)
+    scene.connect.add("c", {"tasks.max": "2"}, state=state)
+    for attempt in (lambda: plan_fence(scene.app(), REQUEST), lambda: apply_fence(scene.app(), plan)):
         with pytest.raises(RefusedError, match=f"connector c is {state} with {tasks}; --via connect needs it STOPPED"):
             attempt()
     assert scene.connect.fenced == []
 
 
-class Stopping(FakeConnector):
-    """STOPPED already, with a task that has not ended."""
-
-    def task_states(self) -> list[str]:
-        return ["RUNNING"]
-
-
 def test_a_task_that_has_not_ended_yet_keeps_it_from_being_fenced(scene: Scene) -> None:
     """It would fail at its last commit."""
-    scene.connect.connectors["c"] = Stopping(scene.connect.connectors["c"].config, state="STOPPED")
+    scene.connector.tasks[0] = FakeTask("RUNNING", URL)
     with pytest.raises(RefusedError, match="connector c is STOPPED with 1 task; --via connect needs it STOPPED"):
-        plan_fence(scene.app, REQUEST)
+        plan_fence(scene.app(), REQUEST)
 
 
 def test_the_leader_is_shown_the_credentials_that_were_given_for_it(scene: Scene) -> None:
-    app = scene.app
+    app = scene.app()
     app = replace(app, target=replace(app.target, connect_urls=("http://other:8083", "http://user:pw@w0:8083/")))
     leader_worker(app).connectors()
     assert scene.connect.opened == ["http://user:pw@w0:8083/"]
@@ -177,7 +182,6 @@ def test_the_leader_is_shown_the_credentials_that_were_given_for_it(scene: Scene
 
 def test_the_leader_is_asked_and_no_other_worker(scene: Scene) -> None:
     scene.connect.modes = {"http://w9:8083": "enabled", URL: "enabled"}
-    scene.set_group()
     scene.connect.opened.clear()
     scene.connect.after("fence", lambda _call: opened.append(scene.connect.opened[-1]))
     opened: list[str] = []
@@ -186,14 +190,14 @@ def test_the_leader_is_asked_and_no_other_worker(scene: Scene) -> None:
 
 
 def test_without_a_leader_there_is_nobody_to_ask(scene: Scene) -> None:
-    scene.set_group("PreparingRebalance")
+    scene.connect.rebalance(math.inf)
     with pytest.raises(ConnectError, match="group g has no leader now"):
-        plan_fence(scene.app, REQUEST)
+        plan_fence(scene.app(), REQUEST)
 
 
 def test_another_record_than_planned_makes_the_plan_stale(scene: Scene) -> None:
-    plan = plan_fence(scene.app, REQUEST)
-    scene.topics.write([OutRecord(CONFIG_TOPIC, b"tasks-fencing-c", b'{"task-count":2}')])
+    plan = plan_fence(scene.app(), REQUEST)
+    scene.keep_config("tasks-fencing-c", {"task-count": 2})
     with pytest.raises(StalePlanError, match="was 3 in the plan and is 2 now"):
-        apply_fence(scene.app, plan)
+        apply_fence(scene.app(), plan)
     assert scene.connect.fenced == []

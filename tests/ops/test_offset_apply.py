@@ -237,12 +237,11 @@ def _restore_plan(app: App) -> WritePlan:
 
 def _stopped_world() -> SwitchWorld:
     world = SwitchWorld()
-    world.connector.config["offsets.storage.topic"] = OWN
+    world.place("RUNNING", offsets_storage_topic=OWN)
     world.run_task()
     world.topics.put(GLOBAL, b'["c",{"filename":"g"}]', b'{"position":1}')
     world.topics.put(GLOBAL, b'["c",{"filename":"f"}]', b'{"position":2}')
-    world.keep_config("c")
-    world.connector.state = "STOPPED"
+    world.place("STOPPED")
     return world
 
 
@@ -266,11 +265,11 @@ def test_killed_anywhere_all_of_it_is_there_or_nothing_and_the_next_run_says_so(
         app = world.app(tmp_path / str(kill_at) / "state")
         app.state_dir.mkdir(parents=True)
         plan = plan_of(app)
-        world.ticks, world.kill_at = 0, kill_at
+        world.kill.ticks, world.kill.at = 0, kill_at
         try:
             apply_plan(app, plan, lambda app=app: plan_of(app))  # type: ignore[misc]
         except KilledError:
-            world.kill_at = None
+            world.kill.at = None
         else:
             break
         assert _stores(world) in (before, wanted), f"killed at call {kill_at}"

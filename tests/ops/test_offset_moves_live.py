@@ -102,17 +102,32 @@ def test_reset_of_one_source_partition_reads_just_that_one_again(
         wait_until(lambda: counts() == {0: 4, 1: 7}, what="new records, once")
 
 
-def test_a_stopped_connector_stays_stopped(
-    invoke: Invoke, target_flags: list[str], file_source: FileSource, stack: Stack
+@pytest.mark.parametrize(
+    ("verb", "states", "steps"),
+    [
+        ("stop", [], ["stop", "merge", "configure", "check"]),
+        ("pause", ["PAUSED"], ["stop", "merge", "configure", "check", "resume", "watch"]),
+    ],
+)
+def test_a_connector_that_does_not_run_is_left_as_it_was(
+    invoke: Invoke,
+    target_flags: list[str],
+    file_source: FileSource,
+    stack: Stack,
+    verb: str,
+    states: list[str],
+    steps: list[str],
 ) -> None:
+    """Stopped, a paused one has no tasks until it is resumed: they used to be waited for in vain."""
     file_source.append("line 00000")
     file_source.put()
     file_source.wait_position(11)
-    file_source.stop_and_wait()
+    file_source.set_state(verb)
+    wait_until(lambda: file_source.task_states() == states, what=f"tasks to be {states}")
     own = f"offsets-{file_source.name}"
     done = invoke(*target_flags, "offsets", "switch", "--connector", file_source.name, "--to", own, "--yes")
     assert done.exit_code == 0, done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines()[1:5]] == ["stop", "merge", "configure", "check"]
+    assert [line.split()[0] for line in done.stdout.splitlines()[1 : len(steps) + 1]] == steps
     assert file_source.task_states() == []
     file_source.set_state("resume")
     file_source.append("line 00001")

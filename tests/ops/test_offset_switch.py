@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +25,10 @@ from eosctl.ops.app import App
 from eosctl.ops.offset_switch import SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch, show_switch
 from eosctl.report import Report
-from tests.fakes.connect_before import FakeConnector
 from tests.fakes.faults import KilledError
-from tests.fakes.switching import GLOBAL, NAME, SwitchWorld
+from tests.fakes.switching import GLOBAL, NAME, URL, SwitchWorld
 
-OWN = "own"
+OWN, FOLLOWER = "own", "http://follower:8083"
 
 
 @pytest.fixture
@@ -56,7 +56,6 @@ def test_a_running_connector_moves_and_moves_back(app: App, world: SwitchWorld) 
     assert list(outcomes(there)) == ["stop", "merge", "configure", "check", "resume", "watch"]
     assert (world.store(), world.connector.state) == (OWN, "RUNNING")
     world.lines.append("four")
-    world.connector.state = "RUNNING"
     world.run_task()
     back = switch(app, GLOBAL_STORE)
     assert back.exit_code is ExitCode.OK
@@ -91,13 +90,13 @@ def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: 
     kill_at = 0
     while True:
         kill_at += 1
-        world = SwitchWorld(kill_at=None)
+        world = SwitchWorld()
         app = world.app(tmp_path / str(kill_at))
-        world.ticks, world.kill_at = 0, kill_at
+        world.kill.ticks, world.kill.at = 0, kill_at
         try:
             switch(app, OWN)
         except KilledError:
-            world.kill_at = None
+            world.kill.at = None
         else:
             break
         world.lines.append("while it was down")
@@ -113,9 +112,34 @@ def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: 
     assert kill_at > 20, "fewer calls than that were never made"
 
 
+@pytest.mark.parametrize("to", [OWN, GLOBAL_STORE])
+def test_a_task_that_still_commits_when_rest_shows_it_no_more_is_waited_for(tmp_path: Path, to: str) -> None:
+    """A follower's task commits for the last time seconds later: its last lines came twice from the other topic."""
+    world = SwitchWorld({URL: "enabled", FOLLOWER: "enabled"})
+    if to == GLOBAL_STORE:
+        world.place("RUNNING", offsets_storage_topic=OWN)
+        world.run_task()
+        world.delivered = list(world.lines)
+    world.connect.own(FOLLOWER, (NAME, 0))
+    world.connect.stops_slowly[NAME, 0] = 3.0
+    world.lines.append("four")
+    world.deliver()
+    report = switch(world.app(tmp_path), to)
+    assert (report.exit_code, world.delivered) == (ExitCode.OK, world.lines)
+
+
+def test_a_task_that_never_ends_is_told_of(tmp_path: Path) -> None:
+    world = SwitchWorld({URL: "enabled", FOLLOWER: "enabled"})
+    world.connect.own(FOLLOWER, (NAME, 0))
+    world.connect.stops_slowly[NAME, 0] = 600.0
+    report = switch(world.app(tmp_path), OWN)
+    assert (report.exit_code, outcomes(report)["stop"], world.topics.writes) == (ExitCode.PARTIAL, "failed", 0)
+    assert f"STOPPED, tasks none; {FOLLOWER} has not let go of task 0 yet" in report.problems[0].message
+
+
 def test_the_next_run_says_what_was_done(app: App, world: SwitchWorld) -> None:
     world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
-    world.kill_at = None
+    world.kill.at = None
     failed = switch(app, OWN)
     assert failed.exit_code is ExitCode.PARTIAL
     assert outcomes(failed) == {
@@ -131,21 +155,14 @@ def test_the_next_run_says_what_was_done(app: App, world: SwitchWorld) -> None:
     assert (world.connector.state, world.delivered) == ("RUNNING", world.lines)
 
 
-def test_a_null_is_not_resumed(app: App, world: SwitchWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_null_is_not_resumed(app: App, world: SwitchWorld) -> None:
     """Someone deletes the merged offset before the check: resuming would read the source again."""
-    keep = world.keep_config
-
-    def and_delete(connector: str) -> None:
-        keep(connector)
-        world.topics.put(OWN, world.key, None)
-
-    monkeypatch.setattr(world, "keep_config", and_delete)
+    world.connect.after("put_connector_config", lambda _call: world.topics.put(OWN, world.key, None))
     report = switch(app, OWN)
     assert report.exit_code is ExitCode.PARTIAL
     assert outcomes(report)["check"] == "failed"
     assert "no offset for 1 source partition of c" in report.problems[0].message
     assert (world.connector.state, "resume" in world.calls) == ("STOPPED", False)
-    monkeypatch.undo()
     back = switch(app, "global")
     assert back.exit_code is ExitCode.OK
     assert world.delivered == world.lines
@@ -163,7 +180,7 @@ def test_a_null_for_a_key_that_only_rest_cannot_find_is_a_warning(tmp_path: Path
 def test_a_connector_that_did_not_run_is_left_as_it_was(
     app: App, world: SwitchWorld, state: str, calls: list[str]
 ) -> None:
-    world.connector.state = state
+    world.place(state)
     assert switch(app, OWN).exit_code is ExitCode.OK
     assert (world.connector.state, world.calls, world.store()) == (state, calls, OWN)
 
@@ -176,11 +193,11 @@ def test_below_3_9_the_tasks_are_restarted(app: App, world: SwitchWorld) -> None
 
 
 def test_a_failed_task_ends_the_watch_and_the_next_run_only_watches(app: App, world: SwitchWorld) -> None:
-    world.task_fails = True
+    world.connect.before("start_task", lambda _call: world.connector.fail())
     failed = switch(app, OWN)
     assert (failed.exit_code, outcomes(failed)["watch"]) == (ExitCode.PARTIAL, "failed")
     assert "c FAILED after the switch" in failed.problems[0].message
-    world.connector.failed.clear()
+    world.connector.heal()
     world.run_task()
     again = switch(app, OWN)
     assert (again.exit_code, outcomes(again)["watch"], outcomes(again)["merge"]) == (ExitCode.OK, "done", "done_before")
@@ -200,8 +217,7 @@ def test_what_is_there_already_is_nothing_to_do(app: App, world: SwitchWorld, to
 
 def configured_by_hand(world: SwitchWorld) -> None:
     """The property alone was changed, so that the task reads on from nothing; here before it did."""
-    world.connector.config["offsets.storage.topic"] = OWN
-    world.keep_config(NAME)
+    world.place("RUNNING", offsets_storage_topic=OWN)
 
 
 Setup = Callable[[SwitchWorld], object]
@@ -213,7 +229,7 @@ Setup = Callable[[SwitchWorld], object]
         (configured_by_hand, OWN, RefusedError, "in topic own already, which lacks 1 source partition"),
         (lambda w: w.connect.connectors.clear(), OWN, NotFoundError, "no connector c"),
         (lambda w: w.connector.config.update({"connector.class": "FileStreamSink"}), OWN, RefusedError, "is a sink"),
-        (lambda w: w.groups.states.insert(0, "PreparingRebalance"), OWN, None, ""),
+        (lambda w: w.connect.rebalance(), OWN, None, ""),
         (lambda w: w.connector.config.update({"file": "other"}), OWN, RefusedError, "of another group"),
         (lambda w: w.topics.topics.pop("connect-configs"), OWN, RefusedError, "does not exist"),
         (lambda w: setattr(w.connect, "kafka_cluster_id", "other"), OWN, RefusedError, "uses Kafka cluster other"),
@@ -241,15 +257,14 @@ def test_what_is_refused(
 
 def test_a_plan_goes_stale(app: App, world: SwitchWorld) -> None:
     plan = plan_switch(app, SwitchRequest(NAME, OWN))
-    world.connector.config["file"] = "other"
-    world.keep_config(NAME)
+    world.place("RUNNING", file="other")
     with pytest.raises(StalePlanError):
         apply_switch(app, plan)
     assert world.calls == []
 
 
 def test_other_connectors_are_left_alone(app: App, world: SwitchWorld) -> None:
-    world.connect.connectors["other"] = FakeConnector({"connector.class": "x"})
+    world.connect.add("other")
     world.topics.put(GLOBAL, b'["other",{}]', b"1")
     switch(app, OWN)
     assert list(world.topics.newest(OWN)) == [world.key]
@@ -279,8 +294,9 @@ def test_two_at_once_are_kept_apart(app: App, world: SwitchWorld) -> None:
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "Empty"])
 def test_a_group_that_is_not_stable_is_refused(app: App, world: SwitchWorld, state: str) -> None:
-    world.groups.states = [state]
     if state == "Empty":
         world.connect.modes.clear()
+    else:
+        world.connect.rebalance(lasts_s=math.inf)
     with pytest.raises(RefusedError, match=r"in a rebalance|has no workers"):
-        plan_switch(replace(app, deadline=Deadline.after(0.3)), SwitchRequest(NAME, OWN))
+        plan_switch(replace(app, deadline=Deadline.after(0.3, app.clock)), SwitchRequest(NAME, OWN))

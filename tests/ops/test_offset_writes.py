@@ -17,6 +17,7 @@ from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge, show_plan
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, WORKER, A, B, OffsetWorld, merge_world
 
+FOLLOWER = "http://follower:8083"
 INTO_OWN = MergeRequest(("c",), into="dedicated", prefer=Prefer.NEWEST)
 
 
@@ -133,6 +134,29 @@ def test_a_topic_is_only_made_for_offsets_that_are_written(app: App, world: Offs
     assert ([write.topic for write in plan.writes], plan.sends(), plan.creates) == (["new", "new"], [], ())
     world.topics.put(GLOBAL, A, b"1")
     assert [new.topic for new in plan_offsets_merge(app, INTO_OWN).creates] == ["new"]
+
+
+@pytest.mark.parametrize("ends_s", [3.0, 600.0])
+def test_a_task_that_rest_shows_no_more_is_waited_for_a_little_while(tmp_path: Path, ends_s: float) -> None:
+    """A follower's task writes its last offsets when REST shows STOPPED without tasks: they came after the merge's."""
+    world = merge_world()
+    world.connect.modes[FOLLOWER] = "enabled"
+    world.connect.add("c", IN_OWN)
+    world.connect.own(FOLLOWER, ("c", 0))
+    world.connect.stops_slowly["c", 0] = ends_s
+    ended: list[float] = []
+    world.connect.after("end_task", lambda _call: ended.append(world.time.now_s))
+    world.connect.worker().set_state("c", "stop")
+    world.time.sleep(0.5)
+    app = world.app(tmp_path, timeout_s=60)
+    plan = plan_offsets_merge(app, INTO_OWN)
+    if ends_s < 10:
+        assert apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN)).exit_code == 0
+        assert ended, "nothing was written before"
+        return
+    with pytest.raises(RefusedError, match=f"still ending: task 0 of c at {FOLLOWER}; nothing was written"):
+        apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN))
+    assert (ended, world.topics.writes) == ([], 0)
 
 
 def test_a_dedicated_topic_on_other_brokers_is_refused(app: App, world: OffsetWorld) -> None:

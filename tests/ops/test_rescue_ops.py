@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
-from eosctl.core.records import OutRecord
 from eosctl.core.rescue import Verdict
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, ExitCode, NotFoundError, RefusedError, StalePlanError
@@ -17,20 +16,14 @@ from eosctl.events import Event
 from eosctl.ops.rescue import plan_rescue
 from eosctl.ops.rescue_report import apply_rescue, show_rescue
 from eosctl.report import Report
-from tests.fakes.config_cluster import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_cluster import created
 from tests.fakes.faults import KilledError
-from tests.fakes.rescue_scene import URL, Scene, rescue_scene, stop
+from tests.fakes.rescue_scene import TRACE, URL, Scene, stop
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    """c had three tasks and has two, both FAILED in zombie fencing."""
-    with rescue_scene(tmp_path) as built:
-        yield built
-
-
-def timeouts(scene: Scene) -> list[int]:
-    return [scene.broker.state.transactions[f"g-c-{task}"].timeout_ms for task in range(3)]
+def scene(tmp_path: Path) -> Scene:
+    return Scene(state_dir=tmp_path)
 
 
 def steps(report: Report) -> list[tuple[object, object]]:
@@ -38,44 +31,44 @@ def steps(report: Report) -> list[tuple[object, object]]:
 
 
 def test_rescue_fences_writes_restarts_and_watches(scene: Scene) -> None:
-    plan = plan_rescue(scene.app, "c")
-    shown = show_rescue(scene.app, plan)
+    plan = plan_rescue(scene.app(), "c")
+    shown = show_rescue(scene.app(), plan)
     assert steps(shown) == [(name, "planned") for name in ("fence", "write", "restart", "watch")]
     assert "2 FAILED in zombie fencing" in str(shown.data["seen"])
-    report = apply_rescue(scene.app, plan)
+    report = apply_rescue(scene.app(), plan)
     assert (steps(report), report.exit_code) == (
         [(name, "done") for name in ("fence", "write", "restart", "watch")],
         ExitCode.OK,
     )
     assert scene.records() == [("eosctl-config-g", b'{"task-count":2}')]
-    assert timeouts(scene) == [60_000, 60_000, FENCE_TRANSACTION_TIMEOUT_MS]
+    assert scene.timeouts() == [60_000, 60_000, FENCE_TRANSACTION_TIMEOUT_MS]
     assert report.data["cure"] == {
         "admin.override.retry.backoff.ms": "10",
         "admin.override.retry.backoff.max.ms": "10",
     }
-    again = plan_rescue(scene.app, "c")
-    assert (show_rescue(scene.app, again).rows, show_rescue(scene.app, again).data["cure"]) == ([], {})
+    again = plan_rescue(scene.app(), "c")
+    assert (show_rescue(scene.app(), again).rows, show_rescue(scene.app(), again).data["cure"]) == ([], {})
 
 
 def test_rescue_goes_on_where_it_was_interrupted(scene: Scene) -> None:
     scene.connect.fail_next("restart", ConnectError("500: Failed to write to config topic"))
-    report = apply_rescue(scene.app, plan_rescue(scene.app, "c"))
+    report = apply_rescue(scene.app(), plan_rescue(scene.app(), "c"))
     assert report.exit_code is ExitCode.PARTIAL
     assert steps(report) == [("fence", "done"), ("write", "done"), ("restart", "failed"), ("watch", "planned")]
     assert [problem.code for problem in report.problems] == ["connect_error", "rescue_again"]
-    plan = plan_rescue(scene.app, "c")
-    shown = show_rescue(scene.app, plan)
+    plan = plan_rescue(scene.app(), "c")
+    shown = show_rescue(scene.app(), plan)
     assert [problem.code for problem in shown.problems] == ["rescue_unfinished"]
     assert (
         "was begun at 2023-11-14T22:13:20.000Z and not finished; done then: fence, write" in shown.problems[0].message
     )
-    rest = apply_rescue(scene.app, plan)
+    rest = apply_rescue(scene.app(), plan)
     assert steps(rest) == [
         ("fence", "done_before"), ("write", "done_before"), ("restart", "done"), ("watch", "done"),
     ]  # fmt: skip
     assert rest.rows[0]["detail"] == "3 ids fenced"
     assert len(scene.records()) == 1
-    assert show_rescue(scene.app, plan_rescue(scene.app, "c")).problems == []
+    assert show_rescue(scene.app(), plan_rescue(scene.app(), "c")).problems == []
 
 
 def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
@@ -83,69 +76,71 @@ def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: 
     kill_at = 0
     while True:
         kill_at += 1
-        with rescue_scene(tmp_path / str(kill_at)) as scene:
-            scene.kill_at = kill_at
-            try:
-                apply_rescue(scene.app, plan_rescue(scene.app, "c"))
-            except KilledError:
-                scene.kill_at = None
-            else:
-                break
-            plan = plan_rescue(scene.app, "c")
-            began = any(b'"begin"' in path.read_bytes() for path in scene.state_dir.rglob("journals/*"))
-            unfinished = [problem.code for problem in show_rescue(scene.app, plan).problems]
-            assert unfinished == (["rescue_unfinished"] if began and plan.steps else []), f"killed at call {kill_at}"
-            again = apply_rescue(scene.app, plan)
-            assert again.exit_code is ExitCode.OK, f"killed at call {kill_at}: {again.problems}"
-            assert scene.records() == [("eosctl-config-g", b'{"task-count":2}')], f"killed at call {kill_at}"
-            assert timeouts(scene) == [60_000, 60_000, FENCE_TRANSACTION_TIMEOUT_MS], f"killed at call {kill_at}"
-            healed = plan_rescue(scene.app, "c")
-            assert (healed.steps, healed.verdict) == ((), Verdict.HEALTHY), f"killed at call {kill_at}"
+        scene = Scene(state_dir=tmp_path / str(kill_at))
+        scene.kill.at = kill_at
+        try:
+            apply_rescue(scene.app(), plan_rescue(scene.app(), "c"))
+        except KilledError:
+            scene.kill.at = None
+        else:
+            break
+        plan = plan_rescue(scene.app(), "c")
+        began = any(b'"begin"' in path.read_bytes() for path in scene.state_dir.rglob("journals/*"))
+        unfinished = [problem.code for problem in show_rescue(scene.app(), plan).problems]
+        assert unfinished == (["rescue_unfinished"] if began and plan.steps else []), f"killed at call {kill_at}"
+        again = apply_rescue(scene.app(), plan)
+        assert again.exit_code is ExitCode.OK, f"killed at call {kill_at}: {again.problems}"
+        assert scene.records() == [("eosctl-config-g", b'{"task-count":2}')], f"killed at call {kill_at}"
+        assert scene.timeouts() == [60_000, 60_000, FENCE_TRANSACTION_TIMEOUT_MS], f"killed at call {kill_at}"
+        healed = plan_rescue(scene.app(), "c")
+        assert (healed.steps, healed.verdict) == ((), Verdict.HEALTHY), f"killed at call {kill_at}"
     assert kill_at > 40, "fewer calls than that were never made"
 
 
 def test_after_a_kill_running_is_still_not_believed(scene: Scene) -> None:
     """Without the epochs that the journal has, tasks that REST calls RUNNING would pass for healed."""
-    scene.restarted_take_ids = False
+    scene.tasks_take_ids = False
 
     def die(event: Event) -> None:
         if event.message.startswith("watch"):
             raise KilledError
 
-    app = replace(scene.app, on_event=die)
+    app = replace(scene.app(), on_event=die)
     with pytest.raises(KilledError):
         apply_rescue(app, plan_rescue(app, "c"))
-    plan = plan_rescue(scene.app, "c")
+    assert plan_rescue(scene.app(), "c").verdict is Verdict.RESTART, "REST still shows what was before the restart"
+    scene.time.sleep(1)
+    plan = plan_rescue(scene.app(), "c")
     assert (plan.verdict, plan.steps) == (Verdict.WATCH, ("watch",))
-    report = apply_rescue(scene.app, plan)
+    report = apply_rescue(scene.app(), plan)
     assert (steps(report)[-1], report.exit_code) == (("watch", "failed"), ExitCode.UNREACHABLE)
     for task in (0, 1):
         scene.take_id(task)
-    assert apply_rescue(scene.app, plan_rescue(scene.app, "c")).exit_code is ExitCode.OK
-    assert plan_rescue(scene.app, "c").verdict is Verdict.HEALTHY
+    assert apply_rescue(scene.app(), plan_rescue(scene.app(), "c")).exit_code is ExitCode.OK
+    assert plan_rescue(scene.app(), "c").verdict is Verdict.HEALTHY
 
 
 def test_the_journal_of_another_task_set_counts_for_nothing(scene: Scene) -> None:
     scene.connect.fail_next("restart", ConnectError("500"))
-    apply_rescue(scene.app, plan_rescue(scene.app, "c"))
-    for record in config_records(*created("c", 2)):
-        scene.topics.write([OutRecord(CONFIG_TOPIC, record.key, record.value)])
-    plan = plan_rescue(scene.app, "c")
-    assert (plan.verdict, plan.patient.begun, show_rescue(scene.app, plan).problems) == (Verdict.FENCE, None, [])
+    apply_rescue(scene.app(), plan_rescue(scene.app(), "c"))
+    for key, value in created("c", 2):
+        scene.keep_config(key, value)
+    plan = plan_rescue(scene.app(), "c")
+    assert (plan.verdict, plan.patient.begun, show_rescue(scene.app(), plan).problems) == (Verdict.FENCE, None, [])
 
 
 def test_a_refusal_says_what_a_rescue_that_was_cut_off_had_done(scene: Scene) -> None:
     scene.connect.fail_next("restart", ConnectError("500"))
-    apply_rescue(scene.app, plan_rescue(scene.app, "c"))
-    scene.connect.connectors["c"].trace = "NullPointerException"
+    apply_rescue(scene.app(), plan_rescue(scene.app(), "c"))
+    scene.connector.fail(trace="NullPointerException")
     with pytest.raises(RefusedError, match=r"begun before and not finished; done then: fence, write"):
-        plan_rescue(scene.app, "c")
+        plan_rescue(scene.app(), "c")
 
 
 def test_two_rescues_at_once_are_kept_apart(scene: Scene) -> None:
-    plan = plan_rescue(scene.app, "c")
+    plan = plan_rescue(scene.app(), "c")
     with plan.patient.journal.hold("it"), pytest.raises(RefusedError, match="another eosctl is at work on connector c"):
-        apply_rescue(scene.app, plan)
+        apply_rescue(scene.app(), plan)
     assert scene.records() == []
 
 
@@ -154,15 +149,15 @@ def test_an_interruption_leaves_a_report_and_a_journal(scene: Scene) -> None:
         if event.message.startswith("restart"):
             raise KeyboardInterrupt
 
-    report = apply_rescue(replace(scene.app, on_event=press_ctrl_c), plan_rescue(scene.app, "c"))
+    report = apply_rescue(replace(scene.app(), on_event=press_ctrl_c), plan_rescue(scene.app(), "c"))
     assert (report.exit_code, steps(report)[2]) == (ExitCode.INTERRUPTED, ("restart", "failed"))
-    assert plan_rescue(scene.app, "c").steps == ("restart", "watch")
+    assert plan_rescue(scene.app(), "c").steps == ("restart", "watch")
 
 
 def test_running_is_believed_only_of_tasks_that_took_their_ids(scene: Scene) -> None:
     """Connect shows tasks as RUNNING while they wait for a fencing round."""
-    scene.restarted_take_ids = False
-    report = apply_rescue(scene.app, plan_rescue(scene.app, "c"))
+    scene.tasks_take_ids = False
+    report = apply_rescue(scene.app(), plan_rescue(scene.app(), "c"))
     assert (steps(report)[-1], report.exit_code) == (("watch", "failed"), ExitCode.PARTIAL)
     assert "2 tasks without the id that is theirs" in report.problems[0].message
 
@@ -170,9 +165,8 @@ def test_running_is_believed_only_of_tasks_that_took_their_ids(scene: Scene) -> 
 def test_with_followers_rescue_waits_until_the_leaders_round_is_over(scene: Scene) -> None:
     """A follower's task gives up after 30 s; the round that it asked for goes on, and fences whoever runs by then."""
     scene.connect.modes = {"http://other:8083": "enabled", URL: "enabled"}
-    scene.set_group()
     scene.connect.down.add("http://other:8083")
-    app = scene.app
+    app = scene.app()
     rounds = iter([0, 1])
 
     def sleep(seconds: float) -> None:
@@ -189,38 +183,43 @@ def test_with_followers_rescue_waits_until_the_leaders_round_is_over(scene: Scen
     assert "waited 105 s" in str(report.rows[0]["detail"])  # 90 s after the commit, two moves, and a still 5 s
 
 
+def one_runs(scene: Scene) -> None:
+    scene.connector.heal()
+    scene.connector.fail(0, trace=TRACE)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda scene: setattr(scene.connect.connectors["c"], "failed", {0}), "1 FAILED, 1 RUNNING"),
-        (lambda scene: setattr(scene.connect.connectors["c"], "trace", "NullPointerException"), "0 FAILED in zombie"),
+        (one_runs, "1 FAILED, 1 RUNNING"),
+        (lambda scene: scene.connector.fail(trace="NullPointerException"), "0 FAILED in zombie"),
         (stop, "target state STOPPED"),
-        (lambda scene: scene.set_group("PreparingRebalance"), "the group g is PreparingRebalance"),
-        (Scene.empty_group, "the group g is Empty"),
+        (lambda scene: scene.connect.rebalance(math.inf), "the group g is PreparingRebalance"),
+        (lambda scene: scene.connect.modes.clear(), "the group g is Empty"),
     ],
 )
 def test_what_rescue_refuses(scene: Scene, change: object, said: str) -> None:
     assert callable(change)
     change(scene)
     with pytest.raises(RefusedError, match=said):
-        plan_rescue(scene.app, "c")
+        plan_rescue(scene.app(), "c")
 
 
 def test_rescue_of_a_connector_that_is_healed_meanwhile_is_stale(scene: Scene) -> None:
-    plan = plan_rescue(scene.app, "c")
-    scene.connect.connectors["c"].failed.clear()
+    plan = plan_rescue(scene.app(), "c")
+    scene.connector.heal()
     with pytest.raises(StalePlanError, match="no record was written"):
-        apply_rescue(scene.app, plan)
+        apply_rescue(scene.app(), plan)
     assert scene.records() == []
 
 
 def test_a_new_task_set_during_the_rescue_gets_no_record(scene: Scene) -> None:
     """Somebody puts a new config while ids are fenced: the old count would be a false record for the new tasks."""
-    app = scene.app
+    app = scene.app()
 
     def put_meanwhile(event: Event) -> None:
         if event.message.startswith("write"):
-            scene.topics.write([OutRecord(CONFIG_TOPIC, b"commit-c", b'{"tasks":2}')])
+            scene.commit(2)
 
     report = apply_rescue(replace(app, on_event=put_meanwhile), plan_rescue(app, "c"))
     assert (report.exit_code, report.problems[0].code) == (ExitCode.PARTIAL, "stale_plan")
@@ -230,4 +229,4 @@ def test_a_new_task_set_during_the_rescue_gets_no_record(scene: Scene) -> None:
 
 def test_unknown_connectors_are_named(scene: Scene) -> None:
     with pytest.raises(NotFoundError, match="no connector 'nope'"):
-        plan_rescue(scene.app, "nope")
+        plan_rescue(scene.app(), "nope")
