@@ -246,7 +246,7 @@ class RestConnectWorker:
         elif isinstance(error, urllib3.exceptions.ReadTimeoutError):
             hint = "The worker took the request and did not answer: look at its log, or give more --timeout."
         else:
-            hint = "Check the URL, and that the worker runs and its port is open from here."
+            hint = "See whether it runs; -u gives the URL by which it is reached from here."
         return UnreachableError(f"the Connect worker at {self.url} can't be reached: {reason_of(error)}", hint=hint)
 
     def _broke_off(self) -> UnreachableError:

@@ -9,22 +9,27 @@ from collections.abc import Sequence
 
 from eosctl.core.connector_findings import connector_findings, group_findings
 from eosctl.core.findings import INFO, Finding, is_bad, severity_counts, worst_first
-from eosctl.core.upgrade_observation import Observation, ObservedConnector
+from eosctl.core.upgrade_observation import ObservedConnector
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_observe import observe_connectors
-from eosctl.ops.workers import observe_workers
+from eosctl.ops.workers import no_answer, observe_workers
 from eosctl.report import Report
 
 
 def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = False) -> Report:
     """Findings about the source connectors (or `names`); exit 3 on an error, with `strict` also on a warning.
 
-    Raises NotFoundError for a name that no connector has, UnreachableError when no worker tells of connectors, and
-    what `observe_workers` raises.
+    Raises NotFoundError for a name that no connector has, what `no_answer` makes when no worker tells of connectors,
+    and what `observe_workers` raises.
     """
-    observation = observe_connectors(app, observe_workers(app))
-    chosen = _chosen(observation, names)
+    group = observe_workers(app)
+    observation = observe_connectors(app, group)
+    if observation.connectors is None:
+        failures = [member.failure for member in group.members if member.failure is not None]
+        failures = failures or [UnreachableError(observation.why_unseen("connectors"))]
+        raise no_answer("no worker tells which connectors there are", failures)
+    chosen = _chosen(observation.connectors, names)
     more = _sinks(chosen) if names else group_findings(observation)
     findings = worst_first([*connector_findings(observation, chosen), *more])
     sources = [each for each in chosen if each.type == "source"]
@@ -43,19 +48,14 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
     )
 
 
-def _chosen(observation: Observation, names: Sequence[str]) -> list[ObservedConnector]:
-    if observation.connectors is None:
-        raise UnreachableError(
-            f"no worker tells which connectors there are: {observation.why_unseen('connectors')}",
-            hint="Give the URL of a worker that can be reached from here with -u.",
-        )
-    there = {each.name: each for each in observation.connectors}
+def _chosen(connectors: Sequence[ObservedConnector], names: Sequence[str]) -> list[ObservedConnector]:
+    there = {each.name: each for each in connectors}
     missing = sorted(set(names) - set(there))
     if missing:
         raise NotFoundError(
             f"there is no connector {', '.join(missing)}", hint="Names are case-sensitive: see `eosctl workers list`."
         )
-    return [there[name] for name in dict.fromkeys(names)] if names else list(observation.connectors)
+    return [there[name] for name in dict.fromkeys(names)] if names else list(connectors)
 
 
 def _sinks(chosen: Sequence[ObservedConnector]) -> list[Finding]:

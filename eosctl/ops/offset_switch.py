@@ -15,14 +15,14 @@ from eosctl.core.offset_takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, offset_views
 from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnreachableError, UnsupportedError
+from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
 from eosctl.ops.switch_journal import Begun, unfinished_switch
-from eosctl.ops.workers import discover_urls, in_turn, read_group
+from eosctl.ops.workers import discover_urls, in_turn, no_answer, read_group
 from eosctl.report import Problem
 
 STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
@@ -220,13 +220,13 @@ def describe_store(store: str) -> str:
 
 
 def reach_worker(app: App, cluster_id: str) -> str:
-    """The URL of the first worker that answers; raises UnreachableError, RefusedError for one of another cluster."""
-    failures = []
+    """The URL of the first worker that answers; raises as `no_answer`, RefusedError for one of another cluster."""
+    failures: list[EosctlError] = []
     for url, worker in in_turn(app, discover_urls(app)):
         try:
             theirs = worker.root()["kafka_cluster_id"]
         except EosctlError as exc:
-            failures.append(exc.message)
+            failures.append(exc)
             continue
         if theirs != cluster_id:
             raise RefusedError(
@@ -234,7 +234,7 @@ def reach_worker(app: App, cluster_id: str) -> str:
                 hint="Compare -u and -b; nothing was written.",
             )
         return url
-    raise UnreachableError(f"no worker answers: {'; '.join(failures) or 'none is known'}", hint="Give its URL with -u.")
+    raise no_answer("no worker answers", failures)
 
 
 def look_at(app: App, connector: str, url: str) -> ConnectorNow:

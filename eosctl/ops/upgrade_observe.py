@@ -178,7 +178,7 @@ _TOPIC_PARTS: Mapping[str, _Part] = {
 
 def _with_connectors(app: App, group: GroupObservation, observation: Observation) -> Observation:
     """Adds each worker's Kafka cluster, and the connectors as the first worker that answers shows them."""
-    reasons: list[str] = []
+    reasons = [each.failure.message for each in group.members if each.failure and each.health == "unreachable"]
     cluster_ids: dict[str, str] = {}
     connectors: tuple[ObservedConnector, ...] | None = None
     for url in [member.url for member in group.members if member.url and member.health != "unreachable"]:

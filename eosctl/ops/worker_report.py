@@ -53,7 +53,7 @@ def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> 
     if group.state not in (None, STABLE, EMPTY):
         message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
         found.append(Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning"))
-    found += [_silent(member, member.failure) for member in group.members if member.failure is not None]
+    found += [_silent(member.failure) for member in group.members if member.failure is not None]
     found += [problem for member in group.members for problem in member.problems]
     return Report(
         kind=kind,
@@ -73,9 +73,9 @@ def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> 
     )
 
 
-def _silent(member: WorkerObservation, failure: EosctlError) -> Problem:
+def _silent(failure: EosctlError) -> Problem:
     if isinstance(failure, UnreachableError | DeadlineError):
-        return Problem("worker_unreachable", f"the worker at {member.url} can't be reached", _SILENT_HINT)
+        return Problem("worker_unreachable", failure.message, failure.hint or _SILENT_HINT)
     return Problem("worker_not_answering", failure.message, failure.hint)
 
 

@@ -13,7 +13,14 @@ from eosctl.core.group_protocol import Work
 from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file, refine_mode
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, RefusedError, UnreachableError, UsageError
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    RefusedError,
+    UnauthorizedError,
+    UnreachableError,
+    UsageError,
+)
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.worker_view import WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
@@ -205,10 +212,10 @@ def connector_statuses(app: App) -> Mapping[str, ConnectorStatus]:
     """Every connector, from the first worker that answers; empty when the group has no member.
 
     A worker that died a moment ago may still be named as running a task, never the other way round for long: callers
-    that must not hit a live task take every state but FAILED for live. Raises UnreachableError when no worker
+    that must not hit a live task take every state but FAILED for live. Raises what `no_answer` makes when no worker
     answers, RefusedError when a given URL belongs to another Kafka cluster, and as `discover_urls`.
     """
-    failures: list[str] = []
+    failures: list[EosctlError] = []
     for _url, worker in in_turn(app, discover_urls(app)):
         try:
             _check_cluster(app, worker)
@@ -218,15 +225,21 @@ def connector_statuses(app: App) -> Mapping[str, ConnectorStatus]:
         except EosctlError as exc:
             if isinstance(exc, DeadlineError) and app.deadline.expired():
                 raise
-            failures.append(exc.message)
+            failures.append(exc)
         else:
             return {name: _status_of(entry) for name, entry in sorted(connectors.items())}
     if failures:
-        raise UnreachableError(
-            f"no worker says which tasks run: {'; '.join(failures)}",
-            hint="Give the URL of a worker that can be reached from here with -u.",
-        )
+        raise no_answer("no worker says which tasks run", failures)
     return {}
+
+
+def no_answer(what: str, failures: Sequence[EosctlError]) -> EosctlError:
+    """The error where every worker that was asked failed: UnauthorizedError where all of them turned us away."""
+    message = f"{what}: {'; '.join(each.message for each in failures) or 'none is known'}"
+    hints = dict.fromkeys(each.hint for each in failures if each.hint)
+    turned_away = bool(failures) and all(isinstance(each, UnauthorizedError) for each in failures)
+    kind = UnauthorizedError if turned_away else UnreachableError
+    return kind(message, hint=" ".join(hints) or "Give the URL of a worker that can be reached from here with -u.")
 
 
 def _observe(

@@ -130,7 +130,13 @@ def test_a_sink_that_was_named_is_not_passed_over(invoke: Invoke) -> None:
     [
         ({}, ("--connector", "nobody"), 1, "there is no connector nobody"),
         ({}, ("--connectors", "orders"), 2, "No such option"),
-        ({"faults": {W1: UnreachableError("no answer")}}, (), 4, "no worker tells which connectors there are"),
+        (
+            {"faults": {W1: UnreachableError("no answer")}},
+            (),
+            4,
+            "no worker tells which connectors there are: no answer",
+        ),
+        ({"faults": {W1: UnauthorizedError("401")}}, (), 5, "no worker tells which connectors there are: 401"),
         ({"faults": {"describe_group": UnauthorizedError("not allowed")}}, (), 5, "not allowed"),
     ],
 )

@@ -261,7 +261,7 @@ def test_a_worker_of_another_cluster_is_said(world: World) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "said", "exit_code"),
     [
-        (UnreachableError("no route"), "worker_unreachable", f"the worker at {W0} can't be reached", 4),
+        (UnreachableError(f"{W0}: unknown authority"), "worker_unreachable", f"{W0}: unknown authority", 4),
         (ConnectError(f"{W0} (GET /): it redirects"), "worker_not_answering", f"{W0} (GET /): it redirects", 1),
         (UnauthorizedError(f"not allowed: GET / at {W0}"), "worker_not_answering", f"GET / at {W0}", 5),
     ],
@@ -352,6 +352,15 @@ def test_running_tasks_are_not_guessed_when_no_worker_answers(world: World) -> N
     world.connect.down |= {W0, W1}
     with pytest.raises(UnreachableError, match=f"no worker says which tasks run: .*{W0}.*{W1}"):
         running_tasks(world.app())
+
+
+def test_who_is_turned_away_by_every_worker_is_not_authorized(world: World) -> None:
+    """It was exit code 4, and the advice to name a worker that can be reached."""
+    world.connect.modes = {W0: "enabled"}
+    world.connect.fail_next("root", UnauthorizedError("not allowed: 401", hint="Give --connect-username."))
+    with pytest.raises(UnauthorizedError, match="no worker says which tasks run: not allowed: 401") as caught:
+        running_tasks(world.app(connect_urls=(W0,)))
+    assert caught.value.hint == "Give --connect-username."
 
 
 def test_an_empty_group_runs_nothing(world: World) -> None:
