@@ -47,7 +47,7 @@ def added_group(stack: Stack, group: GroupSpec) -> Iterator[list[str]]:
         stack.add_group(group)
         yield stack.urls(group.group_id)
     finally:
-        stack.stop_nodes([node.name for node in stack.state.of_kind("worker") if node.group_id == group.group_id])
+        process.kill([node.process for node in stack.state.of_kind("worker") if node.group_id == group.group_id])
 
 
 def group_flags(stack: Stack, group_id: str) -> list[str]:
@@ -144,7 +144,7 @@ def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = 60.0, c
         deadline.clock.sleep_s(0.2)
 
 
-def rest(url: str, method: str = "GET", body: object = None) -> Any:
+def rest(url: str, method: str = "GET", body: object = None, *, opener: urllib.request.OpenerDirector = _direct) -> Any:
     """One REST call of a test's own making, independent of eosctl's client; retries 409 and 500 for some seconds."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
@@ -152,7 +152,7 @@ def rest(url: str, method: str = "GET", body: object = None) -> Any:
     while True:
         request = urllib.request.Request(url, data=data, method=method, headers=headers)
         try:
-            with _direct.open(request, timeout=30) as answer:
+            with opener.open(request, timeout=30) as answer:
                 text = answer.read()
                 return json.loads(text) if text else None
         except urllib.error.HTTPError as exc:
@@ -171,6 +171,11 @@ class FileSource:
     path: Path
     topic: str
     more: dict[str, str] = field(default_factory=dict)
+    opener: urllib.request.OpenerDirector = _direct
+
+    def rest(self, path: str = "", method: str = "GET", body: object = None) -> Any:
+        """One call about it."""
+        return rest(f"{self.url}/connectors/{self.name}{path}", method, body, opener=self.opener)
 
     def config(self) -> dict[str, str]:
         """Its configuration."""
@@ -187,7 +192,7 @@ class FileSource:
     def put(self, **more: str) -> None:
         """Creates or changes it."""
         self.more |= more
-        rest(f"{self.url}/connectors/{self.name}/config", "PUT", self.config())
+        self.rest("/config", "PUT", self.config())
 
     def append(self, *lines: str) -> None:
         """Adds lines to its file."""
@@ -196,11 +201,11 @@ class FileSource:
 
     def set_state(self, verb: str) -> None:
         """stop, pause or resume."""
-        rest(f"{self.url}/connectors/{self.name}/{verb}", "PUT")
+        self.rest(f"/{verb}", "PUT")
 
     def task_states(self) -> list[str]:
         """The states of its tasks now."""
-        return [task["state"] for task in rest(f"{self.url}/connectors/{self.name}/status")["tasks"]]
+        return [task["state"] for task in self.rest("/status")["tasks"]]
 
     def wait_running(self) -> None:
         """Waits until its one task runs."""
@@ -215,7 +220,7 @@ class FileSource:
         """Waits until its committed source offset is `position` bytes."""
 
         def there() -> bool:
-            offsets = rest(f"{self.url}/connectors/{self.name}/offsets")["offsets"]
+            offsets = self.rest("/offsets")["offsets"]
             return any((entry["offset"] or {}).get("position") == position for entry in offsets)
 
         wait_until(there, what=f"{self.name} at position {position}")

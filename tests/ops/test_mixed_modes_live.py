@@ -31,6 +31,7 @@ def two_sources(url: str, name: str, directory: Path) -> list[FileSource]:
         source = FileSource(url, connector, path, topic=f"topic-{connector}")
         source.put()
         source.wait_running()
+        source.wait_position(5 * LINES)
         sources.append(source)
     return sources
 
