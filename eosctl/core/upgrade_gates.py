@@ -252,11 +252,11 @@ def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], _V
 
 
 def _verdict_of(found: Sequence[Finding], proof: str) -> _Verdict:
-    """Errors fail, what is not certain is unknown, the rest goes along with the proof."""
+    """Errors fail, what is not certain is unknown; where there is neither, the rest goes along with the proof."""
     failures = [each.message for each in found if each.certain and each.severity == ERROR]
     unknowns = [each.message for each in found if not each.certain]
-    notes = [each.message for each in found if each.certain and each.severity != ERROR]
-    return _Verdict("; ".join([proof, *notes]), list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
+    noted = "; ".join([proof, *(each.message for each in found)])
+    return _Verdict(noted, list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
 
 
 def _id_collisions(observation: Observation) -> _Verdict:

@@ -23,11 +23,13 @@ from eosctl.core.migration import (
 from eosctl.core.migration_rules import Policy
 from eosctl.core.records import Bounds
 
-COUNTED = Tally.of(
-    [("a", "write", 2, 3, 1), ("b", "keep", 4, 4, 0), ("a", "write", 1, 1, 0), ("a", "delete", 5, 6, 5),
-     ("b", "conflict", 1, 1, 1)],
-    records=40, keys=20, nobodys=2, scattered=7,
-)  # fmt: skip
+
+def counted() -> Tally:
+    return Tally.of(
+        [("a", "write", 2, 3, 1), ("b", "keep", 4, 4, 0), ("a", "write", 1, 1, 0), ("a", "delete", 5, 6, 5),
+         ("b", "conflict", 1, 1, 1)],
+        records=40, keys=20, nobodys=2, scattered=7,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,8 @@ def test_what_there_is_to_read_and_what_an_open_transaction_hides() -> None:
 
 def test_a_tally_counts_what_comes_in_pieces() -> None:
     counts = {"write": 3, "delete": 5, "keep": 4, "conflict": 1}
-    assert COUNTED.as_summary() == {
+    tally = counted()
+    assert tally.as_summary() == {
         "records": 40,
         "older": 20,
         "nobodys": 2,
@@ -65,8 +68,8 @@ def test_a_tally_counts_what_comes_in_pieces() -> None:
         "counts": counts,
         "connector_counts": {"a": {"write": 3, "delete": 5}, "b": {"keep": 4, "conflict": 1}},
     }
-    assert COUNTED.to_write() == 8
-    COUNTED.check()
+    assert tally.to_write() == 8
+    tally.check()
 
 
 def test_a_tally_of_nothing_has_every_count() -> None:
@@ -87,7 +90,7 @@ PLAN = MigrationPlan(
     sources=(planned(1, name="a@east"), planned(1, name="b")),
     targets=(planned(1, name="c@west"), planned(1, name="d@east")),
     routes=(Route("y", "x", "c"), Route("b", "b", "c")),
-    tally=COUNTED,
+    tally=counted(),
     snapshot_base="/somewhere",
 )
 
@@ -129,6 +132,11 @@ def test_partitions_in_parts(
     sources: list[PlannedTopic], renames: dict[str, str], least: int, parts: Sequence[Sequence[int]]
 ) -> None:
     assert parts_of(sources, renames, least=least) == parts
+
+
+def test_a_part_is_as_long_as_what_is_left_of_it_to_read() -> None:
+    compacted = (Bounds(0, 900, 901, 901), Bounds(1, 0, 5, 5), Bounds(2, 0, 5, 9))
+    assert parts_of([PlannedTopic("t", "id", 3, 1, compacted)], {}, least=2) == ((0, 1), (2,))
 
 
 def test_a_part_without_partitions_is_left_out() -> None:

@@ -143,6 +143,14 @@ def test_what_is_said_once_is_not_said_again_as_a_note() -> None:
     assert (said.status, said.evidence) == ("unknown", "c was not validated, so its support is not known")
 
 
+def test_a_property_of_a_file_fails_though_connectors_could_not_be_asked() -> None:
+    seen = replace(good(), connectors=None, **files({"offsets.storage.topic": "x"})).without(["connectors"], "why")
+    said = gate("property_names", seen)
+    assert said.status == "fail"
+    assert said.evidence.startswith("w0 sets offsets.storage.topic, which does nothing")
+    assert said.evidence.endswith("; why")
+
+
 OF_SOURCES = (
     "connector_support",
     "transaction_boundaries",

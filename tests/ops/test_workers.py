@@ -108,6 +108,12 @@ def test_without_a_config_topic_the_lag_is_null_and_that_is_said(
     assert problem.hint
 
 
+def test_what_no_member_told_needs_no_config_topic(world: World) -> None:
+    world.connect.rebalance(lasts_s=math.inf)
+    del world.topics.topics[CONFIGS]
+    assert [problem.code for problem in list_workers(world.app()).problems] == ["group_not_stable"]
+
+
 def test_a_file_that_contradicts_the_probe_is_a_finding(world: World) -> None:
     configs = (_config("a", "enabled", "w0"), _config("b", "enabled", "w1"))
     report = probe_workers(world.app(worker_configs=configs))
@@ -135,7 +141,7 @@ def test_a_worker_that_is_down_is_a_row(world: World) -> None:
     row = report.rows[1]
     assert (row["health"], row["mode"], row["version"]) == ("unreachable", "unknown", None)
     assert row["evidence"] == [f"the Connect worker at {W1} can't be reached: Connection refused"]
-    assert report.exit_code == ExitCode.PARTIAL
+    assert (report.kind, report.exit_code) == ("workers-probe", ExitCode.PARTIAL)
     world.connect.down.add(W0)
     assert probe_workers(world.app()).exit_code == ExitCode.UNREACHABLE
 
@@ -261,9 +267,15 @@ def test_a_worker_of_another_cluster_is_said(world: World) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "said", "exit_code"),
     [
-        (UnreachableError(f"{W0}: unknown authority"), "worker_unreachable", f"{W0}: unknown authority", 4),
-        (ConnectError(f"{W0} (GET /): it redirects"), "worker_not_answering", f"{W0} (GET /): it redirects", 1),
-        (UnauthorizedError(f"not allowed: GET / at {W0}"), "worker_not_answering", f"GET / at {W0}", 5),
+        (UnreachableError("no route"), "worker_unreachable", "no route", 4),
+        (UnreachableError(f"{W0}: unknown authority", hint="Name it."), "worker_unreachable", "unknown authority", 4),
+        (
+            ConnectError(f"{W0} (GET /): it redirects", hint="Follow it."),
+            "worker_not_answering",
+            f"{W0} (GET /): it redirects",
+            1,
+        ),
+        (UnauthorizedError(f"no: GET / at {W0}", hint="Log in."), "worker_not_answering", f"GET / at {W0}", 5),
     ],
 )
 def test_urls_that_do_not_answer_as_a_worker_are_named(
@@ -274,6 +286,9 @@ def test_urls_that_do_not_answer_as_a_worker_are_named(
     report = list_workers(world.app())
     assert [(problem.code, problem.severity) for problem in report.problems] == [(code, "error")]
     assert said in report.problems[0].message
+    assert report.problems[0].hint == (
+        error.hint or "See whether it runs; -u gives the URL by which it is reached from here."
+    )
     assert report.exit_code == exit_code
 
 
