@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.connector_findings import collisions
 from eosctl.core.upgrade import POSSIBLE, TARGETS, Mode, UpgradeWorker, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import GATE_IDS, evaluate_gates
 from eosctl.core.upgrade_observation import OpenTransaction, RightsSeen, WorkerFile, parse_version
@@ -18,7 +17,6 @@ from tests.core.observations import (
     ENABLED,
     FLUSHED,
     INTERVAL,
-    SOURCE,
     TWO_WORKERS,
     aborted,
     broken_set,
@@ -168,7 +166,18 @@ def test_going_back_says_what_is_lost(modes: tuple[Mode, ...], target: Mode, sen
 
 
 @pytest.mark.parametrize(
-    ("version", "pair"), [("4.3.1", (4, 3)), ("7.9.0-ccs", (7, 9)), ("3.2", (3, 2)), (None, None), ("x.y", None)]
+    ("version", "pair"),
+    [
+        ("4.3.1", (4, 3)),
+        ("7.9.0-ccs", (7, 9)),
+        ("3.2", (3, 2)),
+        ("4.3-rc1", (4, 3)),
+        ("4", None),
+        ("x.y", None),
+        ("x.3", None),
+        ("4.x", None),
+        (None, None),
+    ],
 )
 def test_versions(version: str | None, pair: tuple[int, int] | None) -> None:
     assert parse_version(version) == pair
@@ -178,17 +187,6 @@ def test_a_good_group_passes_every_gate() -> None:
     gates = evaluate_gates(good())
     assert [(gate.id, gate.status) for gate in gates] == [(gate_id, "pass") for gate_id in GATE_IDS]
     assert all(gate.evidence for gate in gates)
-
-
-def test_who_else_has_an_id_is_said_as_far_as_it_is_known() -> None:
-    """A leader was called a sink, perhaps."""
-    seen = replace(good(), group_id="connect-cluster", rival_groups={"c-0": ()})
-    [leader] = collisions(SOURCE, seen)
-    assert leader.message.endswith("is also the id of the leader of group c-0: the two fence each other")
-    [task] = collisions(SOURCE, replace(seen, group_id="g-x", rival_groups={"g": (("x-c", 0),)}))
-    assert "unless that is a sink" in task.message
-    [perhaps] = collisions(SOURCE, replace(seen, group_id="g-x", rival_groups={"g": None}))
-    assert (perhaps.code, perhaps.certain) == ("id_collision_possible", False)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,318 @@
+"""What keeps a source connector from being exactly-once: each finding with its code, its weight and its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosctl.core.connector_findings import (
+    OTHER_CLUSTER,
+    RULES,
+    Rule,
+    boundary,
+    broker_maximum,
+    collisions,
+    connector_findings,
+    fencing_pace,
+    group_findings,
+    interval,
+    leader_collisions,
+    offsets_topic,
+    properties,
+    support,
+    task_audit,
+    timeout_ms,
+    worker_properties,
+)
+from eosctl.core.findings import Finding
+from eosctl.core.records import TopicDescription
+from eosctl.core.upgrade_observation import Observation, WorkerFile
+from eosctl.core.worker_modes import NOT_ENABLED_TEXT
+from tests.core.observations import CURE, ENABLED, FLUSHED, SOURCE, good, source
+
+TIMEOUT = "producer.override.transaction.timeout.ms"
+OWN_TOPIC = {"offsets.storage.topic": "mine"}
+UNKNOWN = {"unknown_ids": frozenset({"g-c-0"})}
+IN_WORKERS = {name.replace("override.", ""): value for name, value in CURE.items()}
+REFUSED = "The connector does not support exactly-once"
+UNDECLARED = "The connector does not implement the API required for preflight validation of exactly-once"
+
+
+def found(rule: Rule, seen: Observation) -> list[Finding]:
+    return [finding for connector in seen.connectors or () for finding in rule(connector, seen)]
+
+
+def configured(**config: str) -> dict[str, Any]:
+    return {"connectors": source(config=config)}
+
+
+def file(**properties: str) -> WorkerFile:
+    return WorkerFile("w.properties", properties)
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "code", "severity", "certain", "evidence"),
+    [
+        (support, {"connectors": source(support_errors=None)}, "support_unknown", "warning", False, {}),
+        (support, {"connectors": source(support_errors=(UNDECLARED,))}, "support_undeclared", "warning", False, {}),
+        (support, {"connectors": source(support_errors=(REFUSED,))}, "not_supported", "error", True, {}),
+        (
+            boundary,
+            {"connectors": source(boundary_errors=("no",), config={"transaction.boundary": "connector"})},
+            "boundary_refused",
+            "error",
+            True,
+            {"transaction.boundary": "connector"},
+        ),
+        (
+            interval,
+            configured(**{"transaction.boundary": "Interval", "transaction.boundary.interval.ms": "70000"}),
+            "interval_exceeds_timeout",
+            "error",
+            True,
+            {"transaction_timeout_ms": 60_000, "interval_ms": 70_000},
+        ),
+        (
+            broker_maximum,
+            {"max_transaction_timeout_ms": None, **configured(**{TIMEOUT: "7"})},
+            "broker_maximum_unknown",
+            "warning",
+            False,
+            {"transaction_timeout_ms": 7},
+        ),
+        (
+            broker_maximum,
+            {"max_transaction_timeout_ms": 59_999},
+            "timeout_above_broker",
+            "error",
+            True,
+            {"transaction_timeout_ms": 60_000, "transaction.max.timeout.ms": 59_999},
+        ),
+        (fencing_pace, {"crowding": None}, "fencing_pace_unknown", "warning", False, {}),
+        (
+            fencing_pace,
+            {"crowding": {"c": 12}},
+            "fencing_slow",
+            "warning",
+            True,
+            {"ids_per_coordinator": 12, "pause_ms": 1000, "round_s": 12.0},
+        ),
+        (
+            fencing_pace,
+            {"crowding": {"c": 91}},
+            "fencing_impossible",
+            "error",
+            True,
+            {"ids_per_coordinator": 91, "pause_ms": 1000, "round_s": 91.0},
+        ),
+        (
+            fencing_pace,
+            {"crowding": {"c": 401}, "files": (file(**{"admin.retry.backoff.max.ms": "123"}),)},
+            "fencing_slow",
+            "warning",
+            True,
+            {"ids_per_coordinator": 401, "pause_ms": 123, "round_s": 49.3},
+        ),
+        (collisions, {"rival_groups": None}, "id_collision_unknown", "warning", False, {}),
+        (collisions, {"group_id": None}, "id_collision_unknown", "warning", False, {}),
+        (
+            collisions,
+            {"group_id": "g-x", "rival_groups": {"g": (("x-c", 0),)}},
+            "id_collision",
+            "error",
+            True,
+            {"transactional_id": "g-x-c-0"},
+        ),
+        (
+            collisions,
+            {"group_id": "g-x", "rival_groups": {"g": None}},
+            "id_collision_possible",
+            "warning",
+            False,
+            {"transactional_id": "g-x-c-0"},
+        ),
+        (
+            offsets_topic,
+            {"topics": None, **configured(**OWN_TOPIC)},
+            "offsets_topic_unknown",
+            "warning",
+            False,
+            {},
+        ),
+        (properties, configured(**{"exactly.once.enabled": "x"}), "idle_property", "error", True,
+         {"property": "exactly.once.enabled"}),
+        (task_audit, {"unknown_ids": None}, "task_audit_unknown", "warning", False, {}),
+        (task_audit, {"group_id": None}, "task_audit_unknown", "warning", False, {}),
+        (
+            task_audit,
+            {**UNKNOWN, "workers": ENABLED, "connectors": source(workers={"task 0": "w1:8083"})},
+            "task_not_exactly_once",
+            "error",
+            True,
+            {"transactional_id": "g-c-0", "state": "RUNNING", "worker": "w1:8083"},
+        ),
+        (
+            task_audit,
+            UNKNOWN,
+            "task_not_exactly_once",
+            "info",
+            True,
+            {"transactional_id": "g-c-0", "state": "RUNNING", "worker": None},
+        ),
+        (
+            task_audit,
+            {**UNKNOWN, **configured(**{"exactly.once.support": "Required"})},
+            "task_not_exactly_once",
+            "error",
+            True,
+            {"transactional_id": "g-c-0", "state": "RUNNING", "worker": None},
+        ),
+        (
+            task_audit,
+            {**UNKNOWN, **configured(**{"exactly.once.support": "requested"})},
+            "task_not_exactly_once",
+            "info",
+            True,
+            {"transactional_id": "g-c-0", "state": "RUNNING", "worker": None},
+        ),
+    ],
+)  # fmt: skip
+def test_a_finding(
+    rule: Rule, changes: dict[str, Any], code: str, severity: str, certain: bool, evidence: dict[str, object]
+) -> None:
+    [finding] = found(rule, replace(good(), **changes))
+    subject = {"task_not_exactly_once": "c/0", "offsets_topic_unknown": "mine"}.get(code, "c")
+    assert (finding.code, finding.severity, finding.subject, finding.certain) == (code, severity, subject, certain)
+    assert finding.evidence == evidence
+    assert finding.message
+    assert finding.fix
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        *((rule, {}) for rule in RULES),
+        (support, {"connectors": source(support_errors=(f"This worker {NOT_ENABLED_TEXT}",))}),
+        (interval, configured(**{"transaction.boundary.interval.ms": "70000"})),
+        (broker_maximum, {"max_transaction_timeout_ms": None, **configured(**{OTHER_CLUSTER: "elsewhere:9092"})}),
+        (broker_maximum, {"max_transaction_timeout_ms": 1, **configured(**{OTHER_CLUSTER: "elsewhere:9092"})}),
+        (fencing_pace, {"crowding": {}, "files": (file(**{"admin.retry.backoff.max.ms": "10000"}),)}),
+        (fencing_pace, {"crowding": {"c": 91}, "files": (file(**IN_WORKERS),)}),
+        (fencing_pace, {"crowding": {"c": 91}, "files": (file(**{"admin.retry.backoff.ms": "0"}),)}),
+        (offsets_topic, {"topics": None}),
+        (offsets_topic, {"topics": None, **configured(**{"offsets.storage.topic": "offsets"})}),
+        (offsets_topic, {"topics": None, **configured(**OWN_TOPIC, **{OTHER_CLUSTER: "elsewhere:9092"})}),
+        (task_audit, {**UNKNOWN, "connectors": source(states={"task 0": "FAILED"})}),
+        (task_audit, {"unknown_ids": frozenset({"g-c-1", "h-c-0"})}),
+    ],
+)  # fmt: skip
+def test_no_finding(rule: Rule, changes: dict[str, Any]) -> None:
+    assert found(rule, replace(good(), **changes)) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "expected"),
+    [
+        ({}, (), 60_000),
+        ({}, (file(**{"producer.transaction.timeout.ms": "5"}),), 5),
+        ({TIMEOUT: "7"}, (file(**{"producer.transaction.timeout.ms": "5"}),), 7),
+        ({TIMEOUT: "soon"}, (), 60_000),
+    ],
+)
+def test_the_transaction_timeout_of_a_connector(
+    config: dict[str, str], files: tuple[WorkerFile, ...], expected: int
+) -> None:
+    assert timeout_ms(replace(SOURCE, config=config), replace(good(), files=files)) == expected
+
+
+@pytest.mark.parametrize(
+    ("worker_ms", "own_ms", "limit_ms", "late"),
+    [
+        (None, None, "60001", False),
+        (None, None, "60000", True),
+        ("10000", None, "10001", False),
+        ("10000", None, "10000", True),
+        ("10000", "20000", "20000", True),
+        ("20000", "10000", "20000", False),
+    ],
+)
+def test_a_transaction_that_the_clock_ends_must_end_before_it_times_out(
+    worker_ms: str | None, own_ms: str | None, limit_ms: str, late: bool
+) -> None:
+    own = {} if own_ms is None else {"transaction.boundary.interval.ms": own_ms}
+    config = {"transaction.boundary": "interval", TIMEOUT: limit_ms, **own}
+    files = () if worker_ms is None else (replace(FLUSHED, properties={"offset.flush.interval.ms": worker_ms}),)
+    seen = replace(good(), files=files, **configured(**config))
+    assert bool(found(interval, seen)) is late
+
+
+def test_an_offsets_topic_of_its_own_is_looked_at() -> None:
+    seen = replace(good(), **configured(**OWN_TOPIC))
+    assert [(each.code, each.subject) for each in found(offsets_topic, seen)] == [("topic_missing", "mine")]
+    there = TopicDescription("mine", "id", 25, 1, {"cleanup.policy": "compact"})
+    seen = replace(seen, topics={"mine": there})
+    assert [(each.code, each.subject) for each in found(offsets_topic, seen)] == [("single_replica", "mine")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "what", "changes"),
+    [
+        (broker_maximum, "broker settings", {"max_transaction_timeout_ms": None}),
+        (fencing_pace, "coordinators", {"crowding": None}),
+        (collisions, "other groups", {"rival_groups": None}),
+        (offsets_topic, "topics", {"topics": None, **configured(**OWN_TOPIC)}),
+        (task_audit, "transactions", {"unknown_ids": None}),
+    ],
+)
+def test_a_finding_says_why_something_could_not_be_looked_at(rule: Rule, what: str, changes: dict[str, Any]) -> None:
+    [finding] = found(rule, replace(good(), **changes).without([what], "nobody may look"))
+    assert finding.message.endswith(": nobody may look")
+
+
+@pytest.mark.parametrize(("workers", "where"), [({"task 0": "w1:8083"}, "on w1:8083,"), ({}, "on a worker,")])
+def test_a_task_that_writes_without_transactions_is_said_with_its_worker(workers: dict[str, str], where: str) -> None:
+    seen = replace(good(), unknown_ids=frozenset({"g-c-0"}), connectors=source(workers=workers))
+    [finding] = found(task_audit, seen)
+    assert f"c/0 is RUNNING {where} and no coordinator knows g-c-0" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("group_id", "rivals", "subject", "words"),
+    [
+        ("connect-cluster", {"c-0": ()}, "c", "the leader of group c-0: the two fence each other"),
+        ("g-x", {"g": (("x-c", 0),)}, "c", "of group g: unless that is a sink, the two fence each other"),
+        ("g-x", {"g": None}, "c", "of group g: whether that runs is not known now; if so, the two fence each other"),
+        ("x-0", {"connect": (("cluster-x", 0),)}, "leader", "unless that is a sink, the two fence each other"),
+    ],
+)
+def test_who_else_has_an_id_is_said_as_far_as_it_is_known(
+    group_id: str, rivals: dict[str, Any], subject: str, words: str
+) -> None:
+    """A leader was called a sink, perhaps."""
+    seen = replace(good(), group_id=group_id, rival_groups=rivals)
+    [finding] = [*found(collisions, seen), *leader_collisions(seen)]
+    assert finding.subject == subject
+    assert finding.message.endswith(words)
+
+
+def test_sinks_are_passed_over_and_sources_asked_everything() -> None:
+    everything = replace(good(), unknown_ids=None, crowding=None)
+    sink = replace(SOURCE, name="s", type="sink")
+    codes = [each.code for each in connector_findings(everything, [sink, SOURCE])]
+    assert codes == ["task_audit_unknown", "fencing_pace_unknown"]
+
+
+def test_what_concerns_the_whole_group() -> None:
+    seen = replace(
+        good(),
+        group_id="x-0",
+        rival_groups={"connect": (("cluster-x", 0),)},
+        files=(file(**{"exactly.once.source.enabled": "true"}),),
+    )
+    assert [(each.code, each.severity, each.subject, each.evidence) for each in group_findings(seen)] == [
+        ("id_collision", "error", "leader", {"transactional_id": "connect-cluster-x-0"}),
+        ("idle_property", "error", "w.properties", {"property": "exactly.once.source.enabled"}),
+    ]
+    assert list(worker_properties(good())) == list(leader_collisions(replace(seen, group_id=None))) == []
