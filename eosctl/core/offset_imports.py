@@ -65,7 +65,7 @@ def parse_offsets_file(content: bytes, *, name: str, connectors: Collection[str]
     With `connectors`, only what is theirs; a body does not name its connector, so it needs exactly one. Raises
     InputFileError that names file and line, UsageError.
     """
-    body = _body(content)
+    body = _body(content.strip(), name=name)
     if body is None:
         return _record_file(content, name=name, connectors=connectors)
     if len(connectors) != 1:
@@ -75,18 +75,25 @@ def parse_offsets_file(content: bytes, *, name: str, connectors: Collection[str]
     return OffsetsFile(name, tuple(entries))
 
 
-def _body(content: bytes) -> list[object] | None:
-    """The list in `{"offsets": […]}`; None for anything else, which then has to be a record file."""
-    if not content.lstrip().startswith(b"{"):
+def _body(content: bytes, *, name: str) -> list[object] | None:
+    """The list in `{"offsets": […]}`; None for anything else, which then has to be a record file.
+
+    The first line tells a record file, so that a long one is not parsed as a whole.
+    """
+    if not content.startswith(b"{"):
         return None
-    first, _feed, _rest = content.lstrip().partition(b"\n")
+    first, _feed, rest = content.partition(b"\n")
     for text in (first, content):
         try:
             document = json.loads(text)
         except (ValueError, RecursionError):
             continue
-        offsets = document.get("offsets") if isinstance(document, dict) else None
-        return offsets if isinstance(offsets, list) and "topic" not in document else None
+        offsets = document.get("offsets")
+        if not isinstance(offsets, list) or "topic" in document:
+            return None
+        if text is first and rest:
+            raise InputFileError(f"{name} holds more than a body", hint="Import one body at a time.")
+        return offsets
     return None
 
 
@@ -162,14 +169,17 @@ def _in_order(incoming: Iterable[Incoming]) -> list[Incoming]:
 
 
 def _spelled(incoming: Sequence[Incoming], store: Store) -> Iterable[Incoming]:
-    """`incoming` with guessed keys replaced by the one spelling that the store has for the same source partition."""
+    """`incoming` with guessed keys replaced by the one spelling that the store has for the same source partition.
+
+    All keys of a file are guessed, or none.
+    """
     if all(each.spelled for each in incoming):
         return incoming
     there: dict[str, list[OffsetKey]] = {}
     for connector in {each.key.connector for each in incoming}:
         for key in store.connectors.get(connector or "", ()):
             there.setdefault(key.identity, []).append(key)
-    return [each if each.spelled else _respelled(each, there.get(each.key.identity, [])) for each in incoming]
+    return [_respelled(each, there.get(each.key.identity, [])) for each in incoming]
 
 
 def _respelled(incoming: Incoming, spellings: Sequence[OffsetKey]) -> Incoming:

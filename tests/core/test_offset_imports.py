@@ -51,8 +51,44 @@ def lines(*records: Record) -> bytes:
     ],
 )
 def test_what_a_record_does_to_a_store(there: list[Record], wanted: Record, action: Action, reason: str) -> None:
-    plan = plan_import(parse_offsets_file(lines(wanted), name="f"), store(*there))
-    assert [(write.action, write.reason, write.partition) for write in plan.writes] == [(action, reason, HOME)]
+    before = store(*there)
+    [write] = plan_import(parse_offsets_file(lines(wanted), name="f"), before).writes
+    assert (write.action, write.reason, write.partition) == (action, reason, HOME)
+    assert (write.before, write.replaces, write.after) == (before.records.get(A), before.at(A, HOME), wanted.value)
+    other_value = bool(there) and there[0].value not in (None, wanted.value)
+    assert write.conflict == (action is not Action.KEEP and other_value)
+
+
+def test_a_record_without_a_time_is_not_called_older() -> None:
+    content = lines(record(A, b"1", at=-1))
+    [write] = plan_import(parse_offsets_file(content, name="f"), store(record(A, b"0", at=11))).writes
+    assert write.reason == "differs"
+
+
+def test_on_a_kept_partition_counts_what_lies_there() -> None:
+    """A key on two partitions: what a reader finds stays what the other one has."""
+    there = store(record(A, b"1", at=1), record(A, b"2", partition=AWAY, at=9))
+    file = parse_offsets_file(lines(record(A, b"1", at=1)), name="f")
+    [write] = plan_import(file, there, keep_partitions=True).writes
+    assert (write.action, write.reason, write.conflict) == (Action.KEEP, "equal", False)
+    assert (write.before, write.replaces, write.after) == (there.records[A], there.at(A, HOME), b"2")
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "action", "reason"),
+    [
+        (record(A, b"1"), record(A, b"1"), Action.WRITE, "rewritten"),
+        (record(A, None), record(A, None), Action.DELETE, "rewritten"),
+        (record(A, b"0"), record(A, b"1"), Action.WRITE, "over_newer"),
+        (record(A, b"0"), record(A, None), Action.DELETE, "deleted_in_file"),
+    ],
+)
+def test_what_is_there_is_written_once_more_where_that_is_asked_for(
+    there: Record, wanted: Record, action: Action, reason: str
+) -> None:
+    file = parse_offsets_file(lines(wanted._replace(timestamp_ms=5)), name="f")
+    [write] = plan_import(file, store(there), rewrite=True).writes
+    assert (write.action, write.reason, write.after) == (action, reason, wanted.value)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +125,12 @@ def test_kept_partitions_are_apart_and_must_exist() -> None:
     again = store(record(A, b"1"), record(A, b"2", partition=AWAY))
     kept = plan_import(parse_offsets_file(both, name="f"), again, keep_partitions=True)
     assert {write.action for write in kept.writes} == {Action.KEEP}
-    beyond = parse_offsets_file(b"\n" + lines(record(A, b"1", partition=7)), name="f")
-    with pytest.raises(InputFileError, match="f, line 2: topic t has 5 partitions, no number 7"):
+    last = parse_offsets_file(lines(record(A, b"1", partition=4)), name="f")
+    assert [write.partition for write in plan_import(last, store(), keep_partitions=True).writes] == [4]
+    beyond = parse_offsets_file(b"\n" + lines(record(A, b"1", partition=5)), name="f")
+    with pytest.raises(InputFileError, match="f, line 2: topic t has 5 partitions, no number 5") as caught:
         plan_import(beyond, store(), keep_partitions=True)
+    assert caught.value.hint
 
 
 def test_keys_that_connect_ignores_are_kept_and_others_filtered() -> None:
@@ -112,14 +151,34 @@ BODY = {
 }
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-def test_a_body_is_written_as_connect_would(indent: int | None) -> None:
-    file = parse_offsets_file(json.dumps(BODY, indent=indent).encode(), name="f", connectors=["c"])
+@pytest.mark.parametrize(
+    ("before", "indent", "after"), [("", None, ""), ("", 2, "\n"), ("\n ", None, "\n\n"), (" ", 2, "")]
+)
+def test_a_body_is_written_as_connect_would(before: str, indent: int | None, after: str) -> None:
+    content = f"{before}{json.dumps(BODY, indent=indent)}{after}"
+    file = parse_offsets_file(content.encode(), name="f", connectors=["c"])
+    assert [each.record for each in file.incoming] == [
+        Record("", -1, -1, -1, b'["c",{"cluster":"A","partition":3,"topic":"t1"}]', b'{"offset":7}'),
+        Record("", -1, -1, -1, A, None),
+    ]
     plan = plan_import(file, store())
     assert {write.key.raw: write.after for write in plan.writes} == {
         b'["c",{"cluster":"A","partition":3,"topic":"t1"}]': b'{"offset":7}',
         A: None,
     }
+
+
+def test_two_bodies_in_one_file_are_refused() -> None:
+    """The second one used to be left out without a word."""
+    body = json.dumps(BODY) + "\n"
+    with pytest.raises(InputFileError, match="f holds more than a body") as caught:
+        parse_offsets_file((body + body).encode(), name="f", connectors=["c"])
+    assert caught.value.hint
+
+
+def test_a_record_may_have_members_that_nobody_knows() -> None:
+    content = b'{"topic":"t","partition":0,"key":"[\\"c\\",{}]","value":null,"offsets":[]}'
+    assert [each.key.raw for each in parse_offsets_file(content, name="f", connectors=["c"]).incoming] == [b'["c",{}]']
 
 
 def test_a_body_takes_the_spelling_that_the_store_has() -> None:
@@ -128,8 +187,9 @@ def test_a_body_takes_the_spelling_that_the_store_has() -> None:
     file = parse_offsets_file(json.dumps(BODY).encode(), name="f", connectors=["c"])
     plan = plan_import(file, store(record(own, b'{"offset":1}')))
     assert {write.key.raw for write in plan.writes} == {own, A}
-    with pytest.raises(RefusedError, match=r"f, offsets\[0\]: the store has 2 spellings"):
+    with pytest.raises(RefusedError, match=r"f, offsets\[0\]: the store has 2 spellings") as caught:
         plan_import(file, store(record(own, b"1"), record(own.replace(b",", b", "), b"1")))
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -139,6 +199,7 @@ def test_a_body_takes_the_spelling_that_the_store_has() -> None:
         (b'{"offsets": [{"partition": null, "offset": {}}]}', r"f, offsets\[0\]"),
         (b'{"offsets": [{"partition": {"f": [1]}, "offset": {}}]}', r"f, offsets\[0\]: \[1\] cannot be"),
         (b'{"topic":"t","partition":0,"key":"k","value":null}\n{"topic":"t"}\n', "f, line 2: not a record"),
+        (b'{"offsets": {}}', 'f, line 1: not a record: "topic" is missing'),
         (b"[1]\n", "f, line 1"),
         (b"{\n", "f, line 1"),
         (b"\xff\n", "f, line 1"),
@@ -149,10 +210,17 @@ def test_errors_name_the_file_and_the_place(content: bytes, complaint: str) -> N
         parse_offsets_file(content, name="f", connectors=["c"])
 
 
+def test_what_no_offset_can_hold_is_said_with_what_can() -> None:
+    with pytest.raises(InputFileError) as caught:
+        parse_offsets_file(b'{"offsets": [{"partition": {"f": [1]}, "offset": {}}]}', name="f", connectors=["c"])
+    assert caught.value.hint == "Connect takes strings, 64-bit integers, floats, booleans and null; nothing nested."
+
+
 def test_a_body_needs_one_connector() -> None:
     for connectors in ([], ["c", "d"]):
-        with pytest.raises(UsageError, match="does not say whose"):
+        with pytest.raises(UsageError, match="does not say whose") as caught:
             parse_offsets_file(json.dumps(BODY).encode(), name="f", connectors=connectors)
+        assert caught.value.hint
 
 
 def test_a_body_holds_live_offsets_and_tells_what_it_can_not_hold() -> None:
@@ -176,3 +244,18 @@ def test_a_body_holds_live_offsets_and_tells_what_it_can_not_hold() -> None:
         "null_partition",
         "other_spelling",
     ]
+
+
+@pytest.mark.parametrize(("first_at", "second_at", "kept"), [(1, 2, 2), (2, 1, 1), (1, 1, 2)])
+def test_of_two_spellings_a_body_has_the_newest(first_at: int, second_at: int, kept: int) -> None:
+    spaced = b'["c",{"f" : "a"}]'  # its bytes come first
+    records = [record(spaced, b'{"n":1}', at=first_at), record(A, b'{"n":2}', at=second_at)]
+    body = rest_body(store(*records), "c")
+    assert [entry["offset"] for entry in body.offsets] == [{"n": kept}]
+    assert body.left_out == ((records[2 - kept], "other_spelling"),)
+
+
+def test_a_body_is_text_that_people_read() -> None:
+    body = rest_body(store(record('["c",{"f":"ü"}]'.encode(), b'{"n":1}')), "c")
+    entry = '    {\n      "partition": {\n        "f": "ü"\n      },\n      "offset": {\n        "n": 1\n      }\n    }'
+    assert body.text() == f'{{\n  "offsets": [\n{entry}\n  ]\n}}'
