@@ -22,6 +22,7 @@ from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, Unreachab
 from eosctl.events import OnEvent, ignore_events
 from eosctl.kafka.answers import group_of, listing_of, transaction_of
 from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.coordinator_loads import missing_coordinator
 from eosctl.kafka.coordinators import find_coordinators
 from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
 from eosctl.kafka.fencing import Fencing
@@ -193,6 +194,12 @@ class NativeTransactionAdmin:
     def _list_once(self, request: ListTransactionsRequest) -> list[TransactionListing] | KafkaFault:
         """All brokers, or the first fault: when a coordinator moves meanwhile, half a listing would look whole."""
         listings: list[TransactionListing] = []
+        try:
+            missing = missing_coordinator(self._cluster)
+        except UnreachableError as exc:
+            missing = fault_of(exc)
+        if missing is not None:
+            return missing
         for broker in self._cluster.metadata().brokers:
             try:
                 answer = self._cluster.ask(Address(broker.host, broker.port), LIST_TRANSACTIONS, request)

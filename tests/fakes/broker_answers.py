@@ -113,8 +113,10 @@ def _refusal(asked: Asked, transactional_id: str, denied: set[str]) -> int:
         return asked.error
     if transactional_id in denied:
         return codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    here = asked.cluster.state.coordinator(transactional_id) == asked.node
-    return codes.NONE if here else codes.NOT_COORDINATOR
+    state = asked.cluster.state
+    if state.coordinator(transactional_id) != asked.node:
+        return codes.NOT_COORDINATOR
+    return codes.COORDINATOR_LOAD_IN_PROGRESS if state.is_loading(transactional_id) else codes.NONE
 
 
 def _init_producer_id(asked: Asked, request: txn.InitProducerIdRequest) -> txn.InitProducerIdResponse:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from eosctl.core.records import OutRecord, Record
+from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.core.transactions import RawGroup
 from eosctl.deadline import Clock
 from eosctl.wire import error_codes as codes
@@ -41,7 +42,8 @@ class BrokerState:
 
     `late_markers` is how many looks at a transaction (the bounds of its partitions, InitProducerId of its id) come
     between the answer to its end and its markers: 0 writes them at once. `stamp_ms` is the time of the last record, and
-    each is a second younger. A group may be a function that tells who is in it now.
+    each is a second younger. `loading` are partitions of `__transaction_state` that are not read yet. A group may be a
+    function that tells who is in it now.
     """
 
     def __init__(self, *, cluster_id: str = "fake-cluster-id", brokers: int = 1, clock: Clock | None = None) -> None:
@@ -53,20 +55,32 @@ class BrokerState:
         self.nodes = list(range(1, brokers + 1))
         self.moved: dict[str, int] = {}
         self.late_markers = 0
+        self.loading: set[int] = set()
         self.stamp_ms = 1_700_000_000_000
         self._producer_ids = itertools.count(1000)
 
     # -- where things are
 
     def coordinator(self, key: str) -> int:
-        """The node that coordinates a key: where it was moved to, else by hash over the nodes that are up."""
+        """The node that coordinates a key: where it was moved to, else by hash over the nodes that are up.
+
+        With a topic `__transaction_state` it is the leader of the key's partition, as it is for transactional ids.
+        """
         if self.moved.get(key) in self.nodes:
             return self.moved[key]
+        if TOPIC in self.topics:
+            return self.leader(coordinator_partition(key, len(self.topics[TOPIC].partitions)))
         return self.nodes[zlib.crc32(key.encode()) % len(self.nodes)]
 
     def leader(self, partition: int) -> int:
         """The node that leads partition number `partition` of every topic."""
         return self.nodes[partition % len(self.nodes)]
+
+    def is_loading(self, transactional_id: str) -> bool:
+        """Whether the id's coordinator still reads its partition of `__transaction_state`."""
+        return bool(self.loading) and (
+            coordinator_partition(transactional_id, len(self.topics[TOPIC].partitions)) in self.loading
+        )
 
     def group(self, group_id: str) -> RawGroup | None:
         """The group as its coordinator has it now; None for one that it does not know."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import RawGroup, RawGroupMember
+from eosctl.deadline import Deadline
 from eosctl.errors import (
     UnauthorizedError,
     UnsupportedError,
     UsageError,
 )
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.coordinator_loads import missing_coordinator
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster
 from tests.kafka.connecting import admin_of
@@ -33,6 +38,34 @@ def test_listing_waits_for_a_loading_coordinator_and_is_never_half() -> None:
             assert len(admin.list_transactions()) == 30
             cluster.stop_broker(3)
             assert len({item.transactional_id for item in admin.list_transactions()}) == 30
+
+
+def test_listing_waits_until_every_coordinator_has_loaded_its_transactions() -> None:
+    """A broker that had just started listed none of 2,000 ids, and that was taken for all there are."""
+    with FakeCluster(brokers=2) as cluster:
+        cluster.state.add_topic(TOPIC, 5)
+        cluster.state.open_transaction("one", ("t", 0))
+        cluster.fail_next("DescribeTransactions", codes.NOT_COORDINATOR, codes.COORDINATOR_LOAD_IN_PROGRESS)
+        with admin_of(cluster) as admin:
+            assert [item.transactional_id for item in admin.list_transactions()] == ["one"]
+            assert cluster.count("DescribeTransactions") == 4  # two that fail, then one of each broker
+            assert cluster.count("ListTransactions") == 2
+
+
+@pytest.mark.parametrize("partition", range(5))
+def test_no_partition_of_the_transaction_topic_is_left_out(partition: int) -> None:
+    with FakeCluster(brokers=3) as cluster:
+        cluster.state.add_topic(TOPIC, 5)
+        cluster.state.loading.add(partition)
+        asked = Cluster(ClientSettings(cluster.bootstrap_servers), deadline=Deadline.after(20))
+        try:
+            missing = missing_coordinator(asked)
+        finally:
+            asked.close()
+        leader = cluster.state.leader(partition)
+    assert missing is not None
+    assert missing.name == "COORDINATOR_LOAD_IN_PROGRESS"
+    assert missing.message == f"broker {leader}, partition {partition} of {TOPIC}"
 
 
 def test_a_bad_pattern_is_a_usage_error() -> None:
