@@ -300,8 +300,8 @@ def test_who_else_has_an_id_is_said_as_far_as_it_is_known(
 def test_sinks_are_passed_over_and_sources_asked_everything() -> None:
     everything = replace(good(), unknown_ids=None, crowding=None)
     sink = replace(SOURCE, name="s", type="sink")
-    codes = [each.code for each in connector_findings(everything, [sink, SOURCE])]
-    assert codes == ["task_audit_unknown", "fencing_pace_unknown"]
+    said = [(each.code, each.subject) for each in connector_findings(everything, [sink, SOURCE])]
+    assert said == [("task_audit_unknown", "c"), ("fencing_pace_unknown", "c")]
 
 
 def test_what_concerns_the_whole_group() -> None:

@@ -156,6 +156,8 @@ def test_a_plan_file_gives_the_plan_back() -> None:
     assert plan_file_text(again) == text
     assert (again.sources, again.targets, again.routes, again.tally) == (PLAN.sources, PLAN.targets, PLAN.routes, TALLY)
     assert again.policy is NEWEST
+    document = json.loads(text)
+    assert (document["format"], document["version"]) == ("eosctl-offsets-migration", 3), "a change takes a new version"
 
 
 def test_the_digest_covers_everything() -> None:

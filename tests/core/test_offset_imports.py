@@ -181,6 +181,13 @@ def test_a_record_may_have_members_that_nobody_knows() -> None:
     assert [each.key.raw for each in parse_offsets_file(content, name="f", connectors=["c"]).incoming] == [b'["c",{}]']
 
 
+def test_a_record_file_has_its_own_spelling() -> None:
+    """Only a body leaves open which bytes are meant."""
+    spaced = b'["c",{"f" : "a"}]'
+    plan = plan_import(parse_offsets_file(lines(record(A, b"1")), name="f"), store(record(spaced, b"0")))
+    assert [(write.key.raw, write.reason) for write in plan.writes] == [(A, "missing")]
+
+
 def test_a_body_takes_the_spelling_that_the_store_has() -> None:
     """REST itself would write a second key here, which the connector never reads."""
     own = b'["c",{"topic":"t1","partition":3,"cluster":"A"}]'

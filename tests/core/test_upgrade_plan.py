@@ -37,7 +37,8 @@ def test_a_plan_file_gives_the_plan_back() -> None:
     again: UpgradePlan = read_plan(text, path="plan.json")
     assert again == PLAN
     document = json.loads(text)
-    assert (document["format"], document["digest"]) == ("eosctl-upgrade-plan", PLAN.digest())
+    assert (document["format"], document["version"]) == ("eosctl-upgrade-plan", 1), "a change takes a new version"
+    assert document["digest"] == PLAN.digest()
 
 
 @pytest.mark.parametrize(
