@@ -12,6 +12,7 @@ from eosctl.core.fencing import (
     blocked_live,
     count_outcomes,
     live_ids,
+    may_be_prepared,
     newly_live,
     parse_id_lines,
     plan_items,
@@ -135,6 +136,34 @@ def test_a_task_that_starts_after_the_plan_makes_it_stale_but_one_known_before_d
     items = plan({"g-c-0": state_of("g-c-0"), "g-c-1": state_of("g-c-1")}, live=before)
     now = live_ids("g", [LiveTask("c", 0, "w1"), LiveTask("c", 1, "w1"), LiveTask("c", 9, "w1")])
     assert newly_live(items, now) == [LiveTask("c", 1, "w1")]
+
+
+OPEN, IDLE = TransactionState.ONGOING, TransactionState.EMPTY
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "state", "connectors", "unseen", "prepared"),
+    [
+        ("job-0-7", OPEN, [], False, True),
+        ("job-0-7", IDLE, [], False, False),
+        ("job-0-7", IDLE, [], True, True),
+        ("job-0-7", None, [], False, False),
+        ("job-0-7", None, [], True, True),
+        ("shop-1_2", OPEN, [], True, False),  # Kafka Streams commits in one phase
+        ("g-c-0-1", OPEN, [], False, True),  # task 1 of a connector c-0, if there is one
+        ("g-c-0-1", OPEN, ["c-0"], False, False),
+        ("g-c-0-1", OPEN, ["c"], False, True),
+        ("h-c-0-1", OPEN, ["c-0"], False, True),
+    ],
+)
+def test_what_a_two_phase_commit_may_have_prepared(
+    transactional_id: str, state: TransactionState | None, connectors: list[str], unseen: bool, prepared: bool
+) -> None:
+    described = NOT_FOUND if state is None else state_of(transactional_id, state)
+    items = plan({transactional_id: described}, create_unknown=True)
+    assert bool(may_be_prepared(items, connectors=connectors, unseen=unseen)) is prepared
+    skipped = plan({transactional_id: DENIED})
+    assert may_be_prepared(skipped, connectors=connectors, unseen=unseen) == [], "what is not fenced loses nothing"
 
 
 @pytest.mark.parametrize(
