@@ -139,7 +139,7 @@ def prepare(invoke: Invoke, world: World, line: Line, *, way: str = "files") -> 
     args, environ = WAYS[way](world)
     line.scene(world)
     for earlier in line.before:
-        done = invoke(*words_of(world, earlier), *args, environ=environ, doors=world.doors())
+        done = invoke(*words_of(world, earlier), *args, environ=environ, **world.surroundings)
         assert done.exit_code in RESULTS, f"{earlier}: {done.stderr}"
 
 
@@ -147,7 +147,7 @@ def run_line(invoke: Invoke, world: World, line: Line, *more: str, way: str = "f
     """What a line answers in the world, once it is prepared."""
     args, environ = WAYS[way](world)
     told = [*args, *more, "-o", output if line.document else "text", "--timeout", "20s"]
-    return invoke(*words_of(world, line.text), *told, environ=environ, doors=world.doors())
+    return invoke(*words_of(world, line.text), *told, environ=environ, **world.surroundings)
 
 
 def words_of(world: World, text: str) -> list[str]:

@@ -91,7 +91,9 @@ def test_no_secret_comes_out_of_a_traceback(
 ) -> None:
     args, environ = WAYS[way](world)
     told = ["-vv", "--log-file", str(tmp_path / "log")]
-    outcome = invoke(*line.split(), *args, *told, environ=environ, doors=world.doors(broken=True))
+    outcome = invoke(
+        *line.split(), *args, *told, environ=environ, doors=world.doors(broken=True), clock=world.time.clock()
+    )
     assert "Traceback" in outcome.stderr
     assert "Traceback" in (tmp_path / "log").read_text(encoding="utf-8")
     assert not leaks(everything(outcome, tmp_path, caplog))
@@ -108,7 +110,7 @@ def test_only_a_loud_option_exports_secrets_and_a_replay_needs_none(
     out = tmp_path / "out.ndjson"
 
     def run(*words: str) -> Any:
-        return invoke(*words, *args, "-o", "json", environ=environ, doors=world.doors()).json()
+        return invoke(*words, *args, "-o", "json", environ=environ, **world.surroundings).json()
 
     export = ("offsets", "export", "--store", "connect-configs", "--all-records", str(out))
     hidden = run(*export)

@@ -92,7 +92,7 @@ def test_no_migration_begins_on_a_cluster_that_is_not_expected(
 def test_a_store_of_another_profile_has_that_profiles_expectations(
     invoke: Invoke, world: World, here: str, there: str, exit_code: int
 ) -> None:
-    where = {"bootstrap_server": ",".join(world.broker.bootstrap_servers), "group_id": "g", "connect_url": URL}
+    where = {"bootstrap_server": ",".join(world.brokers.bootstrap_servers), "group_id": "g", "connect_url": URL}
     profiles = {
         name: {**where, "expect": {"kafka_cluster_id": expected}} for name, expected in (("p", here), ("q", there))
     }
@@ -100,6 +100,6 @@ def test_a_store_of_another_profile_has_that_profiles_expectations(
     record = {"topic": "x", "partition": 0, "key": KEY.decode(), "value": '{"n":5}'}
     file = world.private("offsets.ndjson", json.dumps(record) + "\n")
     line = ["offsets", "import", file, "--store", "connect-offsets@q", "--yes", "--force-running"]
-    outcome = invoke(*line, "--config", config, doors=world.doors())
+    outcome = invoke(*line, "--config", config, **world.surroundings)
     assert outcome.exit_code == exit_code, outcome.stderr
     assert world.topics.writes == (1 if exit_code == 0 else 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import copy
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ import yaml
 from eosctl.core.acl import Acl
 from eosctl.core.rescue import FENCING_FAILED
 from eosctl.profiles import Target
+from tests.fakes import world as fakes
 from tests.fakes.acls import FakeAclStore
-from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_cluster import config_records, created
-from tests.fakes.connect_before import FILE_SOURCE, FakeConnect, FakeConnector, FakeConnectWorker
+from tests.fakes.connectors import FILE_SOURCE
 from tests.fakes.http_server import metrics_endpoint
 from tests.fakes.topics import FakeTopicStore
 
@@ -61,20 +61,17 @@ admin.{CLIENT}"""
 
 
 @dataclass
-class World:
+class World(fakes.World):
     """Files and variables full of canaries, a broker, topics and workers that hold more, and what looked at them.
 
     Group g with one worker, whose properties file is `properties`; a program that touches `restart` restarts it.
     """
 
-    directory: Path
-    broker: FakeCluster
-    topics: FakeTopicStore
-    connect: FakeConnect
-    acls: FakeAclStore
-    until_end: ExitStack
+    modes: dict[str, str] = field(default_factory=lambda: {URL: "enabled"})
+    directory: Path = Path("unused")
+    acls: FakeAclStore = field(default_factory=FakeAclStore)
+    until_end: ExitStack = field(default_factory=ExitStack)
     targets: list[Target] = field(default_factory=list)
-    restarts: int = 0
 
     @property
     def properties(self) -> Path:
@@ -96,7 +93,7 @@ class World:
 
     def take_id(self, transactional_id: str) -> None:
         """A task, a leader, or a round of the leader's, initialises its id."""
-        known = self.broker.state.transactions[transactional_id]
+        known = self.brokers.state.transactions[transactional_id]
         known.producer_epoch += 1
 
     def everything_written(self) -> Mapping[str, object]:
@@ -104,12 +101,13 @@ class World:
         return {
             "topics": sorted(self.topics.topics),
             "records": list(self.topics.written),
-            "requests": [self.broker.count(api) for api in ("InitProducerId", "WriteTxnMarkers")],
+            "requests": [self.brokers.count(api) for api in ("InitProducerId", "WriteTxnMarkers")],
             "connectors": copy.deepcopy(self.connect.connectors),
+            "offsets": copy.deepcopy(self.connect.offsets),
             "fenced by Connect": list(self.connect.fenced),
             "ACLs": list(self.acls.created),
             "properties": self.properties.read_text(encoding="utf-8"),
-            "restarts": self.restarts,
+            "workers": [member.member_id for member in self.connect.describe().members],
         }
 
     def doors(self, *, broken: bool = False) -> dict[str, Any]:
@@ -122,87 +120,58 @@ class World:
                 secrets = (app.target.client, app.target.connect, app.target.connect.token)
                 raise RuntimeError(f"broken: {app} {secrets!r} {app.target.connect.token} {app.target}")
 
-        def topics(app: Any) -> FakeTopicStore:
-            look(app)
-            return self.topics
+        def looking(door: Callable[..., Any]) -> Callable[..., Any]:
+            def opened(app: Any, *url: str) -> Any:
+                look(app)
+                return door(app, *url)
 
-        def worker(app: Any, url: str) -> Any:
-            look(app)
-            return _Worker(self.connect, self.connect.open_worker(app, url).url, self)
+            return opened
 
         def transactions(app: Any) -> Any:
             from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 
-            look(app)
             return NativeTransactionAdmin(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
 
-        def acls(app: Any) -> FakeAclStore:
-            look(app)
-            return self.acls
-
-        return {"open_topics": topics, "open_worker": worker, "open_transactions": transactions, "open_acls": acls}
+        doors = {**super().doors(), "open_transactions": transactions, "open_acls": lambda _app: self.acls}
+        return {name: looking(door) for name, door in doors.items()}
 
     def _restart_if_asked(self) -> None:
-        """A restarted worker has the mode of its file, is another member, and claims the leader's id."""
+        """A restarted worker has the mode of its file."""
         if self.restart.exists():
             self.restart.unlink()
-            self.restarts += 1
             lines = dict(line.split("=", 1) for line in self.properties.read_text().splitlines() if "=" in line)
-            self.connect.modes[URL] = lines["exactly.once.source.support"]
-            self.take_id(LEADER_ID)
-            self.set_group()
-
-    def set_group(self) -> None:
-        """Tells the coordinator who is in the group."""
-        raw = self.connect.raw_group("g")
-        members = [replace(member, member_id=f"{member.member_id} {self.restarts}") for member in raw.members]
-        self.broker.state.groups["g"] = replace(raw, members=tuple(members))
-
-
-@dataclass
-class _Worker(FakeConnectWorker):
-    """A worker whose fencing and whose restarted tasks reach the coordinators."""
-
-    world: World
-
-    def restart(self, connector: str, *, only_failed: bool = True) -> None:
-        super().restart(connector, only_failed=only_failed)
-        self.world.take_id(TASK_ID)
-
-    def fence(self, connector: str, headers: Mapping[str, str]) -> None:
-        super().fence(connector, headers)
-        self.world.take_id(TASK_ID)
+            self.connect.stop_worker(URL)
+            self.connect.start_worker(URL, lines["exactly.once.source.support"])
 
 
 def failed_in_fencing(world: World) -> None:
     """The connector's only task has FAILED in zombie fencing: it had two, whose record is older than the commit."""
-    world.connect.connectors["orders"] = FakeConnector(dict(CONNECTOR), failed={0}, trace=FENCING_FAILED)
-    world.topics.put("connect-configs", b"tasks-fencing-orders", b'{"task-count":2}')
-    world.topics.put("connect-configs", b"commit-orders", b'{"tasks":1}')
+    world.connect.add("orders", CONNECTOR).fail(trace=FENCING_FAILED)
+    world.keep_config("tasks-fencing-orders", {"task-count": 2})
+    world.keep_config("commit-orders", {"tasks": 1})
 
 
 @contextmanager
 def canary_world(directory: Path) -> Iterator[World]:
     """Connector orders is STOPPED; a transaction hangs on topic sink."""
-    connect = FakeConnect(
-        modes={URL: "enabled"},
-        connectors={"orders": FakeConnector(dict(CONNECTOR), state="STOPPED")},
-        kafka_cluster_id=CLUSTER,
-    )
-    connect.connectors["orders"].offsets.append({"partition": {"f": "a"}, "offset": {"n": 1}})
     acls = FakeAclStore([Acl("User:w", "READ", "Topic", "connect-configs")], cluster_id=CLUSTER)
     inputs = directory / "inputs"
     inputs.mkdir()
-    with FakeCluster() as broker, ExitStack() as until_end:
-        state = broker.state
-        world = World(inputs, broker, FakeTopicStore(state), connect, acls, until_end)
+    with ExitStack() as until_end:
+        world = World(directory=inputs, acls=acls, until_end=until_end)
+        until_end.enter_context(world.brokers)
         _fill(world.topics)
+        world.connect.session_key = base64.b64decode(SESSION_KEY)
+        world.connect.add("orders", CONNECTOR, state="STOPPED")
+        world.connect.offsets.alter("orders", [{"partition": {"f": "a"}, "offset": {"n": 1}}])
+        for event, taken in (("start_task", TASK_ID), ("fence", TASK_ID), ("rebalance", LEADER_ID)):
+            world.connect.after(event, lambda _call, taken=taken: world.take_id(taken))  # type: ignore[misc]
+        state = world.brokers.state
         state.transactions[TASK_ID] = FakeTransaction(7, 4, "CompleteCommit")
         state.transactions[LEADER_ID] = FakeTransaction(8, 0)
         producer_id = state.open_transaction("forgotten", ("sink", 0), epoch=3)
         del state.transactions["forgotten"]
         state.log("sink", 0).producers[producer_id].last_timestamp_ms -= 3_600_000
-        world.set_group()
         world.private("worker.properties", WORKER)
         yield world
 
@@ -227,13 +196,13 @@ def by_files(world: World) -> tuple[list[str], dict[str, str]]:
     """A client.properties, a worker's file, a URL with a password in the environment."""
     args = ["--command-config", world.private("client.properties", CLIENT), "-w", str(world.properties), "-g", "g"]
     environ = {"EOSCTL_CONNECT_URL": "http://me:canary-url@w0:8083", "EOSCTL_CONNECT_TOKEN": "canary-token"}
-    return [*args, "-b", ",".join(world.broker.bootstrap_servers)], environ
+    return [*args, "-b", ",".join(world.brokers.bootstrap_servers)], environ
 
 
 def by_profile(world: World) -> tuple[list[str], dict[str, str]]:
     """A profile with all three ways to a secret."""
     profile = {
-        "bootstrap_server": ",".join(world.broker.bootstrap_servers),
+        "bootstrap_server": ",".join(world.brokers.bootstrap_servers),
         "group_id": "g",
         "connect_url": URL,
         "client": {
