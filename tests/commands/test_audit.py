@@ -123,7 +123,7 @@ def test_what_cannot_be_recorded_is_not_done(run: Any, stage: Scene, tmp_path: P
     assert done.exit_code == 6
     assert f"cannot write the audit log {there}" in done.stderr
     assert "nothing was written" in done.stderr
-    assert stage.cluster.count("InitProducerId") == 0
+    assert stage.brokers.count("InitProducerId") == 0
 
 
 def audit(tmp_path: Path) -> AuditLog:
@@ -314,7 +314,7 @@ def test_a_write_to_another_cluster_or_group_is_refused(
     done = run(*FENCE, "--live", "--yes", *expecting(**expect))
     assert done.exit_code == 6
     assert all(word in done.stderr for word in words), done.stderr
-    assert stage.cluster.count("InitProducerId") == 0
+    assert stage.brokers.count("InitProducerId") == 0
     assert not log.exists()
     shown = run(*FENCE, "--live", "--dry-run", *expecting(**expect))
     assert shown.exit_code == 0
@@ -324,7 +324,7 @@ def test_a_write_to_another_cluster_or_group_is_refused(
 def test_the_expected_cluster_and_group_pass(run: Any, stage: Scene, expecting: Any) -> None:
     done = run(*FENCE, "--live", "--yes", *expecting(kafka_cluster_id=CLUSTER, group_id="g"))
     assert done.exit_code == 0
-    assert stage.cluster.count("InitProducerId") == 1
+    assert stage.brokers.count("InitProducerId") == 1
 
 
 def test_what_is_not_known_is_not_what_is_expected(invoke: Invoke, stage: Scene, expecting: Any) -> None:

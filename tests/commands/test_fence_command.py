@@ -38,7 +38,7 @@ def test_dry_run_shows_the_plan_and_stops(fence: Invoke, stage: Scene, golden: G
     outcome = fence("--connector", "orders", "g-done-0", "nosuch", "--dry-run")
     golden("fence/plan.txt", outcome.stdout)
     assert (outcome.exit_code, outcome.stderr) == (0, "")
-    assert stage.cluster.count("InitProducerId") == 0
+    assert stage.brokers.count("InitProducerId") == 0
 
 
 def test_yes_applies_and_stdout_holds_the_result_only(fence: Invoke, golden: Golden) -> None:
@@ -60,14 +60,14 @@ def test_the_question(fence: Invoke, stage: Scene, answer: str, exit_code: int, 
     outcome = fence("g-orders-0", input=answer, can_ask=True)
     assert outcome.exit_code == exit_code
     assert "Fence 1 transactional id? [y/N]" in outcome.stderr
-    assert stage.cluster.count("InitProducerId") == sent
+    assert stage.brokers.count("InitProducerId") == sent
 
 
 def test_without_a_terminal_nothing_is_written(fence: Invoke, stage: Scene) -> None:
     outcome = fence("g-orders-0", can_ask=False)
     assert (outcome.exit_code, outcome.stdout) == (6, "")
     assert "--yes" in outcome.stderr
-    assert stage.cluster.count("InitProducerId") == 0
+    assert stage.brokers.count("InitProducerId") == 0
 
 
 def test_nothing_to_fence_asks_nothing(fence: Invoke) -> None:
@@ -79,7 +79,7 @@ def test_nothing_to_fence_asks_nothing(fence: Invoke) -> None:
 def test_a_live_task_is_refused_and_the_warning_comes_before_the_question(
     fence: Invoke, stage: Scene, golden: Golden
 ) -> None:
-    stage.worker.tasks = {("orders", 1): "RUNNING"}
+    stage.runs(("orders", 1))
     refused = fence("--connector", "orders", "--yes")
     assert refused.exit_code == 6
     golden("fence/live-refused.txt", refused.stderr)
@@ -149,7 +149,7 @@ def test_tasks_that_overrule_the_record_are_named(fence: Invoke, tasks: str, wor
 
 
 def test_one_refused_id_is_partial_and_the_grant_is_printed(fence: Invoke, stage: Scene) -> None:
-    stage.cluster.deny_write.add("g-orders-0")
+    stage.brokers.deny_write.add("g-orders-0")
     outcome = fence("--connector", "orders", "--yes", "-o", "json")
     assert (outcome.exit_code, outcome.json()["status"]) == (7, "partial")
     assert [row["outcome"] for row in outcome.json()["data"]["rows"]] == ["failed", "fenced"]

@@ -95,7 +95,7 @@ def test_the_coordinators_add_timeouts_and_what_is_open(invoke: Invoke, endpoint
 
 def test_what_has_ended_is_not_open(invoke: Invoke, endpoint: Endpoint, stage: Scene) -> None:
     """Brokers tell when the last transaction began, also after its end: an idle task was near its timeout for ever."""
-    stage.cluster.state.transactions["g-orders-1"].state = "CompleteCommit"
+    stage.brokers.state.transactions["g-orders-1"].state = "CompleteCommit"
     outcome = invoke("metrics", "--prometheus", endpoint.url, *stage.flags, "-o", "json", **stage.surroundings)
     row = outcome.json()["data"]["rows"][0]
     assert (row["transaction_timeout_ms"], row["open_ms"], row["findings"], outcome.exit_code) == (60_000, None, [], 0)

@@ -263,7 +263,6 @@ def stage() -> Iterator[Scene]:
 def test_check(
     profile: Profile, stage: Scene, tmp_path: Path, expect: dict[str, str], exit_code: int, statuses: list[str]
 ) -> None:
-    stage.worker.root = lambda: {"kafka_cluster_id": "fake-cluster-id", "version": "4.3.1"}  # type: ignore[method-assign]
     config = tmp_path / "c.yaml"
     config.write_text(json.dumps({"profiles": {"p": {"expect": expect}}}))
     done = profile("check", "p", "--config", str(config), *stage.flags, "-o", "json", **stage.surroundings)

@@ -16,7 +16,7 @@ Golden = Callable[[str, str], None]
 @pytest.fixture
 def stage() -> Iterator[Scene]:
     with scene() as built:
-        built.cluster.state.add_topic("__transaction_state", 50)
+        built.brokers.state.add_topic("__transaction_state", 50)
         yield built
 
 
@@ -46,7 +46,7 @@ def test_text(txn: Invoke, golden: Golden, name: str, arguments: tuple[str, ...]
 
 
 def test_a_hanging_transaction_is_a_finding(txn: Invoke, stage: Scene, golden: Golden) -> None:
-    del stage.cluster.state.transactions["g-orders-1"]
+    del stage.brokers.state.transactions["g-orders-1"]
     outcome = txn("hanging", "--all", "--max-transaction-timeout", "1m")
     golden("txn/hanging.txt", outcome.stdout)
     assert outcome.exit_code == 3

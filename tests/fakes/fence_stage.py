@@ -2,48 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.deadline import Deadline
-from eosctl.events import Event
+from eosctl.deadline import Clock
 from eosctl.ops.app import App
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
-from eosctl.profiles import Target
 from eosctl.report import Report
-from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
-from tests.fakes.config_cluster import FakeCluster as ConfigCluster
-from tests.fakes.transactions import FakeTaskWorker
+from tests.fakes.world import CONFIGS, World
+
+W1 = "http://w1:8083"
 
 
 @dataclass
-class Stage:
-    """A cluster, a worker, a config topic, and the App that reaches them."""
+class Stage(World):
+    """Group g; `asked_group` is the one that is named."""
 
-    cluster: FakeCluster
-    worker: FakeTaskWorker = field(default_factory=FakeTaskWorker)
-    config: ConfigCluster = field(default_factory=ConfigCluster)
-    events: list[Event] = field(default_factory=list)
-    group_id: str | None = "g"
+    modes: dict[str, str] = field(default_factory=lambda: {W1: "enabled"})
+    nodes: int = 2
+    asked_group: str | None = "g"
     timeout_s: float = 20.0
 
-    def app(self) -> App:
-        client = ClientSettings(self.cluster.bootstrap_servers, sasl_username="alice")
-        target = Target(client=client, connect_urls=("http://user:pw@w1:8083",), group_id=self.group_id)
-        return App(
-            target,
-            Deadline.after(self.timeout_s),
-            Path("unused"),
-            on_event=self.events.append,
-            open_topics=self.config.doors()["open_topics"],
-            open_worker=lambda _app, _url: self.worker,  # type: ignore[arg-type,return-value]
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.topics.add_topic(CONFIGS, 1)
+
+    def configs(self, pairs: Iterable[tuple[str, object]]) -> None:
+        """More records of the herder's."""
+        for key, value in pairs:
+            self.keep_config(key, value)
+
+    def app(self, state_dir: Path | None = None, *, timeout_s: float | None = None, **target: Any) -> App:
+        """An App that names the worker with credentials."""
+        client = ClientSettings(self.brokers.bootstrap_servers, sasl_username="alice")
+        given = {"client": client, "connect_urls": ("http://user:pw@w1:8083",), "group_id": self.asked_group, **target}
+        return super().app(state_dir, timeout_s=timeout_s or self.timeout_s, **given)
+
+    def doors(self) -> dict[str, Any]:
+        """App's own way to the brokers, which listen."""
+        doors = super().doors()
+        del doors["open_transactions"]
+        return doors
+
+    def clock(self) -> Clock:
+        """The real one: fencing waits for sockets."""
+        return Clock()
 
     def plan(self, *ids: str, **options: Any) -> Report:
         app = self.app()
@@ -57,13 +66,14 @@ class Stage:
 @contextmanager
 def fence_stage() -> Iterator[Stage]:
     """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
-    with FakeCluster(brokers=2) as cluster:
-        state = cluster.state
+    stage = Stage()
+    with stage.brokers:
+        state = stage.brokers.state
         state.transactions["g-c-0"] = FakeTransaction(1, 4)
         state.open_transaction("g-c-1", ("t", 0), epoch=8)
         state.transactions["g-d-0"] = FakeTransaction(3, 0)
         state.transactions["connect-cluster-g"] = FakeTransaction(5, 0)
-        yield Stage(cluster)
+        yield stage
 
 
 def outcomes(report: Report) -> dict[str, str]:

@@ -1,78 +1,59 @@
-"""One scene for the commands about transactions: a fake cluster, a worker, and a clock that stands still."""
+"""One scene for the commands about transactions: brokers that listen, a worker, and a transaction that hangs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from eosctl.core.records import Record
 from eosctl.deadline import Clock
-from eosctl.errors import EosctlError
-from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
-from tests.fakes.config_cluster import FakeCluster as ConfigCluster
-from tests.fakes.config_cluster import config_records, created
+from tests.fakes.clock import FakeTime
+from tests.fakes.config_cluster import created
+from tests.fakes.world import CONFIGS, World
 
 NOW_MS = 1_795_000_000_000
+W1 = "http://w1:8083"
 
 
 @dataclass
-class FakeTaskWorker:
-    """One Connect worker: the tasks it says there are, as (connector, task) -> state."""
-
-    url: str = "http://w1:8083"
-    kafka_cluster_id: str = "fake-cluster-id"
-    tasks: dict[tuple[str, int], str] = field(default_factory=dict)
-    error: EosctlError | None = None
-
-    def root(self) -> Mapping[str, str]:
-        return {"kafka_cluster_id": self.kafka_cluster_id}
-
-    def connectors(self) -> Mapping[str, Mapping[str, object]]:
-        if self.error is not None:
-            raise self.error
-        names = {connector for connector, _task in self.tasks}
-        return {
-            name: {"status": {"tasks": [self._task(name, t) for c, t in self.tasks if c == name]}} for name in names
-        }
-
-    def _task(self, connector: str, task: int) -> dict[str, object]:
-        return {"id": task, "state": self.tasks[connector, task], "worker_id": "w1:8083"}
-
-
-@dataclass
-class Scene:
+class Scene(World):
     """Group g, connector orders with two recorded tasks; its task 1 has held a transaction open for 90 s."""
 
-    cluster: FakeCluster
-    worker: FakeTaskWorker
-    config: ConfigCluster
+    modes: dict[str, str] = field(default_factory=lambda: {W1: "enabled"})
+    nodes: int = 1
+    time: FakeTime = field(default_factory=lambda: FakeTime(NOW_MS / 1000 - 90))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        state = self.brokers.state
+        state.transactions["g-orders-0"] = FakeTransaction(7, 4, "CompleteCommit")
+        state.open_transaction("g-orders-1", ("sink", 0), epoch=8)
+        state.transactions["g-done-0"] = FakeTransaction(9, 1, timeout_ms=30_000)
+        self.time.now_s = NOW_MS / 1000
+        self.topics.add_topic(CONFIGS, 1)
+        for key, value in created("orders", 2, record=2):
+            self.keep_config(key, value)
 
     @property
     def flags(self) -> list[str]:
-        return ["-b", ",".join(self.cluster.bootstrap_servers), "-u", "http://w1:8083", "-g", "g"]
+        return ["-b", ",".join(self.brokers.bootstrap_servers), "-u", W1, "-g", "g"]
 
-    @property
-    def surroundings(self) -> dict[str, Any]:
-        """Keyword arguments of `invoke`."""
-        doors = {
-            "open_worker": lambda _app, _url: self.worker,
-            "open_topics": self.config.doors()["open_topics"],
-        }
-        return {"doors": doors, "clock": Clock(now_s=lambda: NOW_MS / 1000)}
+    def doors(self) -> dict[str, Any]:
+        """App's own way to the brokers, which listen."""
+        doors = super().doors()
+        del doors["open_transactions"]
+        return doors
+
+    def clock(self) -> Clock:
+        """The time of day stands still; what waits for sockets has real time."""
+        return Clock(now_s=lambda: self.time.now_s)
 
 
 @contextmanager
 def scene() -> Iterator[Scene]:
     """The scene, until the block ends."""
-    records: list[Record] = config_records(*created("orders", 2, record=2))
-    with FakeCluster() as cluster:
-        state = cluster.state
-        state.transactions["g-orders-0"] = FakeTransaction(7, 4, "CompleteCommit")
-        producer_id = state.open_transaction("g-orders-1", ("sink", 0), epoch=8)
-        state.transactions["g-orders-1"].started_ms = NOW_MS - 90_000
-        state.log("sink", 0).producers[producer_id].last_timestamp_ms = NOW_MS - 90_000
-        state.transactions["g-done-0"] = FakeTransaction(9, 1, timeout_ms=30_000)
-        yield Scene(cluster, FakeTaskWorker(), ConfigCluster(records))
+    built = Scene()
+    with built.brokers:
+        yield built

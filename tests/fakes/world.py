@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.deadline import Deadline
+from eosctl.core.group_protocol import Work
+from eosctl.deadline import Clock, Deadline
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.profiles import Target
@@ -19,6 +20,7 @@ from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime
 from tests.fakes.connect import FakeConnect
+from tests.fakes.connectors import FakeTask
 from tests.fakes.topics import FakeTopicStore
 
 CONFIGS, OFFSETS = "connect-configs", "connect-offsets"
@@ -28,12 +30,13 @@ CONFIGS, OFFSETS = "connect-configs", "connect-offsets"
 class World:
     """`modes` are the workers, URL -> mode, the first leads; they keep their configs in CONFIGS, if there is one.
 
-    `events` are those of every App that was made.
+    `nodes` are the brokers; `events` are those of every App that was made.
     """
 
     modes: dict[str, str] = field(default_factory=lambda: {"http://w0:8083": "enabled"})
     cluster_id: str = "fake-cluster-id"
     group_id: str = "g"
+    nodes: int = 3
     time: FakeTime = field(default_factory=lambda: FakeTime(1_700_000_000.0))
     events: list[Event] = field(default_factory=list)
     state_dir: Path = Path("unused")
@@ -42,7 +45,7 @@ class World:
     brokers: FakeCluster = field(init=False)
 
     def __post_init__(self) -> None:
-        state = BrokerState(cluster_id=self.cluster_id, brokers=3, clock=self.time.clock())
+        state = BrokerState(cluster_id=self.cluster_id, brokers=self.nodes, clock=self.clock())
         self.topics, self.brokers = FakeTopicStore(state), FakeCluster(state=state)
         self.connect = FakeConnect(self.modes, group_id=self.group_id, time=self.time, kafka_cluster_id=self.cluster_id)
         self.connect.keep_config = self.keep_config
@@ -53,10 +56,17 @@ class World:
         if CONFIGS in self.topics.topics:
             self.topics.put(CONFIGS, key.encode(), None if value is None else json.dumps(value).encode())
 
+    def runs(self, *work: Work, state: str = "RUNNING") -> None:
+        """REST shows these tasks, and of their connectors no other."""
+        for name in {name for name, _task in work}:
+            self.connect.add(name, tasks=0)
+        for name, task in work:
+            self.connect.connectors[name].tasks[task] = FakeTask(state, self.connect.leader)
+
     def app(self, state_dir: Path | None = None, *, timeout_s: float = 60.0, **target: Any) -> App:
         """An App for the group; `target` changes what it is given."""
         client = ClientSettings(self.brokers.bootstrap_servers)
-        clock = self.time.clock()
+        clock = self.clock()
         return App(
             target=Target(**{"client": client, "group_id": self.group_id, **target}),
             deadline=Deadline.after(timeout_s, clock),
@@ -77,4 +87,8 @@ class World:
     @property
     def surroundings(self) -> dict[str, Any]:
         """Keyword arguments of `invoke`."""
-        return {"doors": self.doors(), "clock": self.time.clock()}
+        return {"doors": self.doors(), "clock": self.clock()}
+
+    def clock(self) -> Clock:
+        """The clock of every App."""
+        return self.time.clock()

@@ -19,7 +19,7 @@ from eosctl.ops.app import App
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from tests.fakes.broker_state import FakeTransaction
-from tests.fakes.config_cluster import config_records, created
+from tests.fakes.config_cluster import created
 from tests.fakes.fence_stage import Stage, codes, fence_stage, outcomes, row
 
 
@@ -36,9 +36,9 @@ def test_fencing_gives_what_java_gives(stage: Stage) -> None:
     assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "fenced", "nosuch": "skipped_unknown"}
     assert row(report, "g-c-0")["after"] == {"producer_id": 1, "producer_epoch": 5}
     assert row(report, "g-c-1")["after"]["producer_epoch"] == 10
-    assert stage.cluster.state.log("t", 0).producers[row(report, "g-c-1")["after"]["producer_id"]].start_offset == -1
-    assert stage.cluster.state.transactions["g-c-0"].timeout_ms == 30_000
-    assert "nosuch" not in stage.cluster.state.transactions
+    assert stage.brokers.state.log("t", 0).producers[row(report, "g-c-1")["after"]["producer_id"]].start_offset == -1
+    assert stage.brokers.state.transactions["g-c-0"].timeout_ms == 30_000
+    assert "nosuch" not in stage.brokers.state.transactions
     assert (report.exit_code, codes(report)) == (ExitCode.OK, [])
     assert stage.events[-1] == Event("fencing", done=2, total=2, unit="ids")
 
@@ -48,42 +48,42 @@ def test_unknown_ids_are_created_only_when_told_to(stage: Stage) -> None:
 
 
 def test_a_transaction_that_flink_opens_between_plan_and_apply_makes_the_plan_stale(stage: Stage) -> None:
-    stage.cluster.state.transactions["job-0-7"] = FakeTransaction(21, 0)
+    stage.brokers.state.transactions["job-0-7"] = FakeTransaction(21, 0)
     app = stage.app()
     plan = plan_fence(app, FenceRequest(("g-c-0", "job-0-7")))
-    stage.cluster.state.open_transaction("job-0-7", ("t", 1), epoch=2)
+    stage.brokers.state.open_transaction("job-0-7", ("t", 1), epoch=2)
     with pytest.raises(StalePlanError, match="job-0-7 has opened a transaction"):
         apply_fence(app, plan)
-    assert stage.cluster.count("InitProducerId") == 0
+    assert stage.brokers.count("InitProducerId") == 0
 
 
 def test_a_task_that_starts_between_plan_and_apply_makes_the_plan_stale(stage: Stage) -> None:
     app = stage.app()
     plan = plan_fence(app, FenceRequest(("g-c-0",)))
-    stage.worker.tasks = {("c", 0): "RUNNING"}
+    stage.runs(("c", 0))
     with pytest.raises(StalePlanError, match="task 0 of connector c"):
         apply_fence(app, plan)
-    assert stage.cluster.count("InitProducerId") == 0
+    assert stage.brokers.count("InitProducerId") == 0
 
 
 def test_an_epoch_that_moves_between_plan_and_apply_does_not(stage: Stage) -> None:
     """With KIP-890 every transaction raises the epoch: a zombie would make every plan stale."""
     app = stage.app()
     plan = plan_fence(app, FenceRequest(("g-c-0",)))
-    stage.cluster.state.transactions["g-c-0"].producer_epoch += 3
+    stage.brokers.state.transactions["g-c-0"].producer_epoch += 3
     assert outcomes(apply_fence(app, plan)) == {"g-c-0": "fenced"}
 
 
 def test_another_cluster_or_another_record_makes_the_plan_stale(stage: Stage) -> None:
-    stage.config.records = config_records(*created("c", 1, record=1))
+    stage.configs(created("c", 1, record=1))
     app = stage.app()
     plan = plan_fence(app, FenceRequest(connector="c"))
     with pytest.raises(StalePlanError, match="this is another one"):
         apply_fence(app, replace(plan, cluster_id="was-another"))
-    stage.config.records = config_records(*created("c", 1, record=2))
+    stage.configs(created("c", 1, record=2))
     with pytest.raises(StalePlanError, match="was 1 in the plan and is 2 now"):
         apply_fence(app, plan)
-    assert stage.cluster.count("InitProducerId") == 0
+    assert stage.brokers.count("InitProducerId") == 0
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_another_cluster_or_another_record_makes_the_plan_stale(stage: Stage) ->
 def test_a_missing_right_fails_its_ids_only(
     stage: Stage, operation: str, denied: set[str], exit_code: ExitCode
 ) -> None:
-    getattr(stage.cluster, f"deny_{operation}").update(denied)
+    getattr(stage.brokers, f"deny_{operation}").update(denied)
     report = stage.fence("g-c-0", "g-c-1")
     expected = {name: "failed" if name in denied else "fenced" for name in ("g-c-0", "g-c-1")}
     assert (outcomes(report), report.exit_code) == (expected, exit_code)
@@ -109,16 +109,16 @@ def test_a_missing_right_fails_its_ids_only(
 
 
 def test_a_lost_answer_is_sent_again_and_the_result_is_true(stage: Stage) -> None:
-    stage.cluster.lose_answers("InitProducerId")
+    stage.brokers.lose_answers("InitProducerId")
     report = stage.fence("g-c-0")
     assert outcomes(report) == {"g-c-0": "fenced"}
-    now = stage.cluster.state.transactions["g-c-0"]
+    now = stage.brokers.state.transactions["g-c-0"]
     assert row(report, "g-c-0")["after"] == {"producer_id": now.producer_id, "producer_epoch": now.producer_epoch}
 
 
 def test_at_the_deadline_the_coordinator_is_asked_what_it_has(stage: Stage) -> None:
     """An abort that does not end in time: unconfirmed, with the state that DescribeTransactions gives."""
-    stage.cluster.state.late_markers = 10**6
+    stage.brokers.state.late_markers = 10**6
     stage.timeout_s = 0.7
     report = stage.fence("g-c-0", "g-c-1")
     assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "unconfirmed"}
@@ -142,9 +142,9 @@ def route(*answers: FenceAnswer | BaseException) -> Callable[[App, Sequence[str]
 def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
     app = stage.app()
     plan = plan_fence(app, FenceRequest(("g-c-0", "g-d-0", "nosuch")))
-    asked = stage.cluster.count("DescribeTransactions")
+    asked = stage.brokers.count("DescribeTransactions")
     report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5), KeyboardInterrupt()))
-    assert stage.cluster.count("DescribeTransactions") == asked, "whoever pressed Ctrl-C wants no more requests"
+    assert stage.brokers.count("DescribeTransactions") == asked, "whoever pressed Ctrl-C wants no more requests"
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed", "nosuch": "skipped_unknown"}
     assert report.exit_code == ExitCode.INTERRUPTED
     assert "1 id is fenced, 1 have no answer" in report.problems[0].message
@@ -186,7 +186,7 @@ def test_an_answer_read_back_is_marked_so(stage: Stage) -> None:
 def test_many_ids_give_rows_in_the_order_asked(stage: Stage) -> None:
     ids = [f"many-{number}" for number in range(3000)]
     for number, name in enumerate(ids):
-        stage.cluster.state.transactions[name] = FakeTransaction(10_000 + number, 0)
+        stage.brokers.state.transactions[name] = FakeTransaction(10_000 + number, 0)
     report = stage.fence(*reversed(ids))
     assert [row["transactional_id"] for row in report.rows] == ids[::-1]
     assert report.summary["counts"] == {"fenced": 3000}

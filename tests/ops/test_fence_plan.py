@@ -20,7 +20,7 @@ from eosctl.ops.fence import plan_fence
 from eosctl.ops.fence_checks import restart_commands
 from eosctl.ops.fence_gather import FenceRequest
 from tests.fakes.broker_state import FakeTransaction
-from tests.fakes.config_cluster import config_records, created
+from tests.fakes.config_cluster import created
 from tests.fakes.fence_stage import Stage, codes, fence_stage, outcomes, row
 
 
@@ -46,7 +46,7 @@ def test_a_plan_shows_states_and_changes_nothing(stage: Stage) -> None:
     assert row(report, "g-c-1")["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
     assert row(report, "nosuch")["before"] is None
     assert report.summary["counts"] == {"would_fence": 2, "skipped_unknown": 1}
-    assert stage.cluster.count("InitProducerId") == 0
+    assert stage.brokers.count("InitProducerId") == 0
 
 
 def test_the_second_plan_recognises_what_the_first_run_did(stage: Stage) -> None:
@@ -82,14 +82,14 @@ def test_requests_that_name_nothing(stage: Stage, ids: Sequence[str], options: A
 
 def test_a_connectors_ids_come_from_its_task_count_record(stage: Stage) -> None:
     """Connect fences the recorded tasks, not the present ones."""
-    stage.config.records = config_records(*created("c", 1, record=3))
+    stage.configs(created("c", 1, record=3))
     report = stage.plan(connector="c")
     assert list(outcomes(report)) == ["g-c-0", "g-c-1", "g-c-2"]
     assert row(report, "g-c-2")["outcome"] == "skipped_unknown"
 
 
 def test_tasks_overrides_the_record_and_says_so(stage: Stage) -> None:
-    stage.config.records = config_records(*created("c", 1, record=3))
+    stage.configs(created("c", 1, record=3))
     report = stage.plan(connector="c", tasks=1)
     assert list(outcomes(report)) == ["g-c-0"]
     assert codes(report) == ["task_count_overridden"]
@@ -97,7 +97,7 @@ def test_tasks_overrides_the_record_and_says_so(stage: Stage) -> None:
 
 @pytest.mark.parametrize("records", [(), created("c", 2, record=None)], ids=["no connector", "no record"])
 def test_a_connector_without_a_record_is_not_found(stage: Stage, records: Any) -> None:
-    stage.config.records = config_records(*records)
+    stage.configs(records)
     with pytest.raises(NotFoundError, match="no task-count record") as caught:
         stage.plan(connector="c")
     assert "--tasks" in str(caught.value.hint)
@@ -105,8 +105,8 @@ def test_a_connector_without_a_record_is_not_found(stage: Stage, records: Any) -
 
 def test_a_connector_whose_name_makes_its_id_look_like_a_leaders(stage: Stage) -> None:
     """Group connect, connector cluster-x: connect-cluster-x-0 was refused as the leader of group x-0."""
-    stage.group_id = "connect"
-    stage.cluster.state.transactions["connect-cluster-x-0"] = FakeTransaction(9, 0)
+    stage.asked_group = "connect"
+    stage.brokers.state.transactions["connect-cluster-x-0"] = FakeTransaction(9, 0)
     assert outcomes(stage.plan(connector="cluster-x", tasks=1)) == {"connect-cluster-x-0": "would_fence"}
     with pytest.raises(RefusedError, match="leader"):
         stage.plan("connect-cluster-x-0")
@@ -114,21 +114,21 @@ def test_a_connector_whose_name_makes_its_id_look_like_a_leaders(stage: Stage) -
 
 @pytest.mark.parametrize("state", ["RUNNING", "PAUSED", "RESTARTING"])
 def test_a_live_task_is_refused_with_names(stage: Stage, state: str) -> None:
-    stage.worker.tasks = {("c", 1): state}
+    stage.runs(("c", 1), state=state)
     with pytest.raises(RefusedError, match="worker w1:8083 runs task 1 of connector c") as caught:
         stage.plan("g-c-0", "g-c-1")
     assert "--live" in str(caught.value.hint)
-    assert stage.cluster.count("InitProducerId") == 0
+    assert stage.brokers.count("InitProducerId") == 0
 
 
 @pytest.mark.parametrize("state", ["FAILED", "UNASSIGNED"])
 def test_a_task_without_a_producer_is_no_obstacle(stage: Stage, state: str) -> None:
-    stage.worker.tasks = {("c", 1): state}
+    stage.runs(("c", 1), state=state)
     assert outcomes(stage.plan("g-c-1")) == {"g-c-1": "would_fence"}
 
 
 def test_live_fences_it_and_tells_how_to_restart_without_credentials(stage: Stage) -> None:
-    stage.worker.tasks = {("c", 1): "RUNNING"}
+    stage.runs(("c", 1))
     report = stage.fence("g-c-1", live=True)
     assert outcomes(report) == {"g-c-1": "fenced"}
     (warning,) = report.problems
@@ -148,7 +148,7 @@ def test_a_restart_command_goes_where_the_user_reaches_the_workers(
     stage: Stage, urls: tuple[str, ...], where: str
 ) -> None:
     """The worker's own address may be one of its network; without any other it has to do."""
-    stage.worker.tasks = {("c", 1): "RUNNING"}
+    stage.runs(("c", 1))
     app = stage.app()
     plan = plan_fence(app, FenceRequest(("g-c-1",), live=True))
     app = replace(app, target=replace(app.target, connect_urls=urls))
@@ -157,9 +157,9 @@ def test_a_restart_command_goes_where_the_user_reaches_the_workers(
 
 
 def test_of_many_tasks_some_are_named_and_all_are_counted(stage: Stage) -> None:
+    stage.runs(*(("e", task) for task in range(7)))
     for task in range(7):
-        stage.cluster.state.transactions[f"g-e-{task}"] = FakeTransaction(50 + task, 0)
-        stage.worker.tasks["e", task] = "RUNNING"
+        stage.brokers.state.transactions[f"g-e-{task}"] = FakeTransaction(50 + task, 0)
     with pytest.raises(
         RefusedError, match=r"cannot fence g-e-0, g-e-1, .*g-e-4 and 2 more: .* of connector e and 2 more"
     ):
@@ -167,8 +167,8 @@ def test_of_many_tasks_some_are_named_and_all_are_counted(stage: Stage) -> None:
 
 
 def test_a_restart_command_quotes_the_connectors_name(stage: Stage) -> None:
-    stage.worker.tasks = {("a b/c", 0): "RUNNING"}
-    stage.cluster.state.transactions["g-a b/c-0"] = FakeTransaction(11, 0)
+    stage.runs(("a b/c", 0))
+    stage.brokers.state.transactions["g-a b/c-0"] = FakeTransaction(11, 0)
     app = stage.app()
     plan = plan_fence(app, FenceRequest(("g-a b/c-0",), live=True))
     assert "/connectors/a%20b%2Fc/restart" in restart_commands(app, plan.items)[0]
@@ -185,8 +185,8 @@ def test_the_leader_id_is_refused_alive_or_not(stage: Stage, live: bool) -> None
 
 def test_what_flink_may_have_prepared_is_refused_and_said(stage: Stage) -> None:
     """A prefix took the open transactions of a Flink job with it, whose checkpointed records were then gone."""
-    stage.cluster.state.open_transaction("job-0-7", ("t", 1), epoch=2)
-    stage.cluster.state.transactions["job-0-6"] = FakeTransaction(21, 0, "CompleteCommit")
+    stage.brokers.state.open_transaction("job-0-7", ("t", 1), epoch=2)
+    stage.brokers.state.transactions["job-0-6"] = FakeTransaction(21, 0, "CompleteCommit")
     with pytest.raises(RefusedError, match=r"cannot fence job-0-7: .*Flink") as caught:
         stage.plan(prefix="job-")
     assert "--live" in str(caught.value.hint)
@@ -197,18 +197,18 @@ def test_what_flink_may_have_prepared_is_refused_and_said(stage: Stage) -> None:
 
 
 def test_an_id_that_may_be_flinks_or_a_tasks_is_a_tasks_where_its_connector_is_known(stage: Stage) -> None:
-    stage.cluster.state.open_transaction("g-c-1-0", ("t", 1), epoch=2)
+    stage.brokers.state.open_transaction("g-c-1-0", ("t", 1), epoch=2)
     with pytest.raises(RefusedError, match="Flink"):
         stage.plan("g-c-1-0")
     assert outcomes(stage.plan(connector="c-1", tasks=1)) == {"g-c-1-0": "would_fence"}
-    stage.worker.tasks = {("c-1", 0): "FAILED"}
+    stage.runs(("c-1", 0), state="FAILED")
     assert outcomes(stage.plan("g-c-1-0")) == {"g-c-1-0": "would_fence"}
 
 
 @pytest.mark.parametrize(("group_id", "transactional_id"), [(None, "g-c-0"), ("g", "another-c-0")])
 def test_unknown_liveness_is_said(stage: Stage, group_id: str | None, transactional_id: str) -> None:
-    stage.group_id = group_id
-    stage.worker.error = UnreachableError("w1 is down")
+    stage.asked_group = group_id
+    stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
     report = stage.plan(transactional_id)
     assert codes(report) == ["liveness_unknown"]
     assert report.exit_code == ExitCode.OK
@@ -216,7 +216,7 @@ def test_unknown_liveness_is_said(stage: Stage, group_id: str | None, transactio
 
 def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:
     """With a wrong worker URL, `fence --connector C --yes` only warned, and fenced what may have been a live task."""
-    stage.worker.error = UnreachableError("w1 is down")
+    stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
     with pytest.raises(RefusedError, match=r"cannot fence g-c-0: .*w1 is down"):
         stage.plan("g-c-0")
     assert outcomes(stage.fence("g-c-0", live=True)) == {"g-c-0": "fenced"}
@@ -224,13 +224,13 @@ def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:
 
 def test_an_id_that_will_not_be_fenced_may_belong_to_any_task(stage: Stage) -> None:
     """Nobody can say whether tasks run; that stands in the way of what is fenced, and of nothing else."""
-    stage.worker.error = UnreachableError("w1 is down")
-    stage.cluster.deny_describe.add("g-c-1")
+    stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
+    stage.brokers.deny_describe.add("g-c-1")
     assert outcomes(stage.plan("g-nosuch-0", "g-c-1")) == {"g-nosuch-0": "skipped_unknown", "g-c-1": "failed"}
 
 
 def test_a_worker_of_another_cluster_is_refused(stage: Stage) -> None:
-    stage.worker.kafka_cluster_id = "another"
+    stage.connect.kafka_cluster_id = "another"
     with pytest.raises(RefusedError, match="another"):
         stage.plan("g-c-0")
 
