@@ -244,7 +244,7 @@ def test_migrate_and_verify(invoke: Invoke, target_flags: list[str], stopped: Fi
     assert document["data"]["plan_file"] == plan_file
     document = envelope_of(invoke(*migrate, "--plan", plan_file, "--yes"), "offsets-migrate-result")
     assert {"backup", "undo"} <= set(document["data"])
-    [entry] = map(json.loads, (tmp_path / "eosctl" / "audit.jsonl").read_text(encoding="utf-8").splitlines())
+    [entry] = map(json.loads, (tmp_path / "state" / "eosctl" / "audit.jsonl").read_text(encoding="utf-8").splitlines())
     assert (entry["command"], entry["exit_code"]) == ("offsets migrate", 0)
     assert entry["summary"] == document["data"]["summary"]
     for path, keys in OFFSET_WRITE.items():

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from tests.run.outcomes import Collected
 from tests.run.parts import Part
 
-PART_LIMIT_S = 900.0
+PART_LIMIT_S = 1500.0
 _LINT_LIMIT_S = 300.0
 _SOURCES = ("eosctl", "commands", "tests", "benchmarks")
 LINT = (
