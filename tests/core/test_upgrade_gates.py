@@ -128,6 +128,12 @@ def test_what_a_gate_says(gate_id: str, changes: dict[str, Any], status: str, ev
     assert (said.status, said.evidence) == (status, evidence)
 
 
+@pytest.mark.parametrize("name", ["group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"])
+def test_workers_of_one_group_share_these_properties(name: str) -> None:
+    said = gate("worker_files", replace(good(), **files({name: "one"}, {name: "other"})))
+    assert (said.status, said.evidence) == ("fail", f"{name} differs: one, other")
+
+
 def test_what_is_no_error_goes_along_with_the_proof() -> None:
     """A round of 31 s is no reason to wait where nobody can give up on it, and yet worth knowing."""
     said = gate("fencing_pace", replace(good(), crowding={"c": 31}))
