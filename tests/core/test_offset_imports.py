@@ -168,11 +168,12 @@ def test_a_body_is_written_as_connect_would(before: str, indent: int | None, aft
     }
 
 
-def test_two_bodies_in_one_file_are_refused() -> None:
-    """The second one used to be left out without a word."""
+@pytest.mark.parametrize("bodies", [2, 3])
+def test_several_bodies_in_one_file_are_refused(bodies: int) -> None:
+    """All but the first used to be left out without a word."""
     body = json.dumps(BODY) + "\n"
     with pytest.raises(InputFileError, match="f holds more than a body") as caught:
-        parse_offsets_file((body + body).encode(), name="f", connectors=["c"])
+        parse_offsets_file((body * bodies).encode(), name="f", connectors=["c"])
     assert caught.value.hint
 
 
