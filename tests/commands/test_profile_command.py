@@ -277,6 +277,13 @@ def test_check_of_what_does_not_answer(profile: Profile) -> None:
     assert profile("check").exit_code == 2
 
 
+def test_check_of_a_cluster_that_answers_and_a_worker_that_does_not(profile: Profile, stage: Scene) -> None:
+    flags = [*stage.flags, "-u", "http://127.0.0.1:1"]
+    done = profile("check", *flags, "--timeout", "5s", "-o", "json", **stage.surroundings)
+    assert [row["status"] for row in done.json()["data"]["rows"]][:2] == ["ok", "ok"]
+    assert (done.exit_code, [error["code"] for error in done.json()["errors"]]) == (7, ["unreachable"])
+
+
 # edits --------------------------------------------------------------------------------------------------------------
 
 EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True, database=None)

@@ -187,3 +187,9 @@ def test_the_log_is_decoded_and_what_is_not_is_told(stage: Stage) -> None:
     assert [row["offset"] for row in everything.rows] == [0, 1, 2, 3]
     assert ids(read_transaction_log(stage.app, LogRequest(("g-c-1",)))) == ["g-c-1"]
     assert ids(read_transaction_log(stage.app, LogRequest(prefix="g-"))) == ["g-c-1", "g-c-0"]
+
+
+def test_a_log_of_which_nothing_can_be_decoded_is_a_failure(stage: Stage) -> None:
+    log(stage, "bad", b"\0\x09")
+    report = read_transaction_log(stage.app, LogRequest())
+    assert (report.rows, report.exit_code, len(report.problems)) == ([], ExitCode.FAILED, 1)
