@@ -204,8 +204,11 @@ def test_workers_down_is_checked(run: Run, world: OffsetWorld, members: int, exi
     assert run(*words, "--workers-down", url=False).exit_code == exit_code
 
 
-def test_merge_is_refused_where_no_worker_can_be_asked(run: Run, world: OffsetWorld) -> None:
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_merge_is_refused_where_no_worker_can_be_asked(run: Run, world: OffsetWorld, forgotten: bool) -> None:
+    """Be the group without members for a moment, or for so long that its coordinator has forgotten it."""
     world.connect.stop_worker(WORKER)
+    world.connect.forgotten = forgotten
     words = ["merge", "--connector", "reddit", "--into", "dedicated", "--dedicated-topic", "{connector}-offsets"]
     done = run(*words, "--yes", url=False)
     assert (done.exit_code, world.topics.writes) == (6, 0)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.migration import MigrationPlan
-from eosctl.core.migration_results import SentCounts
+from eosctl.core.migration_results import Comparison, SentCounts
 from eosctl.core.murmur2 import partition_for
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.ops.migrate import Allowances, Migration
@@ -18,6 +18,7 @@ from eosctl.ops.migrate_apply import apply_plan
 from eosctl.ops.migrate_journal import migration_journal
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.wire.error_codes import CONCURRENT_TRANSACTIONS
+from tests.fakes.faults import KilledError
 from tests.fakes.killed_migration import EXPECTED, OLD, PARTITIONS, SOURCE, TASKS, Scene
 
 
@@ -130,6 +131,37 @@ def test_a_run_that_resumes_writes_with_as_many_tasks_as_before(scene: Scene, la
     assert runs == (1 if last == ("started", "write") else 2)
     assert set(scene.world.fenced) == {f"{scene.plan.transactional_id()}-{task}" for task in range(TASKS)}
     assert scene.target() == EXPECTED
+
+
+def test_a_write_that_is_done_again_and_killed_is_not_over(tmp_path: Path) -> None:
+    """It had ended in an earlier run, whose comparison found that the target differs."""
+    allowances = Allowances(force_running=True, drift=frozenset({"target"}))
+    kills = 0
+    while True:
+        scene = Scene(tmp_path / f"killed after {kills}")
+        scene.stages.compare = differs(scene, scene.stages.compare)  # type: ignore[method-assign]
+        assert scene.apply().exit_code is ExitCode.PARTIAL
+        del scene.stages.compare
+        try:
+            scene.apply(resume=True, allowances=allowances, steps=kills)
+        except KilledError:
+            scene.world.steps_left = -1
+        else:
+            break
+        assert scene.apply(resume=True, allowances=allowances).exit_code is ExitCode.OK, f"killed after step {kills}"
+        assert scene.target() == EXPECTED, f"killed after step {kills}"
+        kills += 1
+    assert kills > 8
+
+
+def differs(scene: Scene, compare: Callable[..., Comparison]) -> Callable[..., Comparison]:
+    """Someone else writes just before the target is compared."""
+
+    def disturbed(*args: Any, **how: Any) -> Comparison:
+        scene.put("offsets-a", {OLD: b'{"n":1000}'})
+        return compare(*args, **how)
+
+    return disturbed
 
 
 def test_a_writer_whose_fencing_nothing_confirms_stops_everything(scene: Scene) -> None:

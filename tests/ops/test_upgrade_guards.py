@@ -10,10 +10,11 @@ import pytest
 
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_plan import make_plan
-from eosctl.errors import ExitCode, RefusedError, StalePlanError, UsageError
+from eosctl.errors import ExitCode, InterruptedByUserError, RefusedError, StalePlanError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
+from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
 from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_roll import apply_roll
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, RollWorld, outcomes, roll, world
@@ -108,6 +109,31 @@ def test_a_worker_that_froze_between_two_runs_forbids_to_go_on(tmp_path: Path) -
     assert W1 in refusal.message
     there.frozen = set()
     assert outcomes(roll(app, driver, None, resume=True))[0] == ("preparing", W2, "done_before")
+
+
+def test_a_person_who_was_cut_off_is_told_again(tmp_path: Path) -> None:
+    """Whoever resumes may not know what was asked for; the worker itself is not restarted by eosctl."""
+    there = world(w1="enabled", w2="enabled")
+    app = there.app(tmp_path)
+
+    def interrupted(_wanted_s: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedByUserError):
+        roll(replace(app, clock=replace(app.clock, sleep_s=interrupted)), PrintDriver(), Mode.PREPARING)
+    asked = [event.message for event in there.events if event.message.startswith("NOW: ")]
+    assert len(asked) == 1
+
+    def restart(url: str) -> None:
+        there.files[url] = "preparing"
+        there.stop(url)
+        there.start(url)
+
+    there.time.later(10, lambda: restart(W2))
+    there.time.later(20, lambda: restart(W1))
+    assert roll(app, PrintDriver(), None, resume=True).exit_code is ExitCode.OK
+    told = [event.message for event in there.events if event.message.startswith("NOW: ")]
+    assert told == [*asked * 2, asked[0].replace(W2, W1)]
 
 
 def test_a_plan_leads_where_it_leads(tmp_path: Path) -> None:

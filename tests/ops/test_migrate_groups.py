@@ -1,0 +1,95 @@
+"""Whose workers and whose expectations count when `offsets migrate` writes to the cluster of another profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally
+from eosctl.core.migration_rules import Policy
+from eosctl.errors import RefusedError
+from eosctl.ops.app import App
+from eosctl.ops.migrate import Allowances
+from eosctl.ops.migrate_run import Engine, migration_from_file, refuse
+from eosctl.profiles import Target
+from tests.fakes.world import World
+
+HERE, THERE = "http://here:8083", "http://there:8083"
+EXPECTED = {"kafka_cluster_id": "k", "group_id": "g"}
+
+
+def plan_to(target: str) -> MigrationPlan:
+    return MigrationPlan(
+        cluster_id="k",
+        group_id="g",
+        policy=Policy.KEEP_TARGET,
+        sources=(PlannedTopic("connect-offsets", "id", 25, 1),),
+        targets=(PlannedTopic(target, None, 25, 1),),
+        routes=(Route("c", "c", target),),
+        tally=Tally(1, 0, 0, 0, 0, 1, 0, 0, {"write": 1, "delete": 0, "keep": 0, "conflict": 0}),
+        snapshot_base="/nowhere",
+    )
+
+
+@dataclass
+class TwoClusters:
+    """The command's own, and that of profile `new`; connector c is STOPPED on both."""
+
+    here: World = field(default_factory=lambda: World(modes={HERE: "enabled"}))
+    there: World = field(default_factory=lambda: World(modes={THERE: "enabled"}, cluster_id="new-cluster"))
+
+    def __post_init__(self) -> None:
+        for world in (self.here, self.there):
+            world.connect.add("c", state="STOPPED")
+
+    def app(self) -> App:
+        new = Target(ClientSettings(("new:9092",)), connect_urls=(THERE,), group_id="g", expect=EXPECTED)
+        doors: Any = {name: self._door(name) for name in self.here.doors()}
+        return replace(self.here.app(connect_urls=(HERE,), expect=EXPECTED), target_of=lambda _name: new, **doors)
+
+    def _door(self, name: str) -> Callable[..., Any]:
+        def door(app: App, *asked: str) -> Any:
+            is_new = app.target.require_client().bootstrap_servers == ("new:9092",)
+            return (self.there if is_new else self.here).doors()[name](app, *asked)
+
+        return door
+
+
+@pytest.mark.parametrize("target", ["offsets-c@new", "offsets-c"])
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_tasks_of_neither_group_may_run(where: str, target: str) -> None:
+    """Those of the own one would go on with offsets that moved; those of the other would write after ours."""
+    clusters = TwoClusters()
+    refuse(clusters.app(), plan_to(target), Allowances())
+    getattr(clusters, where).connect.add("c")
+    if (where, target) == ("there", "offsets-c"):
+        refuse(clusters.app(), plan_to(target), Allowances())
+        return
+    with pytest.raises(RefusedError, match=r"not stopped: c \(RUNNING, 1 task\)"):
+        refuse(clusters.app(), plan_to(target), Allowances())
+
+
+def test_whoever_runs_a_file_can_be_written() -> None:
+    clusters = TwoClusters()
+    clusters.here.connect.add("c")
+    refuse(clusters.app(), plan_to("file:/d/dump.ndjson"), Allowances())
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [("offsets-c", EXPECTED), ("offsets-c@new", {"kafka_cluster_id": "k"}), ("file:/d/dump.ndjson", {})],
+)
+def test_what_is_expected_of_the_cluster_that_is_written_to(target: str, expected: dict[str, str]) -> None:
+    prepared = migration_from_file(
+        TwoClusters().app(),
+        plan_to(target),
+        Engine(Path("unused")),
+        allowances=Allowances(force_running=True),
+        plan_file=Path("p"),
+    )
+    assert prepared.target.expect == expected
