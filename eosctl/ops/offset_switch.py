@@ -169,11 +169,15 @@ def _require_complete(app: App, connector: str, target: str) -> None:
 
 
 def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, settled: bool = False) -> WritePlan:
-    """What the target topic must be given; `settled`: refuse while an open transaction hides offsets."""
+    """What the target topic must be given; `settled`: refuse while an open transaction hides offsets.
+
+    What only the target hides is replaced anyway, be it what a killed run of this switch has left there.
+    """
     found = _gather(app, (origin, target))
     stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
     if settled:
-        refuse_hidden(app, connector, stores=list(stores.values()))
+        refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]], also=[stores[target]])
+        refuse_hidden(app, connector, stores=[stores[target]])
     fallback = None if origin == GLOBAL else stores[GLOBAL]
     writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)

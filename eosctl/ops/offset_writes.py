@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.migration_rules import Action
-from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Prefer, Store, plan_merge
+from eosctl.core.offset_views import (
+    DEDICATED,
+    GLOBAL,
+    PlannedWrite,
+    Prefer,
+    Store,
+    connector_keys,
+    plan_merge,
+)
 from eosctl.core.records import NewTopic
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
@@ -144,10 +152,14 @@ def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *
     )
 
 
-def refuse_hidden(app: App, connector: str, *, stores: Sequence[Store]) -> None:
-    """Raises RefusedError where an open transaction may hide newer offsets of `connector` in one of `stores`."""
+def refuse_hidden(app: App, connector: str, *, stores: Sequence[Store], also: Sequence[Store] = ()) -> None:
+    """Raises RefusedError where an open transaction may hide newer offsets of `connector` in one of `stores`.
+
+    Looked for are the keys that any of them, or of the stores in `also`, shows: what one shows, another may hide.
+    """
+    keys = connector_keys((*stores, *also), connector)
     for store in stores:
-        places = {place for key in store.connectors.get(connector, ()) for place in store.places(key.raw)}
+        places = {place for key in keys for place in store.places(key.raw)} if store.blocked else frozenset[int]()
         refuse_blocked(app, store, places & store.blocked, what=f"newer offsets of {connector}")
 
 

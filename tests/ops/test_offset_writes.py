@@ -196,6 +196,17 @@ def test_what_an_open_transaction_hides_beside_a_record_on_the_wrong_partition_i
     plan_offsets_merge(app, INTO_OWN)
 
 
+def test_an_offset_that_one_store_shows_may_be_hidden_in_the_other(app: App, world: OffsetWorld) -> None:
+    """Only the keys that a store shows were looked for in it: an older offset was put over the hidden one."""
+    home = partition_for(A, 5)
+    world.topics.open_transaction(OWN, home)
+    world.topics.put(OWN, A, b"9")
+    with pytest.raises(RefusedError, match=f"topic own, partition {home}: an open transaction may hide newer offsets"):
+        plan_offsets_merge(app, INTO_OWN)
+    world.topics.close_transaction(OWN, home)
+    assert A not in [write.key.raw for write in plan_offsets_merge(app, INTO_OWN).sends()]
+
+
 def test_the_backup_of_another_cluster_is_refused(app: App, tmp_path: Path) -> None:
     backup = Path(apply(app))
     other = tmp_path / "other.ndjson"
