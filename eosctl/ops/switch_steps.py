@@ -12,6 +12,7 @@ from eosctl.core.java_json import encode_key
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import GLOBAL, Store, live
 from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -40,6 +41,7 @@ from eosctl.ops.ports import ConnectWorker
 from eosctl.report import Problem, Report
 
 _POLL_S = 0.25
+_RESTART_SHOWS_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +178,14 @@ def _watch(app: App, plan: SwitchPlan) -> StepDone:
 
 
 def _restart(app: App, plan: SwitchPlan) -> StepDone:
-    """Below 3.9 a task whose own config did not change may go on with the former topic (KAFKA-9228)."""
+    """Below 3.9 a task whose own config did not change may go on with the former topic (KAFKA-9228).
+
+    For a moment REST shows the tasks as they were before.
+    """
     _worker(app, plan).restart(plan.connector, only_failed=False)
+    soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s()), app.clock)
+    while set(_now(app, plan).tasks) == {plan.state} and not soon.expired():
+        soon.sleep(_POLL_S)
     return _watch(app, plan)
 
 
