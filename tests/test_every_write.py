@@ -14,6 +14,7 @@ from tests.command_tree import writing_leaves
 from tests.conftest import Invoke, Outcome
 from tests.fakes.canaries import CLUSTER, KEY, URL, World, canary_world
 from tests.fakes.migration import Scene as Migrating
+from tests.synced_files import SyncedFiles
 
 
 @pytest.fixture
@@ -57,6 +58,28 @@ def test_a_result_is_one_line_of_the_audit_log(invoke: Invoke, world: World, tmp
     assert entry["summary"] == document["data"]["summary"]
     assert entry["target"]["kafka_cluster_id"] == CLUSTER
     assert world.everything_written() != before, "a write that can't be seen makes the next test one of nothing"
+
+
+@pytest.mark.parametrize("line", WRITES, ids=str)
+def test_what_a_write_is_undone_and_gone_on_with_is_on_the_disk_before_it(
+    invoke: Invoke, world: World, tmp_path: Path, synced: SyncedFiles, line: Line
+) -> None:
+    """Nothing noticed that a backup, a journal or the audit log was written and not synced."""
+    prepare(invoke, world, line)
+    before, state = world.everything_written(), tmp_path / "state" / "eosctl"
+    synced.moment = world.everything_written
+    _outcome, [entry] = run_write(invoke, world, tmp_path, line)
+    for backup in state.glob("backups/*"):
+        then = synced.kept(backup)[backup.read_bytes()]
+        assert isinstance(then, dict)
+        assert then["records"] == before["records"]
+    for journal in state.glob("journals/*"):
+        kept = synced.kept(journal)
+        assert next(iter(kept.values())) == before, "a write had begun, and nothing told of it"
+        assert journal.read_bytes() in kept
+    assert (state / "audit.jsonl").read_bytes() in synced.kept(state / "audit.jsonl")
+    announced = [each for each in synced.seen if entry["id"] in str(each.content)]
+    assert [each.moment for each in announced[:2]] == [before, before], "the line of a killed write, and its name"
 
 
 @pytest.mark.parametrize("line", WRITES, ids=str)

@@ -103,10 +103,18 @@ def test_a_rename_that_collides_is_a_conflict(policy: Policy, winner: bytes) -> 
     )
 
 
-def test_equal_values_do_not_collide() -> None:
-    claims = [Claim(Cell(b"1", OLD), False, 0, "new"), Claim(Cell(b"1", NEW), True, 0, "old")]
-    assert decide_claims(claims, None, FAIL)[1] == Decision(Action.WRITE, "missing")
-    assert decide_claims(claims, Cell(b"1", OLD), FAIL)[1] == Decision(Action.KEEP, "equal")
+@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize(
+    ("values", "renamed"), [((b"1", b"1"), (False, True)), ((b"1", b"2"), (False, False)), ((b"1", b"2"), (True, True))]
+)
+def test_equal_values_and_the_order_of_sources_are_no_collision(
+    policy: Policy, values: tuple[bytes, bytes], renamed: tuple[bool, bool]
+) -> None:
+    """Of two sources the first one counts, as was asked for: nothing is left to decide."""
+    claims = [Claim(Cell(values[at], OLD), renamed[at], at, "c") for at in (0, 1)]
+    claim, decision = decide_claims(claims, None, policy)
+    assert decision == Decision(Action.WRITE, "missing")
+    assert decide_claims(claims, claim.cell, policy)[1] == Decision(Action.KEEP, "equal")
 
 
 @pytest.mark.parametrize("policy", [KEEP, TAKE, FAIL])

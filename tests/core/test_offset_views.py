@@ -195,6 +195,15 @@ def test_what_an_open_transaction_may_hide(at: int, blocked: int | None, hidden:
     assert there.may_hide(CATS) is hidden
 
 
+@pytest.mark.parametrize("blocked", range(PARTITIONS))
+def test_a_key_on_two_partitions_is_flagged_as_hidden_behind_either(blocked: int) -> None:
+    """Only the home, or only the partition of the newest record, could be looked at, and no test failed."""
+    for newest in (HOME, HOME - 1):
+        both = [record(CATS, b"1", at=2 if at == newest else 1, partition=at % PARTITIONS) for at in (HOME, HOME - 1)]
+        (found,) = flags(store(*both, blocked=blocked)).values()
+        assert (Flag.HIDDEN in found) == (blocked in (HOME, (HOME - 1) % PARTITIONS))
+
+
 def test_a_key_that_is_not_there_may_be_hidden_at_home() -> None:
     assert store(blocked=HOME).may_hide(CATS)
     assert not store(blocked=(HOME + 1) % PARTITIONS).may_hide(CATS)

@@ -16,6 +16,7 @@ from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_run import verify_plan
 from tests.fakes.migration import DOWN, KEY, Scene, connector
+from tests.synced_files import SyncedFiles
 
 
 @pytest.fixture
@@ -38,6 +39,19 @@ def test_plan_then_apply(scene: Scene) -> None:
     assert read_backup(str(backup)) == [BackupEntry(Record("offsets-a", 1, -1, -1, KEY, None), b"{}", True, "cluster")]
     assert result.data["undo"] == f"eosctl offsets restore {backup}"
     assert not list((scene.folder / "migrations").glob(".planning-*"))
+
+
+def test_backup_and_journal_are_on_the_disk_before_the_write(scene: Scene, synced: SyncedFiles) -> None:
+    synced.moment = lambda: "write decisions in 2" in scene.stages.calls
+    prepared = scene.prepared()
+    assert prepared.apply is not None
+    backup = Path(str(prepared.apply().data["backup"]))
+    journal = backup.parent / "journal.ndjson"
+    assert synced.kept(backup)[backup.read_bytes()] is False
+    kept = synced.kept(journal)
+    (begun,) = [content for content, written in kept.items() if b'"write"' in content and not written]
+    assert b'"backup"' in begun
+    assert journal.read_bytes() in kept
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

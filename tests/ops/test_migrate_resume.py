@@ -9,8 +9,10 @@ from typing import Any, cast
 import pytest
 
 from eosctl.core.migration_results import Comparison
+from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.ops.migrate import Allowances
+from eosctl.ops.migrate_journal import Stage, migration_journal, read_past
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from tests.fakes.faults import KilledError
 from tests.fakes.killed_migration import EXPECTED, KEYS, OLD, TASKS, Scene
@@ -67,6 +69,15 @@ def test_what_was_begun_is_not_begun_again(scene: Scene) -> None:
     with pytest.raises(RefusedError, match="begun and cut off") as refused:
         scene.apply()
     assert "--resume" in str(refused.value.hint)
+
+
+def test_a_stage_that_began_again_is_not_over(tmp_path: Path) -> None:
+    journal = migration_journal(tmp_path, Clock())
+    for stage in Stage:
+        journal.write("started", stage=stage.value)
+        journal.write("done", stage=stage.value)
+    journal.write("started", stage=Stage.WRITE.value)
+    assert list(read_past(journal).done) == [Stage.BACKUP, Stage.CREATE]
 
 
 def test_a_finished_plan(scene: Scene) -> None:

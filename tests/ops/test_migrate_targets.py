@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from eosctl.core.migration import MigrationPlan, read_plan
-from eosctl.core.records import Bounds, NewTopic
+from eosctl.core.records import Bounds, NewTopic, OutRecord
+from eosctl.deadline import Clock, Deadline
 from eosctl.errors import BrokerError, EosctlError, ExitCode, StalePlanError, UnauthorizedError, UsageError
-from eosctl.ops.migrate_targets import TopicSize
+from eosctl.ops.app import App
+from eosctl.ops.migrate_targets import TopicSize, wait_until_visible
+from eosctl.profiles import Target
 from eosctl.render import render_report
 from eosctl.report import Report
 from tests.fakes.migration import Scene, Topics
+from tests.fakes.topics import FakeTopicStore
 
 HUNDREDS = [f"c{number:03}" for number in range(500)]
 DENIED = UnauthorizedError("not authorized: creating topic offsets-a failed (CREATE on Topic offsets-a is needed)")
@@ -49,6 +53,24 @@ def test_new_topics_are_like_the_source_or_as_asked(scene: Scene, size: TopicSiz
     assert prepared.apply is not None
     prepared.apply()
     assert len(scene.topics.there["offsets-a"][1]) == planned[0]
+
+
+def test_a_record_is_visible_when_committed_readers_may_pass_it(tmp_path: Path) -> None:
+    """The last stable offset at the record itself, not behind it, was taken for the end of the wait."""
+    topics = FakeTopicStore()
+    topics.add_topic("t", 2)
+    topics.open_transaction("t", 0)
+    [written] = topics.write([OutRecord("t", b"k", b"v", partition=0)])
+    slept = []
+
+    def sleep(wanted_s: float) -> None:
+        slept.append(wanted_s)
+        topics.close_transaction("t", 0)
+
+    clock = Clock(sleep_s=sleep)
+    app = App(Target(), Deadline.after(30, clock), tmp_path, clock=clock, open_topics=lambda _app: topics)
+    wait_until_visible(app, {("t", 0): written.offset})
+    assert slept == [0.1]
 
 
 def _plan_of(report: Report) -> MigrationPlan:

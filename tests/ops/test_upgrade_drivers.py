@@ -22,6 +22,7 @@ from eosctl.ops.upgrade_drivers.properties_files import edit_mode
 from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
 from eosctl.ops.upgrade_drivers.systemd import SystemdDriver
 from eosctl.profiles import Target
+from tests.synced_files import SyncedFiles
 
 WORKER = "http://w1.example:8083"
 BEFORE = b"# the worker of \xe9tage 2\ngroup.id=g\nexactly.once.source.support=disabled\n"
@@ -77,7 +78,7 @@ def backups(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.*.bak"))
 
 
-def test_a_file_is_changed_in_place_with_a_backup_beside_it(properties: Path) -> None:
+def test_a_file_is_changed_in_place_with_a_backup_beside_it(properties: Path, synced: SyncedFiles) -> None:
     edited = edit_mode(properties, Mode.PREPARING, Clock())
     assert properties.read_bytes() == AFTER
     assert edited.backup is not None
@@ -85,6 +86,7 @@ def test_a_file_is_changed_in_place_with_a_backup_beside_it(properties: Path) ->
     assert edited.backup.read_bytes() == BEFORE
     assert [stat.S_IMODE(path.stat().st_mode) for path in (properties, edited.backup)] == [0o640, 0o640]
     assert sorted(path.name for path in properties.parent.iterdir()) == sorted([properties.name, edited.backup.name])
+    assert (list(synced.kept(properties)), list(synced.kept(edited.backup))) == ([AFTER], [BEFORE])
     assert edit_mode(properties, Mode.PREPARING, Clock()).backup is None, "there was nothing to change"
 
 
