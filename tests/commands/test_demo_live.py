@@ -61,7 +61,7 @@ class Demo:
 def test_the_walk_proves_what_it_says_and_leaves_nothing_running(tmp_path: Path) -> None:
     demo = Demo(tmp_path)
     try:
-        exit_code = demo.process.wait(540)
+        exit_code = demo.process.wait(270)
         told, left = demo.err.read_text(), demo.running()
     finally:
         demo.end()
