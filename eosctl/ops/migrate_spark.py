@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from eosctl.spark.job import MigrationJob, OnProgress
 
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""What spark-submit sets: then the JVM runs already, and keeps no classes for the next start."""
+
+
 @contextmanager
 def spark_job(
     client: Mapping[str, Any],
@@ -49,7 +53,7 @@ def spark_job(
             java_home=java_home,
             expected_records=expected_records,
             conf=conf,
-            cache=cache_dir(os.environ) / "spark",
+            cache=None if _SUBMITTED in os.environ else cache_dir(os.environ) / "spark",
         )
         with spark_context(settings) as context:
             job = MigrationJob(context, client, on_progress, others)
