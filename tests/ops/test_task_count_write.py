@@ -25,6 +25,7 @@ from eosctl.errors import (
 from eosctl.ops.task_count_write import WritePlan, WriteRequest, apply_write, plan_write, show_write
 from eosctl.report import Report
 from tests.fakes.broker import Seen
+from tests.fakes.connectors import FILE_SINK
 from tests.fakes.faults import KilledError
 from tests.fakes.rescue_scene import CLUSTER, Scene, stop
 from tests.fakes.world import CONFIGS
@@ -115,8 +116,10 @@ def test_a_write_killed_anywhere_is_done_by_the_next_run(tmp_path: Path) -> None
 
 def test_without_workers_it_is_written_under_the_leaders_id(scene: Scene) -> None:
     scene.connect.modes.clear()
+    scene.time.slept.clear()
     assert write(scene, 2).exit_code is ExitCode.OK
     assert scene.records() == [("connect-cluster-g", b'{"task-count":2}')]
+    assert 3.0 not in scene.time.slept, "without workers there is no round to look for"
 
 
 def test_without_fencing_the_plan_says_what_that_means(scene: Scene) -> None:
@@ -186,6 +189,30 @@ def test_what_write_refuses(scene: Scene) -> None:
     with pytest.raises(RefusedError, match="the group g is PreparingRebalance"):
         plan_write(scene.app(), WriteRequest("c", 3))
     assert scene.records() == []
+
+
+def test_a_sink_has_no_record(scene: Scene) -> None:
+    stop(scene)
+    scene.keep_config("connector-c", {"properties": {"connector.class": FILE_SINK, "name": "c"}})
+    with pytest.raises(RefusedError, match="c is a sink connector: it has no task-count record"):
+        plan_write(scene.app(), WriteRequest("c", 3))
+
+
+def test_a_record_that_is_there_and_leaves_out_an_id_is_told_of(scene: Scene) -> None:
+    """There is nothing to write, and what the leader would leave out is alive all the same."""
+    stop(scene)
+    assert write(scene, 3).exit_code is ExitCode.OK
+    assert not plan_write(scene.app(), WriteRequest("c", 3)).changes_something
+    scene.take_id(7)
+    with pytest.raises(RefusedError, match="would leave out 1 known id: g-c-7"):
+        plan_write(scene.app(), WriteRequest("c", 3))
+
+
+def test_an_id_that_its_coordinator_forgets_meanwhile_is_left_out_by_nobody(scene: Scene) -> None:
+    stop(scene)
+    scene.take_id(7)
+    scene.brokers.calls.after("list_transactions", lambda _call: scene.brokers.state.transactions.pop("g-c-7", None))
+    assert plan_write(scene.app(), WriteRequest("c", 3)).changes_something
 
 
 def test_a_plan_goes_stale_when_the_connector_changes(scene: Scene) -> None:
