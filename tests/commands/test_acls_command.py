@@ -205,8 +205,9 @@ def test_who_may_not_see_acls_is_told_so(invoke: Invoke) -> None:
     assert check(invoke, store).exit_code == 5
 
 
-def test_a_role_without_a_principal_is_a_question(invoke: Invoke) -> None:
-    outcome = invoke("acls", "check", *WHERE, "--principal", "worker=User:w", "--connector", "orders",
+@pytest.mark.parametrize("verb", ["check", "apply"])
+def test_a_role_without_a_principal_is_a_question(invoke: Invoke, verb: str) -> None:
+    outcome = invoke("acls", verb, *WHERE, "--principal", "worker=User:w", "--connector", "orders",
                      doors=doors(FakeAclStore()))  # fmt: skip
     assert outcome.exit_code == 2
     assert "who is the producer?" in outcome.stderr
@@ -256,6 +257,24 @@ def test_acls_that_changed_since_the_plan_stop_it(invoke: Invoke) -> None:
             return found
 
     store = Changing()
+    outcome = apply(invoke, store, "--yes")
+    assert (outcome.exit_code, store.created) == (6, [])
+    assert "changed since the plan" in outcome.stderr
+
+
+def test_nothing_is_added_to_another_cluster_than_that_of_the_plan(invoke: Invoke) -> None:
+    """One that lacks the very same rights, as a new one does."""
+
+    class Moved(FakeAclStore):
+        """The brokers behind the address are others after the plan."""
+
+        asked = 0
+
+        def cluster_id(self) -> str:
+            self.asked += 1
+            return super().cluster_id() if self.asked == 1 else "another-cluster"
+
+    store = Moved()
     outcome = apply(invoke, store, "--yes")
     assert (outcome.exit_code, store.created) == (6, [])
     assert "changed since the plan" in outcome.stderr
