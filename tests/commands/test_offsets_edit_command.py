@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -132,6 +133,21 @@ def test_a_record_on_the_wrong_partition_is_never_left_to_rest(run: Run, world: 
     [(_id, records)] = world.topics.written
     there = {(topic, partition) for topic in (GLOBAL, OWN) for partition in (wrong, partition_for(KEY, 5))}
     assert {(record.topic, record.partition) for record in records if record.value is None} == there
+
+
+def test_a_backup_has_what_lay_where_it_is_written_and_not_what_lay_elsewhere(run: Run, world: SwitchWorld) -> None:
+    """A worker may read the offset on the other partition; putting it back at home would make it two."""
+    home = partition_for(OTHER, 5)
+    for topic in (GLOBAL, OWN):
+        world.topics.put(topic, OTHER, b'{"position":2}', partition=(home + 1) % 5)
+    words = ["--partition", '{"filename":"g"}', "--offset", '{"position":1}', "--via", "topic", "--yes", "-o", "json"]
+    done = run("set", "--connector", "c", *words).json()
+    kept = [json.loads(line) for line in Path(done["data"]["backup"]).read_text().splitlines()]
+    assert [(each["topic"], each["partition"], each["value"]) for each in kept] == [
+        (OWN, home, None),
+        (GLOBAL, home, None),
+    ]
+    assert all("offset" not in each for each in kept), "nothing was there"
 
 
 def test_reset_with_exactly_once_and_a_dedicated_topic_never_goes_by_rest(run: Run, world: SwitchWorld) -> None:
