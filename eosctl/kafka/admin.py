@@ -24,6 +24,7 @@ from eosctl.errors import DeadlineError, EosctlError, NotFoundError, Unreachable
 from eosctl.kafka.access import Access
 from eosctl.kafka.admin_connection import AdminConnection
 from eosctl.kafka.librdkafka import error_of, translate
+from eosctl.kafka.topic_spread import TopicSpread
 
 _POLL_S = 0.1
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -51,10 +52,12 @@ class TopicAdmin:
     def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
         self._settings, self._deadline = settings, deadline
         self._connection = AdminConnection(settings, deadline=deadline)
+        self._spread = TopicSpread(settings, deadline=deadline)
 
     def close(self) -> None:
         """Lets the client go; a later question opens another."""
         self._connection.close()
+        self._spread.close()
 
     def cluster_id(self) -> str:
         """The Kafka cluster id. Raises UnreachableError or UnauthorizedError with the reason."""
@@ -108,9 +111,9 @@ class TopicAdmin:
         return {topic: tuple(found) for topic, found in bounds.items()}
 
     def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, EosctlError]:
-        """Creates `topics` and waits until every partition has a leader that answers; the refusals by topic.
+        """Creates `topics` and waits until every broker knows them and every leader answers; the refusals by topic.
 
-        Metadata names the leaders a moment before they know of it themselves (seen on Kafka 4.3.1), so they are asked.
+        One broker names the leaders a moment before they, and the other brokers, know of it (seen on Kafka 4.3.1).
         Raises UnreachableError or DeadlineError, and then it is not known which are there.
         """
         refused = self._create(topics, validate_only=validate_only)
@@ -119,7 +122,6 @@ class TopicAdmin:
             while not self._are_ready(made):
                 self._deadline.check(f"waiting for the partitions of new {_some(made)}")
                 self._deadline.sleep(_POLL_S)
-            self._offsets(_places(made), _LATEST, IsolationLevel.READ_UNCOMMITTED)
         return refused
 
     def _create(self, topics: Sequence[NewTopic], *, validate_only: bool) -> dict[str, EosctlError]:
@@ -150,21 +152,27 @@ class TopicAdmin:
         return refused
 
     def _are_ready(self, partitions: Mapping[str, int]) -> bool:
-        described = self._described(partitions)
-        return all(
-            topic in described
-            and len(described[topic].partitions) >= count
-            and all(part.leader is not None and part.leader.id >= 0 for part in described[topic].partitions)
-            for topic, count in partitions.items()
-        )
+        if not self._spread.known_everywhere(partitions):
+            return False
+        described = self._described(partitions)  # librdkafka would remember that a topic was not there
+        if {topic: len(found.partitions) for topic, found in described.items()} != dict(partitions):
+            return False
+        try:
+            self._ask_offsets(_places(partitions), _LATEST, IsolationLevel.READ_UNCOMMITTED)
+        except (_LeaderMovesError, NotFoundError):
+            return False
+        return True
 
     def _offsets(self, places: Sequence[Place], spec: OffsetSpec, isolation: Any) -> dict[Place, int]:
-        """One offset per partition; asked again while a leader moves."""
+        """One offset per partition; asked again while a leader moves, or has not heard yet that the topic is there."""
         while True:
             try:
                 return self._ask_offsets(places, spec, isolation)
             except _LeaderMovesError as exc:
                 self._deadline.check(str(exc))
+            except NotFoundError as exc:
+                self.partition_counts({topic for topic, _ in places})  # raises where the topic is gone
+                self._deadline.check(exc.message)
             self._deadline.sleep(_POLL_S)
 
     def _ask_offsets(self, places: Sequence[Place], spec: OffsetSpec, isolation: Any) -> dict[Place, int]:

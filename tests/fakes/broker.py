@@ -133,7 +133,7 @@ class FakeCluster:
 
     `versions` narrows what is offered: {"FindCoordinator": (0, 3)}. `users` (name -> password) turns SASL PLAIN on,
     and OAUTHBEARER with the passwords as tokens. It listens within its `with` block; FakeTransactionAdmin needs none,
-    and its methods are those that `calls` knows.
+    and its methods are those that `calls` knows. `unaware` are topics that a node has not heard of yet.
     """
 
     def __init__(
@@ -152,6 +152,8 @@ class FakeCluster:
         self.deny_describe: set[str] = set()
         self.deny_write: set[str] = set()
         self.deny_topics: set[str] = set()
+        self.deny_read: set[str] = set()
+        self.unaware: dict[int, set[str]] = {}
         self.seen: list[Seen] = []
         self.tamper: Callable[[Seen, bytes], bytes] = lambda _seen, frame: frame
         self._failures: dict[str, collections.deque[int]] = collections.defaultdict(collections.deque)

@@ -68,24 +68,21 @@ def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api
         brokers=tuple(cluster_api.Broker(node, *cluster.address(node)) for node in state.nodes),
         cluster_id=state.cluster_id,
         controller_id=state.nodes[0],
-        topics=tuple(
-            cluster_api.TopicMetadata(
-                error_code=_topic_error(cluster, name),
-                name=name,
-                partitions=tuple(
-                    cluster_api.PartitionMetadata(partition_index=index, leader_id=state.leader(index))
-                    for index in range(len(state.topics[name].partitions) if name in state.topics else 0)
-                ),
-            )
-            for name in names
-        ),
+        topics=tuple(_topic_metadata(asked, name) for name in names),
     )
 
 
-def _topic_error(cluster: FakeCluster, name: str) -> int:
+def _topic_metadata(asked: Asked, name: str) -> cluster_api.TopicMetadata:
+    cluster, state = asked.cluster, asked.cluster.state
     if name in cluster.deny_topics:
-        return codes.TOPIC_AUTHORIZATION_FAILED
-    return codes.NONE if name in cluster.state.topics else codes.UNKNOWN_TOPIC_OR_PARTITION
+        return cluster_api.TopicMetadata(error_code=codes.TOPIC_AUTHORIZATION_FAILED, name=name)
+    if name not in state.topics or name in cluster.unaware.get(asked.node, ()):
+        return cluster_api.TopicMetadata(error_code=codes.UNKNOWN_TOPIC_OR_PARTITION, name=name)
+    partitions = tuple(
+        cluster_api.PartitionMetadata(partition_index=index, leader_id=state.leader(index))
+        for index in range(len(state.topics[name].partitions))
+    )
+    return cluster_api.TopicMetadata(error_code=codes.NONE, name=name, partitions=partitions)
 
 
 def _find_coordinator(asked: Asked, request: cluster_api.FindCoordinatorRequest) -> cluster_api.FindCoordinatorResponse:
@@ -203,7 +200,8 @@ def _not_leader(asked: Asked, topic: str, index: int) -> int:
 
 
 def _partition_producers(asked: Asked, topic: str, index: int) -> txn.PartitionProducers:
-    error = _not_leader(asked, topic, index)
+    denied = codes.TOPIC_AUTHORIZATION_FAILED if topic in asked.cluster.deny_read else codes.NONE
+    error = denied or _not_leader(asked, topic, index)
     producers = {} if error else asked.cluster.state.log(topic, index).producers
     return txn.PartitionProducers(
         index,

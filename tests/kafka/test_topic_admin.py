@@ -1,0 +1,64 @@
+"""Topics that the brokers have not all heard of yet, on a clock of the test's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.records import Bounds, NewTopic
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, NotFoundError
+from eosctl.kafka.admin import Place, TopicAdmin
+from tests.fakes.clock import FakeTime
+
+
+class LaggingLeader(TopicAdmin):
+    """Its brokers tell of topic t, until it is `deleted`; the leader knows nothing of it for so many questions."""
+
+    def __init__(self, questions: int, *, deleted: bool = False) -> None:
+        self.time, self.questions, self.deleted = FakeTime(), questions, deleted
+        deadline = Deadline.after(60, self.time.clock())
+        super().__init__(ClientSettings(("127.0.0.1:1",)), deadline=deadline)  # nobody answers there
+
+    def _create(self, topics: Sequence[NewTopic], *, validate_only: bool) -> dict[str, EosctlError]:
+        return {}
+
+    def _described(self, topics: Collection[str]) -> dict[str, Any]:
+        partition = SimpleNamespace(leader=SimpleNamespace(id=1))
+        gone = self.deleted and self.questions < 10
+        return {} if gone else {"t": SimpleNamespace(partitions=[partition])}
+
+    def _ask_offsets(self, places: Sequence[Place], spec: Any, isolation: Any) -> dict[Place, int]:
+        self.questions -= 1
+        if self.questions >= 0:
+            raise NotFoundError("reading the offsets of topic t failed: the topic does not exist")
+        return dict.fromkeys(places, 0)
+
+
+def test_a_new_topic_is_waited_for_until_its_leader_knows_of_it() -> None:
+    """On three brokers one creation in ten failed: the topic does not exist."""
+    admin = LaggingLeader(3)
+    assert admin.create_all([NewTopic("t", 1, 1)]) == {}
+    assert (admin.questions, len(admin.time.slept)) == (-1, 3)
+
+
+def test_a_leader_that_has_not_heard_of_its_topic_is_asked_again() -> None:
+    assert LaggingLeader(2).bounds_of(["t"]) == {"t": (Bounds(0, 0, 0, 0),)}
+
+
+def test_a_topic_that_was_deleted_meanwhile_is_not_waited_for() -> None:
+    admin = LaggingLeader(10, deleted=True)
+    with pytest.raises(NotFoundError, match="topic t does not exist"):
+        admin.bounds_of(["t"])
+    assert admin.time.slept == []
+
+
+def test_a_leader_that_never_hears_of_it_ends_at_the_deadline() -> None:
+    with pytest.raises(DeadlineError):
+        LaggingLeader(10**6).create_all([NewTopic("t", 1, 1)])
+    with pytest.raises(DeadlineError):
+        LaggingLeader(10**6).bounds_of(["t"])
