@@ -94,9 +94,9 @@ def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
     """Asks until all of `wanted` are there; what can't be asked any more counts as not there, never as an error."""
     there = set[Acl]()
     try:
-        while not there.issuperset(wanted):
+        while not (there := set(store.describe())).issuperset(wanted):
             app.deadline.check("reading the ACLs back")
-            there = set(store.describe())
+            app.deadline.sleep(_POLL_S)
     except EosctlError as exc:
         app.on_event(Event(exc.message, warning=True))
     return there

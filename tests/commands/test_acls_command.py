@@ -14,7 +14,9 @@ from eosctl.core.acl_table import CONNECT_ROLES
 from eosctl.errors import UnauthorizedError, UnsupportedError
 from tests.conftest import Invoke, Outcome
 from tests.fakes.acls import FakeAclStore
-from tests.fakes.config_cluster import FakeCluster, config_records, created
+from tests.fakes.clock import FakeTime
+from tests.fakes.config_topic import config_records, created
+from tests.fakes.config_world import ConfigWorld
 
 WHERE = ("-b", "localhost:1", "-g", "g")
 OFFLINE = ("-g", "g", "--connector", "orders", "--tasks", "1", "--output-topic", "out")
@@ -24,7 +26,7 @@ def doors(store: FakeAclStore, **config: str) -> dict[str, Any]:
     """A cluster whose config topic knows the source `orders` (three tasks at most) and a sink."""
     sink = {"connector.class": "FileStreamSinkConnector", "topics": "out"}
     pairs = [*created("orders", 1, record=2, config={"tasks.max": "3", **config}), *created("files", 1, config=sink)]
-    return FakeCluster(records=config_records(*pairs)).doors() | {"open_acls": lambda _app: store}
+    return ConfigWorld(records=config_records(*pairs), acls=store).doors()
 
 
 def needed(invoke: Invoke, *words: str, principal: str = "User:w", **more: Any) -> list[Acl]:
@@ -248,15 +250,10 @@ def test_nothing_is_added_unasked(invoke: Invoke) -> None:
 
 
 def test_acls_that_changed_since_the_plan_stop_it(invoke: Invoke) -> None:
-    class Changing(FakeAclStore):
-        """Somebody grants a right right after the plan was made."""
-
-        def describe(self) -> Any:
-            found = super().describe()
-            self.acls = [*self.acls, Acl("User:w", "WRITE", "Topic", "out")][:1]
-            return found
-
-    store = Changing()
+    """Somebody grants a right right after the plan was made."""
+    store = FakeAclStore()
+    granted = Acl("User:w", "WRITE", "Topic", "out")
+    store.after("describe", lambda _call: setattr(store, "acls", [granted]))
     outcome = apply(invoke, store, "--yes")
     assert (outcome.exit_code, store.created) == (6, [])
     assert "changed since the plan" in outcome.stderr
@@ -281,13 +278,11 @@ def test_nothing_is_added_to_another_cluster_than_that_of_the_plan(invoke: Invok
 
 
 def test_what_the_cluster_does_not_show_is_not_called_created(invoke: Invoke) -> None:
-    class Deaf(FakeAclStore):
-        """Takes ACLs, and never shows them."""
-
-        def create(self, acls: Any) -> None:
-            self.created += acls
-
-    outcome = apply(invoke, Deaf(), "--yes", "--timeout", "1s", "-o", "json")
+    """It was asked again and again without a pause."""
+    store, time = FakeAclStore(), FakeTime()
+    store.late = 10**6
+    outcome = apply(invoke, store, "--yes", "--timeout", "1s", "-o", "json", clock=time.clock())
+    assert 5 <= len(time.slept) <= 20
     assert outcome.exit_code == 7
     assert {row["action"] for row in outcome.json()["data"]["rows"]} == {"unconfirmed"}
     assert outcome.json()["data"]["undo"]

@@ -18,7 +18,9 @@ from tests.sandbox_fixtures import SecureStack, wait_until
 @pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("secure_stack")])])
 def store(request: pytest.FixtureRequest) -> Iterator[AclStore]:
     if request.param == "fake":
-        yield FakeAclStore()
+        fake = FakeAclStore()
+        fake.late = 1
+        yield fake
         return
     secure: SecureStack = request.getfixturevalue("secure_stack")
     settings = ClientSettings((secure.stack.bootstrap_servers,))

@@ -6,16 +6,32 @@ from collections.abc import Iterable, Sequence
 
 from eosctl.core.acl import Acl
 from eosctl.errors import EosctlError
+from eosctl.ops.app import App
+from tests.fakes.faults import Faults
 
 
-class FakeAclStore:
-    """ACLs in a list; `refuse` is raised by every question, `created` is what was added."""
+class FakeAclStore(Faults):
+    """ACLs in a list; `refuse` is raised by every question, `created` is what was added.
+
+    What is created is described only after so many looks as `late` says: a broker hears of it a moment later. Besides
+    the methods of AclStore, Faults knows `acl`: one of those that are created.
+    """
 
     def __init__(
         self, acls: Iterable[Acl] = (), *, refuse: EosctlError | None = None, cluster_id: str = "fake-cluster"
     ) -> None:
+        super().__init__()
         self.acls, self.created = list(acls), list[Acl]()
-        self.refuse, self._cluster_id = refuse, cluster_id
+        self.late = 0
+        self._cluster_id, self._looks = cluster_id, 0
+        self._to_come = list[tuple[int, Acl]]()
+        if refuse:
+            self.fail_always("describe", refuse)
+            self.fail_always("create", refuse)
+
+    def open(self, _app: App) -> FakeAclStore:
+        """App's door."""
+        return self
 
     def __enter__(self) -> FakeAclStore:
         return self
@@ -24,16 +40,22 @@ class FakeAclStore:
         return None
 
     def cluster_id(self) -> str:
-        return self._cluster_id
+        with self.call("cluster_id"):
+            return self._cluster_id
 
     def describe(self) -> Sequence[Acl]:
-        if self.refuse:
-            raise self.refuse
-        return sorted(self.acls, key=lambda acl: (acl.resource_type, acl.name, acl.principal, acl.operation, acl.host))
+        with self.call("describe"):
+            self._looks += 1
+            self.acls += [acl for due, acl in self._to_come if due < self._looks]
+            self._to_come = [(due, acl) for due, acl in self._to_come if due >= self._looks]
+            return sorted(
+                self.acls, key=lambda acl: (acl.resource_type, acl.name, acl.principal, acl.operation, acl.host)
+            )
 
     def create(self, acls: Iterable[Acl]) -> None:
-        if self.refuse:
-            raise self.refuse
-        new = [acl for acl in acls if acl not in self.acls]
-        self.acls += new
-        self.created += new
+        with self.call("create", acls):
+            for acl in acls:
+                with self.call("acl", acl):
+                    if acl not in [*self.acls, *(coming for _due, coming in self._to_come)]:
+                        self.created.append(acl)
+                        self._to_come.append((self._looks + self.late, acl))
