@@ -1,54 +1,32 @@
-"""What every TopicStore does: one suite, on the fake of the tests and on a real broker."""
+"""What every TopicStore does: one suite, on the fake of the tests and on real brokers."""
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Iterator
-from typing import Any
 
-import confluent_kafka
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import Bounds, NewTopic, OutRecord
-from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, NotFoundError, UsageError
-from eosctl.events import Event
-from eosctl.kafka.librdkafka import quiet_logger
-from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.ops.ports import TopicStore
-from tests.fakes.topics import FakeTopicStore
+from tests.contract.clusters import REAL, Subject
 from tests.sandbox_fixtures import wait_until
 
 PARTITIONS = 3
+pytestmark = pytest.mark.parametrize("subject", ["memory", *REAL], indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def store(subject: Subject) -> Iterator[TopicStore]:
+    with subject.store(timeout_s=300) as found:
+        yield found
 
 
 @pytest.fixture
-def bootstrap(request: pytest.FixtureRequest) -> str:
-    servers: str = request.getfixturevalue("stack").bootstrap_servers
-    return servers
-
-
-@pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("stack")])])
-def store(request: pytest.FixtureRequest) -> Iterator[TopicStore]:
-    if request.param == "fake":
-        yield FakeTopicStore()
-        return
-    with _real(request.getfixturevalue("bootstrap")) as real:
-        yield real
-
-
-@pytest.fixture
-def topic(store: TopicStore) -> str:
+def topic(store: TopicStore, name: str) -> str:
     """A new topic of three partitions."""
-    name = f"contract-{uuid.uuid4().hex[:8]}"
     store.create(name, partitions=PARTITIONS, replication_factor=1, config={"cleanup.policy": "compact"})
     return name
-
-
-def _real(bootstrap: str, timeout_s: float = 30.0) -> KafkaTopicStore:
-    return KafkaTopicStore(ClientSettings(tuple(bootstrap.split(","))), deadline=Deadline.after(timeout_s))
 
 
 def _at(topic: str, partition: int, *pairs: tuple[bytes, bytes | None]) -> list[OutRecord]:
@@ -111,45 +89,10 @@ def test_newest_per_key_keeps_tombstones_and_counts_all(store: TopicStore, topic
     assert read.records_read == 5
 
 
-def test_records_without_a_key_are_all_kept(store: TopicStore) -> None:
-    name = f"contract-{uuid.uuid4().hex[:8]}"
+def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> None:
     store.create(name, partitions=1, replication_factor=1, config={})
     store.write([OutRecord(name, None, b"1", 0), OutRecord(name, None, b"2", 0)])
     assert [r.value for r in store.read(name, newest_per_key=True).records] == [b"1", b"2"]
-
-
-def test_a_transaction_ends_in_a_marker_that_does_not_hang_the_reader(store: TopicStore, topic: str) -> None:
-    store.write(_at(topic, 0, (b"a", b"1")), transactional_id=f"contract-{uuid.uuid4().hex}")
-    started_s = time.monotonic()
-    read = store.read(topic)
-    assert time.monotonic() - started_s < 5
-    assert [r.offset for r in read.records] == [0]
-    assert (read.bounds[0].lso, read.bounds[0].end) == (2, 2)
-    assert read.blocked() == ()
-
-
-@pytest.mark.live
-def test_a_write_behind_an_open_transaction_says_that_it_is_hidden(bootstrap: str, real_topic: str) -> None:
-    producer = _transactional_producer(bootstrap, f"{real_topic}-open")
-    producer.produce(real_topic, b"open", b"k", partition=0)
-    producer.flush(10)
-    events: list[Event] = []
-    settings = ClientSettings(tuple(bootstrap.split(",")))
-    with KafkaTopicStore(settings, deadline=Deadline.after(30), on_event=events.append) as real:
-        real.write(_at(real_topic, 0, (b"k", b"v")), transactional_id=f"{real_topic}-id")
-    producer.abort_transaction(10)
-    assert [e.message for e in events if e.warning and f"{real_topic}-0" in e.message]
-
-
-@pytest.mark.live
-def test_a_long_write_tells_how_far_it_is(bootstrap: str, real_topic: str) -> None:
-    """It told how many records were written and not of how many: no time left could be shown."""
-    events: list[Event] = []
-    settings = ClientSettings(tuple(bootstrap.split(",")))
-    with KafkaTopicStore(settings, deadline=Deadline.after(60), on_event=events.append) as real:
-        real.write([OutRecord(real_topic, b"k", b"v", 0)] * 15_000)
-    told = [(event.done, event.total, event.unit) for event in events if event.done is not None]
-    assert told == [(10_000, 15_000, "records"), (15_000, 15_000, "records")]
 
 
 def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
@@ -168,8 +111,7 @@ def test_a_topic_is_not_created_twice(store: TopicStore, topic: str) -> None:
         store.create(topic, partitions=1, replication_factor=1, config={})
 
 
-def test_many_topics_are_created_at_once(store: TopicStore) -> None:
-    name = f"contract-{uuid.uuid4().hex[:8]}"
+def test_many_topics_are_created_at_once(store: TopicStore, name: str) -> None:
     new = [NewTopic(f"{name}-{number}", number, 1) for number in (1, 2, 3)]
     assert store.create_all(new) == {}
     found = store.describe([each.topic for each in new])
@@ -203,93 +145,47 @@ def test_a_partition_that_is_not_there_is_refused(store: TopicStore, topic: str)
         store.write([OutRecord(topic, None, b"v")])
 
 
-def test_an_open_transaction_of_the_fake_holds_back_the_lso() -> None:
-    fake = FakeTopicStore()
-    fake.add_topic("t")
-    fake.write(_at("t", 0, (b"a", b"1")))
-    fake.open_transaction("t", 0)
-    fake.write(_at("t", 0, (b"b", b"2")))
-    assert [r.key for r in fake.read("t").records] == [b"a"]
-    assert [r.key for r in fake.read("t", isolation="read_uncommitted").records] == [b"a", b"open", b"b"]
-    fake.close_transaction("t", 0)
-    assert [r.key for r in fake.read("t").records] == [b"a", b"b"]
+def test_settings_that_nobody_gave_are_told_too(store: TopicStore, name: str) -> None:
+    store.create(name, partitions=1, replication_factor=1, config={"min.insync.replicas": "1"})
+    config = store.describe([name])[name].config
+    assert (config["cleanup.policy"], config["retention.ms"]) == ("delete", "604800000")
 
 
-def test_an_aborted_transaction_of_the_fake_is_seen_uncommitted_only() -> None:
-    fake = FakeTopicStore()
-    fake.add_topic("t")
-    fake.write_aborted(_at("t", 0, (b"no", b"1")))
-    fake.write(_at("t", 0, (b"a", b"1")))
-    assert [r.key for r in fake.read("t").records] == [b"a"]
-    assert [r.key for r in fake.read("t", isolation="read_uncommitted").records] == [b"no", b"a"]
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "1",  # of the records' own time: what they are apart rolls the log
+    "min.cleanable.dirty.ratio": "0.01",
+}
 
 
-def _producer(bootstrap: str, transactional_id: str) -> Any:
-    properties = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "enable.metrics.push": False}
-    return confluent_kafka.Producer(properties, logger=quiet_logger())
+def test_compaction_leaves_gaps_and_the_newest_of_each_key(subject: Subject, store: TopicStore, name: str) -> None:
+    store.create(name, partitions=1, replication_factor=1, config=COMPACTED)
+    pairs = [(b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"b", None), (b"last", b"1")]
+    start_ms = 1_700_000_000_000
+    for number, (key, value) in enumerate(pairs):
+        store.write([OutRecord(name, key, value, 0, timestamp_ms=start_ms + 10_000 * number)])
+    before = store.bounds(name)
+    subject.compact(name)
+    wait_until(lambda: store.read(name).records_read < len(pairs), what="the log cleaner")
+    read = store.read(name)
+    assert [(r.offset, r.key, r.value) for r in read.records] == [
+        (2, b"a", b"2"),
+        (3, b"c", b"1"),
+        (4, b"b", None),
+        (5, b"last", b"1"),
+    ]
+    assert (read.records_read, read.bounds) == (4, before), "the end stays, and so does the beginning"
+    assert store.read(name, newest_per_key=True).records == read.records
+    assert [w.offset for w in store.write(_at(name, 0, (b"a", b"3")))] == [6]
 
 
-def _transactional_producer(bootstrap: str, transactional_id: str) -> Any:
-    producer = _producer(bootstrap, transactional_id)
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    return producer
-
-
-@pytest.fixture
-def real_topic(bootstrap: str) -> str:
-    name = f"contract-{uuid.uuid4().hex[:8]}"
-    with _real(bootstrap) as real:
-        real.create(name, partitions=1, replication_factor=1, config={})
-    return name
-
-
-@pytest.mark.live
-def test_aborted_records_are_seen_uncommitted_only(bootstrap: str, real_topic: str) -> None:
-    producer = _transactional_producer(bootstrap, f"{real_topic}-id")
-    producer.produce(real_topic, b"no", b"k", partition=0)
-    producer.flush(10)
-    producer.abort_transaction(10)
-    with _real(bootstrap) as real:
-        assert real.read(real_topic).records == ()
-        uncommitted = real.read(real_topic, isolation="read_uncommitted")
-    assert [r.value for r in uncommitted.records] == [b"no"]
-
-
-@pytest.mark.live
-def test_an_open_transaction_is_told_and_does_not_hang(bootstrap: str, real_topic: str) -> None:
-    """Connect waits for the high watermark here, for as long as the transaction is open."""
-    with _real(bootstrap) as real:
-        real.write(_at(real_topic, 0, (b"before", b"1")))
-        producer = _transactional_producer(bootstrap, f"{real_topic}-id")
-        producer.produce(real_topic, b"open", b"k", partition=0)
-        producer.flush(10)
-        real.write(_at(real_topic, 0, (b"behind", b"1")))
-        started_s = time.monotonic()
-        read = real.read(real_topic)
-        assert time.monotonic() - started_s < 5
-        assert [r.key for r in read.records] == [b"before"]
-        assert [(b.lso, b.end) for b in read.blocked()] == [(1, 3)]
-        producer.abort_transaction(10)
-        wait_until(lambda: not real.read(real_topic).blocked(), what="the abort marker", timeout_s=10)
-        assert [r.key for r in real.read(real_topic).records] == [b"before", b"behind"]
-
-
-@pytest.mark.live
-@pytest.mark.parametrize("settle_s", [0.0, 0.3], ids=["fenced-while-sending", "fenced-before-flush"])
-def test_a_writer_whose_id_was_taken_over_says_so(bootstrap: str, real_topic: str, settle_s: float) -> None:
-    """With delivery reports waiting behind the fatal error, a SystemError out of confluent-kafka came to the user."""
-    transactional_id = f"{real_topic}-id"
-
-    def records() -> Iterator[OutRecord]:
-        yield OutRecord(real_topic, b"k", b"1", 0)
-        thief = _producer(bootstrap, transactional_id)
-        thief.init_transactions(30)
-        for value in (b"2", b"3"):
-            time.sleep(settle_s)  # lets the broker's refusal arrive between two records
-            yield OutRecord(real_topic, b"k", value, 0)
-
-    with _real(bootstrap) as real:
-        with pytest.raises(BrokerError, match=f"took over transactional id {transactional_id}; nothing was written"):
-            real.write(records(), transactional_id=transactional_id)
-        assert real.read(real_topic).records == ()
+def test_what_was_deleted_before_the_beginning_is_gone(subject: Subject, store: TopicStore, topic: str) -> None:
+    name = f"{topic}-deleted"
+    store.create(name, partitions=2, replication_factor=1, config={"cleanup.policy": "compact,delete"})
+    store.write(_at(name, 1, (b"a", b"1"), (b"b", b"1"), (b"a", None)))
+    subject.delete_before(name, 1, 2)
+    assert store.bounds(name) == (Bounds(0, 0, 0, 0), Bounds(1, 2, 3, 3))
+    read = store.read(name)
+    assert [(r.offset, r.key, r.value) for r in read.records] == [(2, b"a", None)]
+    subject.delete_before(name, 1, 3)
+    assert store.read(name).records == ()

@@ -1,0 +1,162 @@
+"""What a TopicStore sees and does of transactions: its own, and others' that are open, aborted or late."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from eosctl.core.records import OutRecord, Record
+from eosctl.core.transactions import TransactionDescription, TransactionState
+from eosctl.errors import BrokerError, DeadlineError, UsageError
+from eosctl.ops.ports import TopicStore
+from tests.contract.clusters import REAL, FakeSubject, Subject, on
+from tests.sandbox_fixtures import wait_until
+
+on_all = pytest.mark.parametrize("subject", ["memory", *REAL], indirect=True, scope="module")
+where_markers_can_be_held = pytest.mark.parametrize(
+    "subject", ["memory", *on("three_brokers")], indirect=True, scope="module"
+)
+
+
+@pytest.fixture(scope="module")
+def store(subject: Subject) -> Iterator[TopicStore]:
+    with subject.store(timeout_s=300) as found:
+        yield found
+
+
+@pytest.fixture
+def topic(store: TopicStore, name: str) -> str:
+    """A new topic of one partition."""
+    store.create(name, partitions=1, replication_factor=1, config={})
+    return name
+
+
+def keys(records: tuple[Record, ...]) -> list[bytes | None]:
+    return [record.key for record in records]
+
+
+def of(topic: str, *names: bytes) -> list[OutRecord]:
+    return [OutRecord(topic, name, b"v", 0) for name in names]
+
+
+def all_read(store: TopicStore, topic: str) -> bool:
+    return not store.read(topic).blocked()
+
+
+@on_all
+def test_a_transaction_ends_in_a_marker_and_is_read_as_soon_as_it_is_written(store: TopicStore, topic: str) -> None:
+    """Brokers answer the end of a transaction before its marker is written: a write waits for it."""
+    for number in range(3):
+        store.write(of(topic, b"%d" % number), transactional_id=f"{topic}-id")
+        read = store.read(topic)
+        assert keys(read.records) == [b"%d" % each for each in range(number + 1)]
+        assert (read.bounds[0].lso, read.bounds[0].end) == (2 * number + 2, 2 * number + 2)
+        assert read.blocked() == ()
+    assert [record.offset for record in store.read(topic).records] == [0, 2, 4]
+
+
+@on_all
+def test_an_open_transaction_hides_what_comes_behind_it(subject: Subject, store: TopicStore, topic: str) -> None:
+    """Connect waits for the high watermark here, for as long as the transaction is open."""
+    store.write(of(topic, b"before"))
+    producer = subject.producer(f"{topic}-open")
+    producer.send(topic, 0, b"open")
+    store.write(of(topic, b"behind"))
+    read = store.read(topic)
+    assert keys(read.records) == [b"before"]
+    assert [(each.lso, each.end) for each in read.blocked()] == [(1, 3)]
+    assert keys(store.read(topic, isolation="read_uncommitted").records) == [b"before", b"open", b"behind"]
+    producer.commit()
+    wait_until(lambda: all_read(store, topic), what="the marker")
+    assert keys(store.read(topic).records) == [b"before", b"open", b"behind"]
+
+
+@on_all
+def test_aborted_records_are_seen_uncommitted_only(subject: Subject, store: TopicStore, topic: str) -> None:
+    producer = subject.producer(f"{topic}-aborted")
+    producer.send(topic, 0, b"no")
+    store.write(of(topic, b"between"))
+    producer.abort()
+    wait_until(lambda: all_read(store, topic), what="the marker")
+    assert keys(store.read(topic).records) == [b"between"]
+    assert keys(store.read(topic, isolation="read_uncommitted").records) == [b"no", b"between"]
+    assert store.bounds(topic)[0].end == 3
+
+
+@on_all
+def test_a_write_ends_what_its_id_had_left_open(subject: Subject, store: TopicStore, topic: str) -> None:
+    """So a killed eosctl hides nothing any longer once it runs again."""
+    subject.producer(f"{topic}-id").send(topic, 0, b"left")
+    store.write(of(topic, b"next"), transactional_id=f"{topic}-id")
+    assert keys(store.read(topic).records) == [b"next"]
+
+
+@on_all
+def test_a_write_that_cannot_go_on_is_aborted(store: TopicStore, topic: str) -> None:
+    with pytest.raises(UsageError, match="no number 7"):
+        store.write([*of(topic, b"good"), OutRecord(topic, b"bad", b"v", 7)], transactional_id=f"{topic}-id")
+    wait_until(lambda: all_read(store, topic), what="the marker")
+    assert store.read(topic).records == ()
+
+
+@on_all
+@pytest.mark.parametrize("goes_on", [True, False], ids=["while-sending", "at-the-end"])
+def test_a_writer_whose_id_was_taken_over_says_so(
+    subject: Subject, store: TopicStore, topic: str, goes_on: bool
+) -> None:
+    """With delivery reports waiting behind the fatal error, a SystemError out of confluent-kafka came to the user."""
+    transactional_id = f"{topic}-id"
+
+    def records() -> Iterator[OutRecord]:
+        yield from of(topic, b"1")
+        subject.producer(transactional_id)
+        for number in itertools.count(2) if goes_on else (2, 3):  # on and on: until the refusal has arrived
+            yield from of(topic, b"%d" % number)
+
+    with pytest.raises(BrokerError, match=f"took over transactional id {transactional_id}; nothing was written"):
+        store.write(records(), transactional_id=transactional_id)
+    wait_until(lambda: all_read(store, topic), what="the marker")
+    assert store.read(topic).records == ()
+
+
+def test_the_fake_shows_the_old_bounds_after_the_end_was_answered() -> None:
+    """What a broker does at times, a fake can do at will."""
+    subject = FakeSubject()
+    with subject.store() as store:
+        store.create("t", partitions=1, replication_factor=1, config={})
+        producer = subject.producer("id")
+        producer.send("t", 0, b"a")
+        producer.commit()
+        looks = [(bound.lso, bound.end) for _ in range(4) for bound in store.bounds("t")]
+    assert looks == [(0, 1), (0, 1), (2, 2), (2, 2)]
+
+
+@where_markers_can_be_held
+def test_as_long_as_the_markers_are_not_written_the_id_is_busy(subject: Subject, store: TopicStore, name: str) -> None:
+    """PrepareCommit: the end was answered, readers see nothing of it yet, and nobody can take the id over."""
+    transactional_id, topic = subject.holdable(name)
+    producer = subject.producer(transactional_id)
+    producer.send(topic, 0, b"a")
+    with subject.markers_held():
+        producer.commit()
+        with subject.store() as late:
+            assert [(each.lso, each.end) for each in late.bounds(topic)] == [(0, 1)], "it looks open to readers"
+        with subject.admin(timeout_s=2) as admin:
+            told = admin.describe_transactions([transactional_id])[transactional_id]
+            assert isinstance(told, TransactionDescription)
+            assert (told.state, told.partitions) == (TransactionState.PREPARE_COMMIT, ((topic, 0),))
+            listed = admin.list_transactions(states=["PrepareCommit"])
+            assert transactional_id in [each.transactional_id for each in listed]
+            (answer,) = admin.fence([transactional_id], transaction_timeout_ms=30_000)
+        assert answer.fault is not None
+        assert (answer.fault.name, answer.confirmed) == ("CONCURRENT_TRANSACTIONS", False)
+        assert answer.attempts > 1
+        with subject.store(timeout_s=2) as late, pytest.raises(DeadlineError, match="CONCURRENT_TRANSACTIONS"):
+            late.write(of(topic, b"b"), transactional_id=transactional_id)
+    with subject.admin() as admin:
+        (answer,) = admin.fence([transactional_id], transaction_timeout_ms=30_000)
+    assert answer.fault is None
+    wait_until(lambda: all_read(store, topic), what="the marker")
+    assert keys(store.read(topic).records) == [b"a"]
