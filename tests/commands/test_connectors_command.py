@@ -6,37 +6,37 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.records import TopicDescription
 from eosctl.errors import ConnectError, EosctlError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
-from tests.fakes.clock import FakeTime
-from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_world import ConfigWorld, compacted
 
 WHERE = ("-b", "localhost:1", "-g", "g")
 W1 = "http://w1:8083"
 COMPACT = {"cleanup.policy": "compact"}
 
 
-def cluster(**changes: Any) -> FakeCluster:
-    """An enabled worker with a source connector, orders, and a sink, files."""
+def cluster(**changes: Any) -> ConfigWorld:
+    """An enabled worker with a source connector, orders, whose ids have one coordinator, and a sink, files."""
     values: dict[str, Any] = {
         "records": config_records(*created("orders", 1, record=1)),
-        "topics": {
-            CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 3, COMPACT),
-            "connect-offsets": TopicDescription("connect-offsets", "id", 25, 3, COMPACT),
-            "own": TopicDescription("own", "id", 25, 3, COMPACT),
-            "bad": TopicDescription("bad", "id", 25, 3, {"cleanup.policy": "delete"}),
-        },
+        "described": [
+            compacted(CONFIG_TOPIC, 1),
+            compacted("connect-offsets", 25),
+            compacted("own", 25),
+            compacted("bad", 25, policy="delete"),
+        ],
         "connectors": {"orders": "source", "files": "sink"},
-        "workers": {W1: "enabled"},
+        "modes": {W1: "enabled"},
     }
-    return FakeCluster(**{**values, **changes})
+    there = ConfigWorld(**{**values, **changes})
+    there.brokers.state.moved = {f"g-orders-{task}": 1 for task in range(100)}
+    return there
 
 
-def check(invoke: Invoke, there: FakeCluster, *more: str) -> Outcome:
-    time = FakeTime()
-    return invoke("connectors", "check", *more, *WHERE, doors=there.doors(), clock=time.clock())
+def check(invoke: Invoke, there: ConfigWorld, *more: str) -> Outcome:
+    return invoke("connectors", "check", *more, *WHERE, **there.surroundings)
 
 
 def with_config(**config: str) -> dict[str, Any]:
@@ -50,9 +50,9 @@ TIMEOUT = "producer__override__transaction__timeout__ms"
     ("changes", "code", "severity"),
     [
         ({"known_ids": ()}, "task_not_exactly_once", "error"),
-        ({"known_ids": (), "workers": {W1: "disabled"}}, "task_not_exactly_once", "info"),
+        ({"known_ids": (), "modes": {W1: "disabled"}}, "task_not_exactly_once", "info"),
         (
-            {"known_ids": (), "workers": {W1: "disabled"}, **with_config(exactly__once__support="required")},
+            {"known_ids": (), "modes": {W1: "disabled"}, **with_config(exactly__once__support="required")},
             "task_not_exactly_once",
             "error",
         ),
@@ -73,7 +73,7 @@ TIMEOUT = "producer__override__transaction__timeout__ms"
         (
             {
                 "records": config_records(*created("orders", 1, record=31)),
-                "workers": {W1: "enabled", "http://w2:8083": "enabled"},
+                "modes": {W1: "enabled", "http://w2:8083": "enabled"},
             },
             "fencing_lossy",
             "error",
@@ -93,15 +93,16 @@ def test_what_is_found(invoke: Invoke, changes: dict[str, Any], code: str, sever
 
 
 def test_two_coordinators_share_the_round(invoke: Invoke) -> None:
-    records = config_records(*created("orders", 1, record=92))
-    row = envelope_of(check(invoke, cluster(records=records, brokers=2), "-o", "json"), "connectors-check")
+    there = cluster(records=config_records(*created("orders", 1, record=92)))
+    there.brokers.state.moved = {f"g-orders-{task}": 1 + task % 2 for task in range(92)}
+    row = envelope_of(check(invoke, there, "-o", "json"), "connectors-check")
     assert [found["evidence"]["ids_per_coordinator"] for found in row["data"]["rows"]] == [46]
 
 
 def test_the_worker_that_runs_a_task_without_transactions_is_named(invoke: Invoke) -> None:
     [row] = check(invoke, cluster(known_ids=()), "-o", "json").json()["data"]["rows"]
-    assert row["message"].startswith("orders/0 is RUNNING on w, and no coordinator knows g-orders-0: ")
-    assert row["evidence"] == {"transactional_id": "g-orders-0", "state": "RUNNING", "worker": "w"}
+    assert row["message"].startswith("orders/0 is RUNNING on w1:8083, and no coordinator knows g-orders-0: ")
+    assert row["evidence"] == {"transactional_id": "g-orders-0", "state": "RUNNING", "worker": "w1:8083"}
 
 
 def test_the_cure_of_slow_fencing_is_named_with_the_connector(invoke: Invoke) -> None:

@@ -8,42 +8,49 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.records import Record, TopicDescription
-from eosctl.core.transactions import KafkaFault
+from eosctl.core.records import Record
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
 from tests.fakes.acls import FakeAclStore
-from tests.fakes.clock import FakeTime
-from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_world import ConfigWorld, compacted
 
 WHERE = ("-b", "localhost:1", "-g", "g")
 W1, W2 = "http://w1:8083", "http://w2:8083"
-COMPACT = {"cleanup.policy": "compact"}
 OFFSETS = "connect-offsets"
 PREFIXES = ("producer.", "consumer.", "admin.")
-DOORS = ("describe_group", "describe", "transactions", "list_transactions", "topic_partitions")
+DOORS = ("describe_group", "describe", "open", "list_transactions", "topic_partitions")
 
 
-def cluster(**changes: Any) -> FakeCluster:
+def cluster(**changes: Any) -> ConfigWorld:
     """An enabled worker that runs one good source connector."""
     values: dict[str, Any] = {
         "records": config_records(*created("orders", 1, record=1)),
-        "topics": {
-            CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 3, COMPACT),
-            OFFSETS: TopicDescription(OFFSETS, "id", 25, 3, COMPACT),
-        },
+        "described": [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25)],
         "connectors": {"orders": "source"},
-        "workers": {W1: "enabled"},
+        "modes": {W1: "enabled"},
     }
-    return FakeCluster(**{**values, **changes})
+    return ConfigWorld(**{**values, **changes})
 
 
-def doctor(invoke: Invoke, there: FakeCluster, *more: str) -> Outcome:
-    return invoke("doctor", *more, *WHERE, doors=there.doors(), clock=FakeTime().clock())
+def rebalancing() -> ConfigWorld:
+    there = cluster()
+    there.connect.rebalance(lasts_s=10**6)
+    return there
 
 
-def found(invoke: Invoke, there: FakeCluster, exit_code: int) -> list[tuple[str, str, str]]:
+def failed(**changes: Any) -> ConfigWorld:
+    there = cluster(**changes)
+    there.connect.connectors["orders"].fail()
+    return there
+
+
+def doctor(invoke: Invoke, there: ConfigWorld, *more: str) -> Outcome:
+    return invoke("doctor", *more, *WHERE, **there.surroundings)
+
+
+def found(invoke: Invoke, there: ConfigWorld, exit_code: int) -> list[tuple[str, str, str]]:
     document = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", exit_code)
     rows = document["data"]["rows"]
     members = {"check", "code", "severity", "subject", "message", "evidence", "fix"}
@@ -68,33 +75,28 @@ def offset(at: int, value: bytes) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("world", "expected"),
     [
-        ({"workers": {W1: "enabled", W2: "disabled"}}, ("gates", "no_mixed_modes", "warning")),
-        ({"group_state": "PreparingRebalance"}, ("gates", "group_stable", "error")),
-        ({"open_from": 1}, ("gates", "no_open_transactions", "error")),
-        ({"aborted": [ghost()]}, ("gates", "no_aborted_records", "error")),
+        (lambda: cluster(modes={W1: "enabled", W2: "disabled"}), ("gates", "no_mixed_modes", "warning")),
+        (rebalancing, ("gates", "group_stable", "error")),
+        (lambda: cluster(open_from=1), ("gates", "no_open_transactions", "error")),
+        (lambda: cluster(aborted=[ghost()]), ("gates", "no_aborted_records", "error")),
         (
-            {"offsets": [offset(1, b'{"n":1}')], "aborted_offsets": [offset(2, b'{"n":2}')]},
+            lambda: cluster(offsets=[offset(1, b'{"n":1}')], aborted_offsets=[offset(2, b'{"n":2}')]),
             ("gates", "no_aborted_offsets", "error"),
         ),
-        ({"task_state": "FAILED"}, ("failures", "task_failed", "error")),
-        ({"known_ids": ()}, ("connectors", "task_not_exactly_once", "error")),
-        ({"records": config_records(*created("orders", 2, record=1))}, ("task_counts", "too_low", "error")),
-        ({"offsets": [Record(OFFSETS, 0, 1, 0, b"junk", b"{}")]}, ("offsets", "key_not_json", "error")),
+        (failed, ("failures", "task_failed", "error")),
+        (lambda: cluster(known_ids=()), ("connectors", "task_not_exactly_once", "error")),
+        (lambda: cluster(records=config_records(*created("orders", 2, record=1))), ("task_counts", "too_low", "error")),
+        (lambda: cluster(offsets=[Record(OFFSETS, 0, 1, 0, b"junk", b"{}")]), ("offsets", "key_not_json", "error")),
         (
-            {
-                "topics": {
-                    CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 1, COMPACT),
-                    OFFSETS: TopicDescription(OFFSETS, "id", 25, 3, COMPACT),
-                }
-            },
+            lambda: cluster(described=[compacted(CONFIG_TOPIC, 1, replication_factor=1), compacted(OFFSETS, 25)]),
             ("topics", "few_replicas", "warning"),
         ),
     ],
 )
-def test_each_check_has_a_say(invoke: Invoke, changes: dict[str, Any], expected: tuple[str, str, str]) -> None:
-    there = cluster(**changes)
+def test_each_check_has_a_say(invoke: Invoke, world: Callable[[], ConfigWorld], expected: tuple[str, str, str]) -> None:
+    there = world()
     rows = found(invoke, there, doctor(invoke, there).exit_code)
     assert expected in rows
     assert doctor(invoke, there).exit_code == (3 if any(row[2] == "error" for row in rows) else 0)
@@ -102,7 +104,7 @@ def test_each_check_has_a_say(invoke: Invoke, changes: dict[str, Any], expected:
 
 
 def test_the_worst_comes_first_and_what_stops_the_group_before_what_stops_a_task(invoke: Invoke) -> None:
-    there = cluster(task_state="FAILED", aborted=[ghost()], max_timeout_ms=1000)
+    there = failed(aborted=[ghost()], max_timeout_ms=1000)
     rows = found(invoke, there, 3)
     assert [row[2] for row in rows] == sorted((row[2] for row in rows), key=["error", "warning", "info"].index)
     assert [row[0] for row in rows if row[2] == "error"] == ["gates", "failures", "connectors"]
@@ -140,8 +142,7 @@ def test_rights_are_checked_where_the_worker_file_names_the_principals(invoke: I
     store = FakeAclStore()
     outcome = invoke(
         *("doctor", "-w", str(named), "-o", "json"),
-        doors={**cluster().doors(), "open_acls": lambda _app: store},
-        clock=FakeTime().clock(),
+        **cluster(acls=store).surroundings,
     )
     rows = [row for row in outcome.json()["data"]["rows"] if row["check"] == "acls"]
     assert "acl_missing" in {row["code"] for row in rows}
@@ -150,7 +151,8 @@ def test_rights_are_checked_where_the_worker_file_names_the_principals(invoke: I
 
 def test_many_partitions_that_may_not_be_looked_at_are_counted_not_listed(invoke: Invoke) -> None:
     """A cluster has thousands of partitions; a missing right is one thing to mend."""
-    there = cluster(producers_fault=KafkaFault(29, "TOPIC_AUTHORIZATION_FAILED"))
+    there = cluster()
+    there.brokers.deny_read.update({CONFIG_TOPIC, OFFSETS})
     document = doctor(invoke, there, "-o", "json").json()
     rows = [row for row in document["data"]["rows"] if row["check"] == "transactions"]
     assert [row["severity"] for row in rows] == ["warning"] * 4
@@ -169,7 +171,7 @@ def test_a_check_that_can_not_run_is_no_success(invoke: Invoke) -> None:
 
 def test_topics_that_are_hidden_are_not_taken_for_topics_that_are_well(invoke: Invoke) -> None:
     """Brokers leave out what one may not DESCRIBE: no partition was asked, and none was hanging."""
-    rows = doctor(invoke, cluster(topics={}), "-o", "json").json()["data"]["rows"]
+    rows = doctor(invoke, cluster(described=[]), "-o", "json").json()["data"]["rows"]
     assert ("transactions", "not_checked") in {(row["check"], row["code"]) for row in rows}
 
 
@@ -189,6 +191,6 @@ def test_without_a_cluster_it_says_what_is_missing(invoke: Invoke) -> None:
 
 
 def test_text(invoke: Invoke, golden: Callable[[str, str], None]) -> None:
-    outcome = doctor(invoke, cluster(task_state="FAILED", configs={"orders": {"offsets.topic": "mine"}}))
+    outcome = doctor(invoke, failed(configs={"orders": {"offsets.topic": "mine"}}))
     assert (outcome.exit_code, outcome.stderr) == (3, "")
     golden("doctor.txt", outcome.stdout)

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from eosctl.core.record_file import record_line
-from eosctl.core.transactions import TransactionState
 from eosctl.errors import UnauthorizedError
-from tests.fakes.config_cluster import FakeCluster, config_records, created, listing
+from tests.fakes.config_topic import config_records, created
+from tests.fakes.config_world import ConfigWorld
 
 WHERE = ("-b", "localhost:1", "-g", "g", "-u", "http://w1:8083")
 
 
-def cluster() -> FakeCluster:
+def cluster(**changes: Any) -> ConfigWorld:
     """A healthy connector, a record that is too low, a deleted connector, a sink, a record as in the KIP's text."""
-    return FakeCluster(
+    there = ConfigWorld(
         records=config_records(
             ("session-key", {"key": "c2VjcmV0", "algorithm": "HmacSHA256", "creation-timestamp": 1}),
             *created("orders", 2, record=2),
@@ -30,13 +30,13 @@ def cluster() -> FakeCluster:
             *created("sink", 1, config={"connector.class": "FileStreamSinkConnector", "db.password": "hunter2"}),
             ("task-count-orders", {"tasks": 2}),
         ),
-        listings=[
-            *(listing(f"g-{connector}-{task}") for connector in ("orders", "payments") for task in range(2)),
-            listing("g-payments-2", TransactionState.ONGOING),
-        ],
+        known_ids=[f"g-{connector}-{task}" for connector in ("orders", "payments") for task in range(2)],
         connectors={"orders": "source", "payments": "source", "sink": "sink"},
-        workers={"http://w1:8083": "enabled"},
+        modes={"http://w1:8083": "enabled"},
+        **changes,
     )
+    there.brokers.state.open_transaction("g-payments-2", ("payments", 0))
+    return there
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def cluster() -> FakeCluster:
 def test_output(
     invoke: Any, golden: Callable[[str, str], None], name: str, args: tuple[str, ...], exit_code: int, output: str
 ) -> None:
-    outcome = invoke("task-counts", *args, *WHERE, "-o", output, doors=cluster().doors())
+    outcome = invoke("task-counts", *args, *WHERE, "-o", output, **cluster().surroundings)
     assert (outcome.exit_code, outcome.stderr) == (exit_code, "")
     assert "hunter2" not in outcome.stdout
     assert "c2VjcmV0" not in outcome.stdout
@@ -60,22 +60,25 @@ def test_output(
 
 
 def test_a_healthy_group_validates(invoke: Any) -> None:
-    healthy = FakeCluster(records=config_records(*created("a", 1, record=1)), connectors={"a": "source"})
-    assert invoke("task-counts", "validate", *WHERE, doors=healthy.doors()).exit_code == 0
+    healthy = ConfigWorld(
+        records=config_records(*created("a", 1, record=1)),
+        connectors={"a": "source"},
+        modes={"http://w1:8083": "enabled"},
+    )
+    assert invoke("task-counts", "validate", *WHERE, **healthy.surroundings).exit_code == 0
 
 
 def test_missing_rights_are_said_on_stderr_and_null_in_the_data(invoke: Any) -> None:
-    fake = cluster()
-    fake.faults = {"list_transactions": UnauthorizedError("not allowed to list", hint="grant DESCRIBE")}
-    outcome = invoke("task-counts", "list", *WHERE, "-o", "json", doors=fake.doors())
+    fake = cluster(faults={"list_transactions": UnauthorizedError("not allowed to list", hint="grant DESCRIBE")})
+    outcome = invoke("task-counts", "list", *WHERE, "-o", "json", **fake.surroundings)
     assert outcome.exit_code == 0
     assert {json.dumps(row["alive_ids"]) for row in outcome.json()["data"]["rows"]} == {"null"}
     assert "can't tell which transactional ids are alive: not allowed to list" in outcome.stderr
 
 
 def test_an_unknown_connector_and_a_missing_topic_exit_1(invoke: Any) -> None:
-    unknown = invoke("task-counts", "show", "nope", *WHERE, doors=cluster().doors())
-    missing = invoke("task-counts", "list", *WHERE, "--config-topic", "other", doors=cluster().doors())
+    unknown = invoke("task-counts", "show", "nope", *WHERE, **cluster().surroundings)
+    missing = invoke("task-counts", "list", *WHERE, "--config-topic", "other", **cluster().surroundings)
     assert (unknown.exit_code, missing.exit_code) == (1, 1)
     assert "no trace of a connector 'nope'" in unknown.stderr
     assert "there is no topic other" in missing.stderr
@@ -95,7 +98,7 @@ def test_replay_of_a_file_and_of_stdin_needs_no_cluster(invoke: Any, tmp_path: P
     file.write_text(text, encoding="utf-8")
     from_file = invoke("task-counts", "replay", str(file), "-o", "json")
     from_stdin = invoke("task-counts", "replay", "-", "-o", "json", input=text)
-    from_topic = invoke("task-counts", "replay", "--topic", *WHERE, "-o", "json", doors=cluster().doors())
+    from_topic = invoke("task-counts", "replay", "--topic", *WHERE, "-o", "json", **cluster().surroundings)
     assert [each.stderr for each in (from_file, from_stdin, from_topic)] == ["", "", ""]
     states = [outcome.json()["data"]["state"] for outcome in (from_file, from_stdin, from_topic)]
     assert states[0] == states[1] == states[2]

@@ -7,24 +7,21 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.records import TopicDescription
-from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_world import ConfigWorld, compacted
 
 WHERE = ("-b", "localhost:1", "-g", "g")
+WRONG_NAME = {"offsets.topic": "mine"}
 
 
-def cluster(mode: str) -> FakeCluster:
-    """Two workers in `mode`, with a source connector that has a property of the wrong name."""
-    compact = {"cleanup.policy": "compact"}
-    return FakeCluster(
+def cluster(mode: str, **config: str) -> ConfigWorld:
+    """Two workers in `mode`, with a source connector."""
+    return ConfigWorld(
         records=config_records(*created("orders", 1, record=1)),
-        topics={
-            CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 3, compact),
-            "connect-offsets": TopicDescription("connect-offsets", "id", 25, 1, compact),
-        },
+        described=[compacted(CONFIG_TOPIC, 1), compacted("connect-offsets", 25, replication_factor=1)],
         connectors={"orders": "source"},
-        configs={"orders": {"offsets.topic": "mine"}},
-        workers={"http://w1:8083": mode, "http://w2:8083": mode},
+        configs={"orders": config},
+        modes={"http://w1:8083": mode, "http://w2:8083": mode},
     )
 
 
@@ -33,15 +30,16 @@ def cluster(mode: str) -> FakeCluster:
 def test_output(
     invoke: Any, golden: Callable[[str, str], None], name: str, mode: str, target: str, output: str
 ) -> None:
-    outcome = invoke("upgrade", "plan", "--to", target, *WHERE, "-o", output, doors=cluster(mode).doors())
+    outcome = invoke(
+        "upgrade", "plan", "--to", target, *WHERE, "-o", output, **cluster(mode, **WRONG_NAME).surroundings
+    )
     assert (outcome.exit_code, outcome.stderr) == (3, "")
     golden(f"upgrade/{name}.{'json' if output == 'json' else 'txt'}", outcome.stdout)
 
 
 def test_a_plan_without_a_failing_gate_exits_0(invoke: Any) -> None:
     good = cluster("disabled")
-    good.configs = {}
-    assert invoke("upgrade", "plan", "--to", "enabled", *WHERE, doors=good.doors()).exit_code == 0
+    assert invoke("upgrade", "plan", "--to", "enabled", *WHERE, **good.surroundings).exit_code == 0
 
 
 def test_a_target_has_to_be_named_and_known(invoke: Any) -> None:

@@ -19,7 +19,7 @@ from eosctl.profiles import Target
 from tests.fakes import world as fakes
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.broker_state import FakeTransaction
-from tests.fakes.config_cluster import config_records, created
+from tests.fakes.config_topic import config_records, created
 from tests.fakes.connectors import FILE_SOURCE
 from tests.fakes.http_server import metrics_endpoint
 from tests.fakes.topics import FakeTopicStore

@@ -10,7 +10,7 @@ from typing import Any
 from eosctl.core.rescue import FENCING_FAILED
 from eosctl.ops.app import App
 from tests.fakes.broker_state import FakeTransaction
-from tests.fakes.config_cluster import created
+from tests.fakes.config_topic import created
 from tests.fakes.connectors import FakeConnector
 from tests.fakes.faults import EVERY, Call, Kill
 from tests.fakes.world import CONFIGS, World

@@ -33,15 +33,8 @@ from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.profiles import Target
 from eosctl.report import Report
 from tests.fakes.clock import FakeTime
-from tests.fakes.config_cluster import (
-    CONFIG_TOPIC,
-    FakeCluster,
-    FakeTopics,
-    FakeTransactions,
-    FakeWorker,
-    config_records,
-    created,
-)
+from tests.fakes.config_cluster import FakeCluster, FakeTopics, FakeTransactions, FakeWorker
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.faults import KilledError
 
 W1, W2, W3 = "http://w1:8083", "http://w2:8083", "http://w3:8083"

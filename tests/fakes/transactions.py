@@ -10,7 +10,7 @@ from typing import Any
 from eosctl.deadline import Clock
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.clock import FakeTime
-from tests.fakes.config_cluster import created
+from tests.fakes.config_topic import created
 from tests.fakes.world import CONFIGS, World
 
 NOW_MS = 1_795_000_000_000

@@ -21,7 +21,7 @@ from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
-from tests.fakes.config_cluster import created
+from tests.fakes.config_topic import created
 from tests.faults.child import Child
 from tests.faults.proxy import Api, Fate, held
 from tests.sandbox_fixtures import SecureStack, wait_until

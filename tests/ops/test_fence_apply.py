@@ -19,7 +19,7 @@ from eosctl.ops.app import App
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from tests.fakes.broker_state import FakeTransaction
-from tests.fakes.config_cluster import created
+from tests.fakes.config_topic import created
 from tests.fakes.fence_stage import Stage, codes, fence_stage, outcomes, row
 
 

@@ -11,16 +11,15 @@ import pytest
 from eosctl.core.aborted_offsets import aborted_offsets
 from eosctl.core.offset_imports import parse_offsets_file, plan_import
 from eosctl.core.offset_views import fold_store
-from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead
+from eosctl.core.records import Record
 from eosctl.errors import UnauthorizedError
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
-from tests.fakes.clock import FakeTime
-from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_world import ConfigWorld, compacted
 
 WHERE = ("-b", "localhost:1", "-g", "g")
 OFFSETS = "connect-offsets"
-COMPACT = {"cleanup.policy": "compact"}
 KEY = b'["orders",{"f":1}]'
 
 
@@ -28,14 +27,11 @@ def offset(at: int, value: bytes | None, key: bytes = KEY) -> Record:
     return Record(OFFSETS, 0, at, 0, key, value)
 
 
-def cluster(**changes: Any) -> FakeCluster:
+def cluster(**changes: Any) -> ConfigWorld:
     """Two enabled workers; orders has offsets of its own, far has them on another cluster."""
     values: dict[str, Any] = {
         "records": config_records(*created("orders", 1, record=1)),
-        "topics": {
-            CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 1, 3, COMPACT),
-            OFFSETS: TopicDescription(OFFSETS, "id", 1, 3, COMPACT),
-        },
+        "described": [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 1)],
         "connectors": {"orders": "source", "far": "source", "plain": "source", "files": "sink"},
         "configs": {
             "orders": {"offsets.storage.topic": "own"},
@@ -43,14 +39,14 @@ def cluster(**changes: Any) -> FakeCluster:
             "plain": {"offsets.storage.topic": OFFSETS},
         },
         "offsets": [offset(1, b'{"n":1}'), offset(2, b'{"n":7}', b'["plain",{"f":1}]')],
-        "workers": {"http://w1:8083": "enabled", "http://w2:8083": "enabled"},
+        "modes": {"http://w1:8083": "enabled", "http://w2:8083": "enabled"},
     }
-    return FakeCluster(**{**values, **changes})
+    return ConfigWorld(**{**values, **changes})
 
 
-def hard(invoke: Invoke, there: FakeCluster) -> Any:
+def hard(invoke: Invoke, there: ConfigWorld) -> Any:
     args = ("upgrade", "plan", "--to", "disabled", "--hard", *WHERE, "-o", "json")
-    outcome = invoke(*args, doors=there.doors(), clock=FakeTime().clock())
+    outcome = invoke(*args, **there.surroundings)
     return envelope_of(outcome, "upgrade-plan", outcome.exit_code)["data"]["hard"]
 
 
@@ -98,25 +94,25 @@ def test_importing_the_records_of_the_plan_repairs_the_topic(invoke: Invoke) -> 
     """An import left out what the store has already, so that the aborted record stayed the newest."""
     there = cluster(aborted_offsets=[offset(3, b'{"n":2}')])
     lines = "\n".join(json.dumps(each) for each in hard(invoke, there)["aborted_offsets"]["records"])
-    bounds = (Bounds(0, 0, 4, 4),)
-    store = fold_store(TopicRead(OFFSETS, bounds, tuple(there.offsets), 2))
+    store = fold_store(there.topics.read(OFFSETS))
     file = parse_offsets_file(lines.encode(), name="repair.ndjson")
     assert not any(write.sends() for write in plan_import(file, store, keep_partitions=True).writes)
     [write] = plan_import(file, store, keep_partitions=True, rewrite=True).writes
     assert (write.sends(), write.reason, write.after) == (True, "rewritten", b'{"n":1}')
-    mended = TopicRead(OFFSETS, (Bounds(0, 0, 5, 5),), (offset(4, write.after),), 1)
-    assert aborted_offsets(mended, mended) == ()
+    there.topics.put(OFFSETS, KEY, write.after)
+    everything = there.topics.read(OFFSETS, isolation="read_uncommitted", newest_per_key=True)
+    assert aborted_offsets(everything, there.topics.read(OFFSETS, newest_per_key=True)) == ()
 
 
 def test_what_was_not_seen_is_said(invoke: Invoke) -> None:
-    plan = hard(invoke, cluster(faults={"read offsets": UnauthorizedError("not allowed")}))
+    plan = hard(invoke, cluster(faults={OFFSETS: UnauthorizedError("not allowed")}))
     assert plan["unknown"] == ["aborted offsets: not allowed"]
     assert plan["aborted_offsets"]["records"] == []
 
 
 @pytest.mark.parametrize("target", ["preparing", "enabled"])
 def test_hard_is_about_an_older_connect(invoke: Invoke, target: str) -> None:
-    outcome = invoke("upgrade", "plan", "--to", target, "--hard", *WHERE, doors=cluster().doors())
+    outcome = invoke("upgrade", "plan", "--to", target, "--hard", *WHERE, **cluster().surroundings)
     assert outcome.exit_code == 2
     assert "--to disabled" in outcome.stderr
 
@@ -127,6 +123,6 @@ def test_text(invoke: Invoke, golden: Callable[[str, str], None]) -> None:
         aborted_offsets=[offset(3, b'{"n":2}')],
     )
     args = ("upgrade", "plan", "--to", "disabled", "--hard", *WHERE)
-    outcome = invoke(*args, doors=there.doors(), clock=FakeTime().clock())
+    outcome = invoke(*args, **there.surroundings)
     _before, heading, after = outcome.stdout.partition("to an older Connect\n")
     golden("upgrade/hard.txt", heading + after)

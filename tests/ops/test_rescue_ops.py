@@ -16,7 +16,7 @@ from eosctl.events import Event
 from eosctl.ops.rescue import plan_rescue
 from eosctl.ops.rescue_report import apply_rescue, show_rescue
 from eosctl.report import Report
-from tests.fakes.config_cluster import created
+from tests.fakes.config_topic import created
 from tests.fakes.faults import KilledError
 from tests.fakes.rescue_scene import TRACE, URL, Scene, stop
 

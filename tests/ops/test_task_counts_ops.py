@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eosctl.core.record_file import record_line
-from eosctl.core.records import Record, TopicDescription
-from eosctl.core.transactions import TransactionState
-from eosctl.deadline import Deadline
+from eosctl.core.records import Record
+from eosctl.core.transactions import RawGroup
 from eosctl.errors import (
     EosctlError,
     ExitCode,
@@ -30,29 +29,31 @@ from eosctl.ops.task_counts import (
     show_task_counts,
     validate_task_counts,
 )
-from eosctl.profiles import Target
 from eosctl.render import render_report
 from eosctl.report import Report
-from tests.fakes.clock import FakeTime
-from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created, listing
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_world import ConfigWorld, compacted
 
 URL = "http://w1:8083"
 
 
-def app_of(cluster: FakeCluster, *, group_id: str | None = "g", urls: tuple[str, ...] = (URL,)) -> App:
-    target = Target(group_id=group_id, connect_urls=urls)
-    clock = FakeTime(1_700_000_000.0).clock()
-    deadline = Deadline.after(10, clock)
-    return App(target=target, deadline=deadline, state_dir=Path("unused"), clock=clock, **cluster.doors())
+def app_of(world: ConfigWorld, *, group_id: str | None = "g", urls: tuple[str, ...] = (URL,)) -> App:
+    return world.app(timeout_s=10, group_id=group_id, connect_urls=urls)
 
 
-def healthy() -> FakeCluster:
-    return FakeCluster(
-        records=config_records(*created("a", 2, record=2), *created("b", 1, record=1)),
-        listings=[listing("g-a-0", TransactionState.ONGOING), listing("g-a-1"), listing("g-b-0"), listing("x-a-0")],
-        connectors={"a": "source", "b": "source"},
-        workers={URL: "enabled"},
-    )
+def healthy(**changes: Any) -> ConfigWorld:
+    values: dict[str, Any] = {
+        "records": config_records(*created("a", 2, record=2), *created("b", 1, record=1)),
+        "known_ids": ["g-a-0", "g-a-1", "g-b-0", "x-a-0"],
+        "connectors": {"a": "source", "b": "source"},
+        "modes": {URL: "enabled"},
+    }
+    return ConfigWorld(**{**values, **changes})
+
+
+def empty() -> ConfigWorld:
+    """A cluster with a config topic, and no worker."""
+    return ConfigWorld()
 
 
 def test_list_has_one_row_per_connector_with_its_alive_ids() -> None:
@@ -66,29 +67,25 @@ def test_list_has_one_row_per_connector_with_its_alive_ids() -> None:
     assert (report.problems, report.exit_code) == ([], ExitCode.OK)
 
 
-@pytest.mark.parametrize("door", ["transactions", "list_transactions"])
+@pytest.mark.parametrize("door", ["open", "list_transactions"])
 @pytest.mark.parametrize("error", [UnauthorizedError("no DESCRIBE", hint="grant it"), UnreachableError("no broker")])
 def test_ids_that_cannot_be_listed_are_null_and_said_to_be(door: str, error: EosctlError) -> None:
-    cluster = healthy()
-    cluster.faults = {door: error}
-    report = list_task_counts(app_of(cluster))
+    report = list_task_counts(app_of(healthy(faults={door: error})))
     assert [row["alive_ids"] for row in report.rows] == [None, None]
     assert [(problem.code, problem.severity) for problem in report.problems] == [("alive_ids_unknown", "warning")]
     assert error.message in report.problems[0].message
 
 
 def test_the_next_worker_is_asked_when_one_does_not_answer() -> None:
-    cluster = healthy()
-    cluster.faults = {URL: UnreachableError(f"{URL} does not answer")}
-    report = list_task_counts(app_of(cluster, urls=(URL, "http://w2:8083")))
+    world = healthy(modes={URL: "enabled", "http://w2:8083": "enabled"})
+    world.connect.down.add(URL)
+    report = list_task_counts(app_of(world, urls=(URL, "http://w2:8083")))
     assert [problem.code for problem in report.problems] == ["connect_not_asked"]
     assert report.summary["checked_against_connect"] is True
 
 
 def test_a_group_without_workers_cannot_be_compared_and_that_is_said() -> None:
-    cluster = healthy()
-    cluster.workers = {}
-    report = list_task_counts(app_of(cluster, urls=()))
+    report = list_task_counts(app_of(healthy(modes={}), urls=()))
     assert [(problem.code, problem.severity) for problem in report.problems] == [("connect_not_asked", "warning")]
     assert report.summary["checked_against_connect"] is False
 
@@ -109,46 +106,38 @@ def test_a_mistyped_group_is_told_from_one_whose_workers_are_stopped(
     read: Callable[[App], Report], state: str, listed: bool, url_answers: bool, codes: list[str] | None, error: str
 ) -> None:
     """`-g nope` beside the right -u used to look at the right topic with ids that nobody has, and to find nothing."""
-    cluster = healthy()
-    cluster.group_state = state
-    if state == "Empty":
-        cluster.workers = {}
-    if not listed:
-        cluster.listings = [listing("x-a-0")]
+    world = healthy() if listed else healthy(known_ids=["x-a-0"])
+    if state != "Stable":
+        world.brokers.state.groups["g"] = RawGroup("g", state, "connect" if state == "Empty" else "", "", ())
     if not url_answers:
-        cluster.faults = {URL: UnreachableError(f"{URL} does not answer")}
+        world.connect.down.add(URL)
     if codes is None:
         with pytest.raises(NotFoundError, match=error):
-            read(app_of(cluster))
+            read(app_of(world))
         return
-    assert sorted(problem.code for problem in read(app_of(cluster)).problems) == codes
+    assert sorted(problem.code for problem in read(app_of(world)).problems) == codes
 
 
 def test_a_group_that_may_not_be_described_is_a_warning() -> None:
-    cluster = healthy()
-    cluster.faults = {"describe_group": UnauthorizedError("no DESCRIBE on Group g")}
-    assert [problem.code for problem in list_task_counts(app_of(cluster)).problems] == ["group_unknown"]
+    world = healthy(faults={"describe_group": UnauthorizedError("no DESCRIBE on Group g")})
+    assert [problem.code for problem in list_task_counts(app_of(world)).problems] == ["group_unknown"]
 
 
 def test_a_config_topic_of_another_group_shows_by_its_connectors() -> None:
-    cluster = healthy()
-    cluster.connectors = {"a": "source", "z": "sink"}
-    report = list_task_counts(app_of(cluster))
+    report = list_task_counts(app_of(healthy(connectors={"a": "source", "z": "sink"})))
     assert [problem.code for problem in report.problems] == ["other_connectors"]
     assert "['b']" in report.problems[0].message
     assert "['z']" in report.problems[0].message
 
 
 def test_connect_decides_what_is_a_sink() -> None:
-    cluster = FakeCluster(records=config_records(*created("a", 1)), connectors={"a": "sink"})
-    (row,) = list_task_counts(app_of(cluster)).rows
+    world = healthy(records=config_records(*created("a", 1)), connectors={"a": "sink"})
+    (row,) = list_task_counts(app_of(world)).rows
     assert (row["type"], row["findings"]) == ("sink", [])
 
 
 def test_an_open_transaction_on_the_topic_is_a_warning() -> None:
-    cluster = healthy()
-    cluster.open_from = 4
-    report = list_task_counts(app_of(cluster))
+    report = list_task_counts(app_of(healthy(open_from=4)))
     assert [problem.code for problem in report.problems] == ["open_transaction"]
     assert [row["connector"] for row in report.rows] == ["a"]
 
@@ -173,15 +162,13 @@ def test_show_is_about_one_connector_or_says_that_there_is_none() -> None:
 def test_validate_exits_3_on_findings_and_strict_counts_info(
     pairs: list[tuple[str, object]], strict: bool, exit_code: ExitCode
 ) -> None:
-    cluster = FakeCluster(records=config_records(*pairs))
-    assert validate_task_counts(app_of(cluster), strict=strict).exit_code == exit_code
+    world = ConfigWorld(records=config_records(*pairs), modes={URL: "enabled"})
+    assert validate_task_counts(app_of(world), strict=strict).exit_code == exit_code
 
 
 @pytest.mark.parametrize("operation", [list_task_counts, replay_topic])
 def test_a_topic_that_cannot_be_a_config_topic_is_an_error(operation: Callable[[App], object]) -> None:
-    missing, wide = healthy(), healthy()
-    missing.topics = {}
-    wide.topics = {CONFIG_TOPIC: TopicDescription(CONFIG_TOPIC, "id", 2, 3)}
+    missing, wide = healthy(described=[]), healthy(described=[compacted(CONFIG_TOPIC, 2)])
     with pytest.raises(NotFoundError, match="there is no topic connect-configs"):
         operation(app_of(missing))
     with pytest.raises(EosctlError, match="has 2 partitions"):
@@ -199,7 +186,7 @@ def lines(records: list[Record]) -> list[bytes]:
 
 
 def test_replay_of_a_file_is_in_offset_order_whatever_the_order_of_its_lines() -> None:
-    app, records = app_of(FakeCluster(), group_id=None), config_records(*created("a", 2, record=2))
+    app, records = app_of(empty(), group_id=None), config_records(*created("a", 2, record=2))
     report = replay_file(app, lines(records), name="f")
     assert report.data["state"] == replay_file(app, reversed(lines(records)), name="f").data["state"]
     assert report.summary == {"connectors": 1, "ignored": 0, "offset": 5}
@@ -208,7 +195,7 @@ def test_replay_of_a_file_is_in_offset_order_whatever_the_order_of_its_lines() -
 
 def test_lines_without_an_offset_follow_each_other() -> None:
     records = [record._replace(offset=-1) for record in config_records(*created("a", 2, record=2))]
-    report = replay_file(app_of(FakeCluster()), lines(records), name="f")
+    report = replay_file(app_of(empty()), lines(records), name="f")
     assert (report.summary["offset"], report.rows[0]["task_count_record"]) == (5, 2)
 
 
@@ -227,15 +214,14 @@ def test_lines_without_an_offset_follow_each_other() -> None:
 )
 def test_a_file_that_is_no_config_topic_is_refused(content: list[bytes], words: str) -> None:
     with pytest.raises(InputFileError, match=words):
-        replay_file(app_of(FakeCluster()), content, name="f")
+        replay_file(app_of(empty()), content, name="f")
 
 
 def test_replay_of_the_topic_names_connectors_that_only_aborted_records_make() -> None:
     """An aborted create comes alive on workers that are preparing or disabled: they read uncommitted."""
-    cluster = healthy()
-    offset = len(cluster.records)
-    cluster.aborted = [Record(CONFIG_TOPIC, 0, offset, -1, b"connector-ghost", b'{"properties":{}}')]
-    report = replay_topic(app_of(cluster))
+    world = healthy(aborted=[Record(CONFIG_TOPIC, 0, -1, -1, b"connector-ghost", b'{"properties":{}}')])
+    offset = len(world.records)
+    report = replay_topic(app_of(world))
     assert report.data["differs_when_uncommitted"] == ["ghost"]
     assert [problem.code for problem in report.problems] == ["aborted_records_matter"]
     assert "ghost" not in {row["connector"] for row in report.rows}
@@ -249,10 +235,10 @@ def test_replay_of_the_topic_names_connectors_that_only_aborted_records_make() -
 
 def test_replay_of_the_topic_says_of_each_aborted_record_what_is_committed_in_its_place() -> None:
     """Connectors that differ were named; which records make them differ was not, nor one that changes a password."""
-    cluster = FakeCluster(records=config_records(*created("a", 2, record=2, config={"db.password": "old"})))
-    offset = len(cluster.records)
+    records = config_records(*created("a", 2, record=2, config={"db.password": "old"}))
+    offset = len(records)
     config = {"properties": {"name": "a", "connector.class": "F", "db.password": "new"}}
-    cluster.aborted = [
+    aborted = [
         Record(CONFIG_TOPIC, 0, offset + at, -1, key, value)
         for at, (key, value) in enumerate(
             [
@@ -264,7 +250,7 @@ def test_replay_of_the_topic_says_of_each_aborted_record_what_is_committed_in_it
             ]
         )
     ]
-    report = replay_topic(app_of(cluster))
+    report = replay_topic(app_of(healthy(records=records, aborted=aborted)))
     said = report.data["aborted_records"]
     assert isinstance(said, list)
     assert [(each["offset"] - offset, each["key"], each["newest"], each["differs"]) for each in said] == [
@@ -289,11 +275,11 @@ def test_replay_of_the_topic_says_of_each_aborted_record_what_is_committed_in_it
 
 
 def test_while_a_transaction_is_open_nothing_is_called_aborted() -> None:
-    cluster = FakeCluster(records=config_records(*created("a", 1, record=1)), open_from=3)
-    assert replay_topic(app_of(cluster)).data["aborted_records"] == []
+    world = healthy(records=config_records(*created("a", 1, record=1)), open_from=3)
+    assert replay_topic(app_of(world)).data["aborted_records"] == []
 
 
 def test_replay_never_shows_the_session_key() -> None:
     key = ("session-key", {"key": "c2VjcmV0", "algorithm": "HmacSHA256", "creation-timestamp": 1})
-    cluster = FakeCluster(records=config_records(key, *created("a", 1, record=1)))
-    assert "c2VjcmV0" not in str(replay_topic(app_of(cluster)).envelope())
+    world = healthy(records=config_records(key, *created("a", 1, record=1)))
+    assert "c2VjcmV0" not in str(replay_topic(app_of(world)).envelope())

@@ -2,61 +2,53 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Record, TopicDescription
+from eosctl.core.records import Record
 from eosctl.core.upgrade import Mode
 from eosctl.core.worker_config import parse_worker_config
-from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, EosctlError, ExitCode, NotFoundError, UnauthorizedError, UnreachableError
-from eosctl.ops.app import App
 from eosctl.ops.upgrade import plan_upgrade
-from eosctl.profiles import Target
 from eosctl.report import Report
-from tests.fakes.clock import FakeTime
-from tests.fakes.config_cluster import CONFIG_TOPIC, FakeCluster, config_records, created
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_world import ConfigWorld, compacted
+from tests.fakes.faults import Call
 
 W1, W2 = "http://w1:8083", "http://w2:8083"
 
 
-def topic(name: str, partitions: int) -> TopicDescription:
-    return TopicDescription(name, "id", partitions, 3, {"cleanup.policy": "compact"})
-
-
-def group(**changes: Any) -> FakeCluster:
+def group(**changes: Any) -> ConfigWorld:
     """Two disabled workers, w1 leading, and a connector that runs."""
-    values = {
+    values: dict[str, Any] = {
         "records": config_records(*created("a", 1)),
-        "topics": {CONFIG_TOPIC: topic(CONFIG_TOPIC, 1), "connect-offsets": topic("connect-offsets", 2)},
+        "described": [compacted(CONFIG_TOPIC, 1), compacted("connect-offsets", 2)],
         "connectors": {"a": "source"},
-        "workers": {W1: "disabled", W2: "disabled"},
+        "modes": {W1: "disabled", W2: "disabled"},
     }
-    return FakeCluster(**{**values, **changes})
+    return ConfigWorld(**{**values, **changes})
+
+
+def rebalancing() -> ConfigWorld:
+    there = group()
+    there.connect.rebalance(lasts_s=10**6)
+    return there
+
+
+def failed() -> ConfigWorld:
+    there = group()
+    there.connect.connectors["a"].fail()
+    return there
 
 
 def plan(
-    cluster: FakeCluster, target: Mode = Mode.ENABLED, *files: str, client: bool = True, also: tuple[str, ...] = ()
+    world: ConfigWorld, target: Mode = Mode.ENABLED, *files: str, client: bool = True, also: tuple[str, ...] = ()
 ) -> Report:
-    clock = FakeTime().clock()
-    app = App(
-        target=Target(
-            client=ClientSettings(("localhost:1",)) if client else None,
-            connect_urls=also if client else tuple(cluster.workers),
-            group_id="g",
-            worker_configs=tuple(
-                parse_worker_config(text, source=f"w{at}.properties") for at, text in enumerate(files, start=1)
-            ),
-        ),
-        deadline=Deadline.after(60, clock),
-        state_dir=Path("unused"),
-        clock=clock,
-        **cluster.doors(),
-    )
-    return plan_upgrade(app, target)
+    configs = [parse_worker_config(text, source=f"w{at}.properties") for at, text in enumerate(files, start=1)]
+    given = {"connect_urls": also} if client else {"client": None, "connect_urls": tuple(world.modes)}
+    return plan_upgrade(world.app(worker_configs=tuple(configs), **given), target)
 
 
 def gates(report: Report) -> dict[str, str]:
@@ -84,9 +76,17 @@ def test_two_disabled_workers_need_two_passes_with_the_leader_last() -> None:
 
 def test_a_connector_created_while_the_topic_is_read_is_no_aborted_record() -> None:
     """The two views of the config topic were read one after the other; what came in between failed the gate."""
-    cluster = group()
-    cluster.arriving = config_records(*created("a", 1), *created("b", 1))[len(cluster.records) :]
-    assert gates(plan(cluster))["no_aborted_records"] == "pass"
+    world, late = group(), config_records(*created("b", 1))
+
+    def arrives(call: Call) -> None:
+        if call.what[0] == CONFIG_TOPIC:
+            while late:
+                record = late.pop(0)
+                world.topics.put(CONFIG_TOPIC, record.key, record.value)
+
+    world.topics.after("read", arrives)
+    assert gates(plan(world))["no_aborted_records"] == "pass"
+    assert late == []
 
 
 def test_a_url_that_no_member_has_is_no_member() -> None:
@@ -98,40 +98,48 @@ def test_a_url_that_no_member_has_is_no_member() -> None:
 
 
 def test_nothing_to_do_is_no_pass() -> None:
-    assert passes(plan(group(workers={W1: "enabled", W2: "enabled"}))) == []
+    assert passes(plan(group(modes={W1: "enabled", W2: "enabled"}))) == []
 
 
 def test_the_way_back_goes_through_preparing_and_says_what_is_lost() -> None:
-    report = plan(group(workers={W1: "enabled", W2: "enabled"}), Mode.DISABLED)
+    report = plan(group(modes={W1: "enabled", W2: "enabled"}), Mode.DISABLED)
     assert [mode for mode, _workers in passes(report)] == ["preparing", "disabled"]
     assert report.data["losses"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "gate", "status"),
+    ("world", "gate", "status"),
     [
-        ({"group_state": "PreparingRebalance"}, "group_stable", "fail"),
-        ({"task_state": "FAILED"}, "connectors_healthy", "fail"),
-        ({"topics": {}}, "config_topic", "fail"),
-        ({"faults": {"describe": UnauthorizedError("no")}}, "config_topic", "unknown"),
-        ({"open_from": 1}, "no_open_transactions", "fail"),
-        ({"open_from": 1}, "no_aborted_records", "unknown"),
+        (rebalancing, "group_stable", "fail"),
+        (failed, "connectors_healthy", "fail"),
+        (lambda: group(described=[]), "config_topic", "fail"),
+        (lambda: group(faults={"describe": UnauthorizedError("no")}), "config_topic", "unknown"),
+        (lambda: group(open_from=1), "no_open_transactions", "fail"),
+        (lambda: group(open_from=1), "no_aborted_records", "unknown"),
         (
-            {"aborted": [Record(CONFIG_TOPIC, 0, 9, -1, b"connector-ghost", b'{"properties":{}}')]},
+            lambda: group(aborted=[Record(CONFIG_TOPIC, 0, 9, -1, b"connector-ghost", b'{"properties":{}}')]),
             "no_aborted_records",
             "fail",
         ),
-        ({"records": config_records(*created("a", 1), ("commit-a", {"tasks": 2}))}, "task_sets_complete", "fail"),
-        ({"configs": {"a": {"offset.storage.topic": "x"}}}, "property_names", "fail"),
-        ({"faults": {W2: UnreachableError("no answer")}}, "members_known", "fail"),
-        ({"faults": {W1: UnreachableError("no"), W2: UnreachableError("no")}}, "connectors_healthy", "unknown"),
-        ({"faults": {"validate": ConnectError("no")}}, "connector_support", "unknown"),
-        ({"faults": {"validate": ConnectError("no")}}, "modes_proven", "unknown"),
-        ({"workers": {}}, "members_known", "fail"),
+        (
+            lambda: group(records=config_records(*created("a", 1), ("commit-a", {"tasks": 2}))),
+            "task_sets_complete",
+            "fail",
+        ),
+        (lambda: group(configs={"a": {"offset.storage.topic": "x"}}), "property_names", "fail"),
+        (lambda: group(faults={W2: UnreachableError("no answer")}), "members_known", "fail"),
+        (
+            lambda: group(faults={W1: UnreachableError("no"), W2: UnreachableError("no")}),
+            "connectors_healthy",
+            "unknown",
+        ),
+        (lambda: group(faults={"validate": ConnectError("no")}), "connector_support", "unknown"),
+        (lambda: group(faults={"validate": ConnectError("no")}), "modes_proven", "unknown"),
+        (lambda: group(modes={}), "members_known", "fail"),
     ],
 )
-def test_a_group_that_is_not_as_it_should_be(changes: dict[str, Any], gate: str, status: str) -> None:
-    report = plan(group(**changes))
+def test_a_group_that_is_not_as_it_should_be(world: Callable[[], ConfigWorld], gate: str, status: str) -> None:
+    report = plan(world())
     assert gates(report)[gate] == status
     assert report.exit_code == (ExitCode.FINDINGS if "fail" in gates(report).values() else ExitCode.OK)
 
@@ -139,22 +147,18 @@ def test_a_group_that_is_not_as_it_should_be(changes: dict[str, Any], gate: str,
 def test_a_transaction_that_ends_while_we_look_is_none() -> None:
     """Tasks under exactly-once write to the offsets topic in transactions all the time: a first look proves nothing."""
 
-    class Moving(FakeCluster):
-        looks = 0
+    world, looks = group(), list[Call]()
+    world.topics.open_transaction("connect-offsets", 1)
 
-        @property
-        def open_from(self) -> int | None:
-            self.looks += 1
-            return 1 if self.looks == 1 else None
+    def ends(call: Call) -> None:
+        if call.what == ("connect-offsets",):
+            looks.append(call)
+            if len(looks) == 1:
+                world.topics.close_transaction("connect-offsets", 1)
 
-        @open_from.setter
-        def open_from(self, _value: int | None) -> None: ...
-
-    still = group()
-    report = plan(
-        Moving(records=still.records, topics=still.topics, connectors=still.connectors, workers=still.workers)
-    )
-    assert gates(report)["no_open_transactions"] == "pass"
+    world.topics.after("bounds", ends)
+    assert gates(plan(world))["no_open_transactions"] == "pass"
+    assert len(looks) > 1
 
 
 LISTENER = "listeners=http://w{}:8083\ngroup.id=g\nexactly.once.source.support={}\n"
@@ -180,8 +184,10 @@ def test_without_kafka_its_gates_are_unknown() -> None:
 
 
 def test_a_group_that_does_not_exist_is_an_error() -> None:
-    with pytest.raises(NotFoundError):
-        plan(group(group_state="Dead", workers={}, faults={"describe_group": NotFoundError("no such group")}))
+    world = group(modes={}, connectors={})
+    world.brokers.state.groups.clear()
+    with pytest.raises(NotFoundError, match="'g' does not exist"):
+        plan(world)
 
 
 def test_secrets_of_connectors_are_not_in_the_plan() -> None:

@@ -23,7 +23,7 @@ from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.ops.upgrade_status import verify_upgrade
 from tests.fakes.acls import FakeAclStore
-from tests.fakes.config_cluster import config_records, created
+from tests.fakes.config_topic import config_records, created
 from tests.fakes.rolling import FakeDriver, RollWorld, world
 
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username={} password=p;"
