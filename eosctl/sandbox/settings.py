@@ -106,6 +106,7 @@ def broker_properties(
         "share.coordinator.state.topic.replication.factor": replication,
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": "0",
+        "log.cleaner.dedupe.buffer.size": str(16 << 20),  # a third of a broker's memory at its default
     }
     return {**properties, **(spec.secure.properties(files) if spec.secure else {}), **spec.broker_config}
 
