@@ -19,6 +19,8 @@ from eosctl.sandbox.state import Node
 
 _POLL_S = 0.1
 _SEARCHED_LINES = 400
+_NO_CONNECTOR = "eosctl-asks-whether-this-worker-is-up"
+_UNKNOWN = f"Connector {_NO_CONNECTOR} not found".encode()
 _PORT_TAKEN = "Address already in use"
 
 
@@ -92,12 +94,12 @@ def broker_answers(address: str, *, brokers: int, cluster_id: str) -> bool:
 
 
 def worker_answers(url: str, *, cluster_id: str) -> bool:
-    """Whether the worker lists connectors: it does so only as a member of its group (404 or 503 before).
+    """Whether the worker knows that it has no connector of a made-up name: it does so only as a member of its group.
 
-    One that wants a password (401) answers, and whether it is a member can't be asked.
+    It lists connectors, none, some time before that. One that wants a password (401) answers, and no more can be asked.
     """
     try:
-        _get(f"{url}/connectors")
+        _get(f"{url}/connectors/{_NO_CONNECTOR}")
         root = json.loads(_get(url)) if cluster_id else {}
     except urllib.error.HTTPError as exc:
         exc.close()
@@ -108,8 +110,16 @@ def worker_answers(url: str, *, cluster_id: str) -> bool:
 
 
 def _get(url: str) -> bytes:
-    with _direct.open(url, timeout=5) as answer:
-        return bytes(answer.read())
+    """The answer's body, that of "there is no such connector" included, which is not the one of a path too early."""
+    try:
+        with _direct.open(url, timeout=5) as answer:
+            return bytes(answer.read())
+    except urllib.error.HTTPError as exc:
+        body = exc.read()
+        if _UNKNOWN not in body:
+            raise
+        exc.close()
+        return body
 
 
 def log_tail(path: Path, count: int) -> list[str]:

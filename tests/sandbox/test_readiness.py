@@ -29,14 +29,17 @@ def test_a_broker_of_another_cluster_is_not_ours() -> None:
 
 
 @contextmanager
-def _worker(connectors_status: int, root: object) -> Iterator[str]:
-    """The URL of a worker that answers /connectors with a status, and / with a document."""
+def _worker(status: int, message: str, root: object) -> Iterator[str]:
+    """The URL of a worker that lists its connectors, says this of one that it does not have, and that of itself."""
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(connectors_status if self.path == "/connectors" else 200)
+            name = self.path.removeprefix("/connectors/")
+            is_one = name != self.path
+            self.send_response(status if is_one else 200)
             self.end_headers()
-            self.wfile.write(json.dumps(root).encode())
+            answer = {"/": root, "/connectors": []}.get(self.path, {"message": message.format(name)})
+            self.wfile.write(json.dumps(answer).encode())
 
         def log_message(self, *_words: object) -> None:
             """Says nothing."""
@@ -47,22 +50,27 @@ def _worker(connectors_status: int, root: object) -> Iterator[str]:
 
 
 OURS = {"version": "4.3.1", "kafka_cluster_id": "ours"}
+UNKNOWN = "Connector {} not found"
 
 
 @pytest.mark.parametrize(
-    ("status", "root", "cluster_id", "ready"),
+    ("status", "message", "root", "cluster_id", "ready"),
     [
-        (200, OURS, "ours", True),
-        (200, OURS, "", True),
-        (200, OURS, "other", False),
-        (200, ["no worker"], "ours", False),
-        (404, OURS, "ours", False),  # before its REST resources are there
-        (503, OURS, "ours", False),  # before it has joined
-        (401, OURS, "ours", True),  # wants a password
+        (404, UNKNOWN, OURS, "ours", True),
+        (404, UNKNOWN, OURS, "", True),
+        (404, UNKNOWN, OURS, "other", False),
+        (404, UNKNOWN, ["no worker"], "ours", False),
+        (404, "HTTP 404 Not Found", OURS, "ours", False),  # before its REST resources are there
+        (409, "Cannot complete request because of a conflicting operation", OURS, "ours", False),  # rebalances
+        (500, "Request timed out", OURS, "ours", False),  # has not joined
+        (401, "User cannot access the resource.", OURS, "ours", True),  # wants a password
     ],
 )
-def test_a_worker_of_another_cluster_is_not_ours(status: int, root: object, cluster_id: str, ready: bool) -> None:
-    with _worker(status, root) as url:
+def test_a_worker_is_ready_as_a_member_of_its_group_on_our_cluster(
+    status: int, message: str, root: object, cluster_id: str, ready: bool
+) -> None:
+    """It lists connectors before it has joined: `workers list` right after `sandbox up` found no group."""
+    with _worker(status, message, root) as url:
         assert worker_answers(url, cluster_id=cluster_id) is ready
 
 
