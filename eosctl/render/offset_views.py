@@ -149,7 +149,8 @@ def _migration_lines(report: Report) -> Iterable[str]:
     else:
         yield from _new_topic_lines(missing)
         parts = report.data.get("parts")
-        yield f"no key can be in two places: {parts} parts, no shuffle" if parts else "keys are shuffled"
+        counted = "1 part" if parts == 1 else f"{parts} parts"
+        yield f"no key can be in two places: {counted}, no shuffle" if parts else "keys are shuffled"
     keys = report.summary.get("keys")
     if isinstance(keys, int) and keys > len(report.rows):
         yield f"{len(report.rows)} of {keys:,} keys are shown; all are in {format_cell(report.data.get('snapshot'))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, St
 from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_run import verify_plan
+from eosctl.render.text import write_text
 from tests.fakes.migration import DOWN, KEY, Scene, connector
 from tests.synced_files import SyncedFiles
 
@@ -67,9 +69,18 @@ def test_a_key_in_two_places_takes_a_shuffle(scene: Scene, side: str) -> None:
     ]  # fmt: skip
 
 
-def test_a_plan_says_whether_keys_are_shuffled(scene: Scene) -> None:
-    assert scene.prepared().report.data["parts"] == 2
-    assert scene.prepared(renames={"a": "b"}).report.data["parts"] == 0, "a renamed key belongs elsewhere"
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [(0, "keys are shuffled"), (1, "in two places: 1 part, no shuffle"), (2, "in two places: 2 parts, no shuffle")],
+)
+def test_a_plan_says_whether_keys_are_shuffled(scene: Scene, parts: int, words: str) -> None:
+    """A plan of few records said `1 parts`."""
+    renames = {"a": "b"} if parts == 0 else {}  # a renamed key belongs elsewhere
+    report = scene.prepared(renames=renames).report
+    assert report.data["parts"] == min(parts * 2, 2)
+    shown = StringIO()
+    write_text(replace(report, data={**report.data, "parts": parts}), shown, color=False, wide=False)
+    assert words in shown.getvalue()
 
 
 def test_nothing_to_do_is_nothing_to_apply(scene: Scene) -> None:
