@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     NewTopic,
 )
 
+from tests.faults.proxy import Api, Fate, Proxy
 from tests.hanging_transactions import (
     offsets,
     unverified_transactions,
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.live
 
 Invoke = Any
 GROUP = "connect-eos"
-MANY = 100_000  # ids: fencing them takes longer than noticing that it has begun
+MANY, HELD_AFTER = 20_000, 1_000  # ids
 
 
 def zombie(stack: Any, transactional_id: str, topic: str) -> Producer:
@@ -256,23 +258,32 @@ def test_as_a_process_ids_come_from_stdin_and_stdout_is_one_document(target_flag
 
 
 def test_ctrl_c_ends_with_a_report_and_the_next_run_knows_what_is_done(
-    invoke: Invoke, target_flags: list[str], unique: str
+    invoke: Invoke, stack: Any, target_flags: list[str], unique: str
 ) -> None:
+    """A proxy holds the requests from some on until Ctrl-C was sent: a fast machine had fenced all ids by then."""
     ids = [f"{unique}-{number}" for number in range(MANY)]
-    words = ["fence", "--from-file", "-", "--create-unknown", "--yes", "--timeout", "120s", "-o", "json", *target_flags]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "eosctl", *words],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    assert process.stdin is not None
-    process.stdin.write("\n".join(ids).encode())
-    process.stdin.close()
-    process.stdin = None
+    is_held, was_sent = threading.Event(), threading.Event()
 
-    first = ["txn", "describe", ids[0], *target_flags]
-    wait_for(lambda: invoke(*first).exit_code == 0, "the first id to be fenced")
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=120)
+    def hold(api_key: int, number: int) -> Fate:
+        if api_key == Api.INIT_PRODUCER_ID and number > HELD_AFTER:
+            is_held.set()
+            was_sent.wait(60)
+        return Fate.PASS
+
+    with Proxy(stack.bootstrap_servers, on_request=hold) as proxy:
+        words = ["--from-file", "-", "--create-unknown", "--yes", "--timeout", "120s", "-o", "json", *target_flags]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "eosctl", "fence", *words, "-b", proxy.address],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write("\n".join(ids).encode())
+        process.stdin.close()
+        process.stdin = None
+        assert is_held.wait(120), "no id was fenced"
+        process.send_signal(signal.SIGINT)
+        was_sent.set()
+        stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
     document = json.loads(stdout)
     counts = document["data"]["summary"]["counts"]
