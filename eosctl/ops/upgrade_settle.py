@@ -186,7 +186,7 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
         waiting = _not_back(group, expected)
         watch.returned = watch.returned or not waiting
         if waiting:
-            return waiting + _silent(now, group, expected), None
+            return waiting + _silent(look_app(app, within=deadline), group, expected), None
         members, evidence, waiting = _judge_modes(now, group, expected)
         waiting = waiting or _judge_work(now, group, expected, watch) or _judge_leader(now, group, expected)
     except _GateFailedError:
