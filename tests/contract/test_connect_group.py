@@ -5,8 +5,8 @@ Who leads, who owns what, what the coordinator tells of it, and how workers come
 
 from __future__ import annotations
 
+import math
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ from eosctl.core.group_protocol import (
 )
 from eosctl.core.transactions import RawGroup
 from eosctl.deadline import Clock, Deadline
-from eosctl.errors import UnreachableError
+from eosctl.errors import ConnectError, UnreachableError
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.ports import ConnectWorker
@@ -40,7 +40,6 @@ from tests.sandbox_fixtures import PAIR, frozen, wait_until
 
 LINES = "one\ntwo\n"
 ATTEMPTS = 8
-MEETS_REBALANCE = ("restart", "connector_config")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,7 @@ class Member:
 class Group:
     """Two workers and their coordinator. `stop` and `start` are a worker's process; `frozen` stops it for a while.
 
-    `read` waits until the connector's task has read its lines; nothing is committed then before it ends. `rebalances`
-    changes a connector again and again. `slept` is how often a worker was waited for within one of its calls.
+    `read` waits until the connector's task has read its lines; nothing is committed then before it ends.
     """
 
     urls: Sequence[str]
@@ -80,9 +78,7 @@ class Group:
     frozen: Callable[[str], AbstractContextManager[None]]
     config: Callable[[str], dict[str, str]]
     read: Callable[[str], None]
-    rebalances: Callable[[str], AbstractContextManager[None]]
     clock: Clock
-    slept: list[float]
     made: list[str] = field(default_factory=list)
 
     def members(self) -> list[Member]:
@@ -184,12 +180,6 @@ def _fake() -> Group:
         yield
         connect.frozen.clear()
 
-    @contextmanager
-    def rebalances(_name: str) -> Iterator[None]:
-        for call in MEETS_REBALANCE:
-            connect.before(call, lambda _call: connect.rebalance())
-        yield
-
     return Group(
         urls=urls,
         worker=lambda url, timeout_s: connect.worker(url, Deadline.after(timeout_s, connect.time.clock())),
@@ -199,9 +189,7 @@ def _fake() -> Group:
         frozen=frozen_one,
         config=lambda name: {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": name},
         read=lambda _name: None,
-        rebalances=rebalances,
         clock=connect.time.clock(),
-        slept=connect.time.slept,
     )
 
 
@@ -218,42 +206,16 @@ def _real(stack: Stack, admin: NativeTransactionAdmin, topics: KafkaTopicStore, 
         wait_until(lambda: name in topics.describe([name]), what=f"topic {name}")
         wait_until(lambda: topics.bounds(name)[0].end == LINES.count("\n"), what=f"the lines of {name}")
 
-    slept = list[float]()
-
-    def sleep(wanted_s: float) -> None:
-        slept.append(wanted_s)
-        time.sleep(wanted_s)
-
-    @contextmanager
-    def rebalances(name: str) -> Iterator[None]:
-        worker, enough = RestConnectWorker(stack.urls(PAIR)[0], deadline=Deadline.after(120)), threading.Event()
-
-        def change() -> None:
-            number = 0
-            while not enough.is_set():
-                number += 1
-                worker.put_connector_config(name, {**config(name), "batch.size": str(number)})
-
-        changing = threading.Thread(target=change)
-        changing.start()
-        try:
-            yield
-        finally:
-            enough.set()
-            changing.join()
-
     return Group(
         urls=stack.urls(PAIR),
-        worker=lambda url, timeout_s: RestConnectWorker(url, deadline=Deadline.after(timeout_s, Clock(sleep_s=sleep))),
+        worker=lambda url, timeout_s: RestConnectWorker(url, deadline=Deadline.after(timeout_s)),
         describe=lambda: admin.describe_group(PAIR),
         stop=lambda url: stack.stop_node(names[url]),
         start=lambda url: stack.start_node(names[url]),
         frozen=lambda url: frozen(stack, url),
         config=config,
         read=read,
-        rebalances=rebalances,
         clock=Clock(),
-        slept=slept,
     )
 
 
@@ -366,17 +328,26 @@ def _looks_of_a_stop(group: Group, worker: ConnectWorker, name: str) -> list[tup
     return seen
 
 
-def test_a_request_that_meets_a_rebalance_waits_for_its_end(group: Group, unique: str) -> None:
-    """Workers answer 409, and GET of a config 500: neither may reach the caller."""
-    group.put(f"{unique}-a")
-    worker = group.at(group.urls[0])
-    deadline = Deadline.after(60)
-    with group.rebalances(f"{unique}-a"):
-        for call in MEETS_REBALANCE:
-            group.slept.clear()
-            while not group.slept:
-                assert not deadline.expired(), f"{call} met no rebalance"
-                getattr(worker, call)(f"{unique}-a")
+@pytest.mark.parametrize("call", ["restart", "connector_config"])
+def test_a_request_that_meets_a_rebalance_of_the_fake_waits_for_its_end(call: str) -> None:
+    """Workers answer 409 then, and GET of a config 500: tests/connect/test_rest.py has their words.
+
+    To meet one on real workers is luck: seen on 4.3.1 and 3.9.2, often within 23 s, and sometimes not in 60 s.
+    """
+    connect = FakeConnect()
+    connect.add("c")
+    connect.rebalance(1)
+    getattr(connect.worker(), call)("c")
+    assert (connect.rebalancing, connect.time.now_s) == (False, 1)
+
+
+def test_a_rebalance_of_the_fake_that_does_not_end_is_told() -> None:
+    connect = FakeConnect()
+    connect.add("c")
+    connect.rebalance(math.inf)
+    with pytest.raises(ConnectError, match="a rebalance is expected"):
+        connect.worker().restart("c")
+    assert connect.time.now_s < 30
 
 
 def test_workers_leave_and_come_back_as_other_members(group: Group, unique: str) -> None:

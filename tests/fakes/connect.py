@@ -187,7 +187,7 @@ class FakeConnect(FakeMembers):
         due = [
             number
             for number, url in owners.items()
-            if url and (number in connector.to_start or connector.tasks.get(number, _NONE).url != url)
+            if url and (number in connector.to_start or connector.tasks.get(number, _NONE).needs_start(url))
         ]
         if due and connector.type == "source" and "enabled" in self.modes.values():
             self.fence(name)

@@ -28,7 +28,7 @@ class FakeMembers(Faults):
     without members for `forgotten_after_s` is `forgotten`: it is Dead.
 
     What is taken from a follower goes on until its task has ended: in LAG_S, or as many seconds as `stops_slowly` says.
-    Events are `stop_worker` and `start_worker` (URL), `rebalance` (at its end) and `end_task` (name, task).
+    Events are `stop_worker`, `start_worker` and `join` (URL), `rebalance` (at its end) and `end_task` (name, task).
     """
 
     modes: dict[str, str] = field(default_factory=lambda: {"http://w0:8083": "enabled"})
@@ -150,9 +150,11 @@ class FakeMembers(Faults):
     # -- workers come and go
 
     def stop_worker(self, url: str) -> None:
-        """The worker leaves the group; if it led, the next one leads."""
+        """The worker ends; if it led its group, the next one leads."""
         with self.event("stop_worker", url):
-            del self.modes[url]
+            self.starting.pop(url, None)
+            if self.modes.pop(url, None) is None:
+                return
             self.left(url)
             self.rebalance()
             self.time.later(self.forgotten_after_s, self._forget)
@@ -167,10 +169,13 @@ class FakeMembers(Faults):
             self.time.later(LAG_S, partial(self._join, url))
 
     def _join(self, url: str) -> None:
-        self._starts[url] = self._starts.get(url, 0) + 1
-        self.modes[url], self.forgotten = self.starting.pop(url), False
-        self.rebalance()
-        self._joined[url] = self._generation
+        if url not in self.starting:
+            return
+        with self.event("join", url):
+            self._starts[url] = self._starts.get(url, 0) + 1
+            self.modes[url], self.forgotten = self.starting.pop(url), False
+            self.rebalance()
+            self._joined[url] = self._generation
 
     def rebalance(self, lasts_s: float = LAG_S) -> None:
         """A rebalance begins; one that is under way begins anew."""

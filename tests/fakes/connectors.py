@@ -48,6 +48,10 @@ class FakeTask:
     url: str
     trace: str = ""
 
+    def needs_start(self, url: str) -> bool:
+        """Whether the worker at `url`, which owns it, has still to start it."""
+        return self.url != url or self.state == "UNASSIGNED"
+
 
 @dataclass
 class FakeConnector:

@@ -48,13 +48,14 @@ class Faults:
         """The next call of `method` raises `error`, after `skip` others; `done` lets it do its work first."""
         self._faults.setdefault(method, []).append(Fault(error, skip, done))
 
-    def fail_always(self, method: str, error: BaseException) -> None:
-        """Every call of `method` raises `error`, as for somebody without a right."""
+    def fail_always(self, method: str, error: BaseException) -> Callable[[], None]:
+        """Every call of `method` raises `error`, until what is returned is called."""
 
         def refuse(_call: Call) -> None:
             raise error
 
         self.before(method, refuse)
+        return lambda: self._before[method].remove(refuse)
 
     def before(self, method: str, callback: Callback) -> None:
         """Runs `callback` at the beginning of each call of `method`, `*` for every method."""
