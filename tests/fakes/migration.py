@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,8 +20,10 @@ from eosctl.ops.migrate import Allowances, MigrationRequest
 from eosctl.ops.migrate_run import Engine, Prepared, migration_from_file, prepared_migration
 from eosctl.ops.ports import ConnectWorker, TopicStore
 from eosctl.profiles import Target
+from tests.fakes.clock import FakeTime
+from tests.fakes.connect import FakeConnect
 
-KEY = b'["a",{"f":"x"}]'
+KEY, W = b'["a",{"f":"x"}]', "http://w:8083"
 DOWN = Allowances(force_running=True)
 
 
@@ -141,22 +143,9 @@ class Stages:
         return Counts(differing=self.differing)
 
 
-@dataclass
-class Worker:
-    """`GET /connectors?expand=…` of a worker."""
-
-    connectors_there: dict[str, dict[str, object]]
-    url: str = "http://w"
-
-    def connectors(self) -> Mapping[str, Mapping[str, object]]:
-        return self.connectors_there
-
-
-def connector(state: str, tasks: int = 0, config: Mapping[str, str] | None = None) -> dict[str, object]:
-    return {
-        "status": {"connector": {"state": state}, "tasks": [{"id": n} for n in range(tasks)]},
-        "info": {"config": config or {}},
-    }
+def connector(state: str, tasks: int = 0, config: Mapping[str, str] | None = None) -> Mapping[str, Any]:
+    """What FakeConnect.add is told of a connector."""
+    return {"state": state, "tasks": tasks, "config": config}
 
 
 @dataclass
@@ -168,16 +157,29 @@ class Scene:
         default_factory=lambda: Topics({"connect-offsets": ("id-global", (Bounds(0, 0, 5, 5), Bounds(1, 0, 2, 2)))})
     )
     stages: Stages = field(default_factory=Stages)
-    connectors: dict[str, dict[str, object]] | None = None
-    slept_s: float = 0.0
+    connect: FakeConnect | None = None
+    time: FakeTime = field(default_factory=FakeTime)
     events: list[Event] = field(default_factory=list)
 
-    def sleep(self, wanted_s: float) -> None:
-        self.slept_s += wanted_s
+    @property
+    def slept_s(self) -> float:
+        return sum(self.time.slept)
+
+    def place(self, connectors: Mapping[str, Mapping[str, Any]] | None) -> None:
+        """A worker with these connectors; None means that there is no worker to ask."""
+        self.connect = None if connectors is None else FakeConnect({W: "enabled"}, time=self.time)
+        for name, told in (connectors or {}).items():
+            assert self.connect is not None
+            self.connect.add(name, **told)
+
+    def worker(self, app: App, url: str) -> ConnectWorker:
+        """App's door."""
+        assert self.connect is not None, "nobody was named"
+        return self.connect.open_worker(app, url)
 
     def app(self) -> App:
-        urls = () if self.connectors is None else ("http://w",)
-        clock = Clock(monotonic_s=lambda: self.slept_s, sleep_s=self.sleep)
+        urls = () if self.connect is None else (W,)
+        clock = replace(Clock(), monotonic_s=lambda: self.time.now_s, sleep_s=self.time.sleep)
         return App(
             Target(connect_urls=urls, group_id="g"),
             Deadline.after(30, clock),
@@ -185,7 +187,7 @@ class Scene:
             clock=clock,
             on_event=self.events.append,
             open_topics=lambda _app: cast(TopicStore, self.topics),
-            open_worker=lambda _app, _url: cast(ConnectWorker, Worker(self.connectors or {})),
+            open_worker=self.worker,
         )
 
     def engine(self) -> Engine:

@@ -145,7 +145,7 @@ def test_open_transaction(scene: Scene, allowed: bool) -> None:
     ],
 )
 def test_running_connectors(scene: Scene, connectors: Any, allowances: Allowances, message: str | None) -> None:
-    scene.connectors = connectors
+    scene.place(connectors)
     plan = scene.plan()
     if message is None:
         assert scene.apply(plan, allowances).exit_code is ExitCode.OK
@@ -156,7 +156,7 @@ def test_running_connectors(scene: Scene, connectors: Any, allowances: Allowance
 
 
 def test_a_renamed_connector_may_not_run_under_its_new_name_either(scene: Scene) -> None:
-    scene.connectors = {"a": connector("STOPPED"), "z": connector("RUNNING", 1)}
+    scene.place({"a": connector("STOPPED"), "z": connector("RUNNING", 1)})
     prepared = scene.prepared(Allowances(), renames={"a": "z"})
     assert [(p.severity, p.code) for p in prepared.report.problems] == [("warning", "running")]
     assert prepared.apply is not None

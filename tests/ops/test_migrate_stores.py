@@ -42,7 +42,7 @@ OWN = {"offsets.storage.topic": "own"}
     ],
 )
 def test_target_topics(scene: Scene, store: str, pattern: str | None, connectors: Any, topic: Any) -> None:
-    scene.connectors = connectors
+    scene.place(connectors)
     if isinstance(topic, str):
         assert target_name_of(scene.app(), store, pattern)("a") == topic
         return
@@ -51,11 +51,13 @@ def test_target_topics(scene: Scene, store: str, pattern: str | None, connectors
 
 
 def test_source_topics_keep_their_order(scene: Scene) -> None:
-    scene.connectors = {
-        "a": connector("STOPPED", config=OWN),
-        "b": connector("STOPPED"),
-        "c": connector("STOPPED", config=OWN),
-    }
+    scene.place(
+        {
+            "a": connector("STOPPED", config=OWN),
+            "b": connector("STOPPED"),
+            "c": connector("STOPPED", config=OWN),
+        }
+    )
     stores = ("dedicated", "global", "more", "global")
     assert source_names(scene.app(), stores, Selection(connectors=("a",))) == ["own", "connect-offsets", "more"]
 
@@ -132,7 +134,7 @@ def test_a_target_file_that_is_there_is_not_overwritten(scene: Scene, dump: Path
 
 
 def test_into_a_file_nothing_is_backed_up_and_nobody_need_stop(scene: Scene, tmp_path: Path) -> None:
-    scene.connectors = {"a": connector("RUNNING", 1)}
+    scene.place({"a": connector("RUNNING", 1)})
     prepared = scene.prepared(Allowances(), target=str(tmp_path / "out.ndjson"))
     assert prepared.apply is not None
     result = prepared.apply()

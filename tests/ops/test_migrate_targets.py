@@ -136,7 +136,7 @@ class _SlowTopics(Topics):
 
     def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
         if not validate_only:
-            self.scene.sleep(20)
+            self.scene.time.sleep(20)
         return super().create_all(topics, validate_only=validate_only)
 
 
