@@ -20,7 +20,7 @@ def there() -> RollWorld:
 
 
 def run(invoke: Any, there: RollWorld, *words: str, **how: Any) -> Any:
-    return invoke(*words, *WHERE, doors=there.doors(), **how)
+    return invoke(*words, *WHERE, **there.surroundings, **how)
 
 
 def test_the_plan(invoke: Any, golden: Callable[[str, str], None], there: RollWorld) -> None:
@@ -38,7 +38,7 @@ def test_without_a_terminal_and_without_yes_it_is_refused(invoke: Any, there: Ro
 
 
 def test_a_gate_that_fails_forbids_it(invoke: Any, there: RollWorld) -> None:
-    there.task_state = "FAILED"
+    there.connector.fail()
     for more in ("--yes", "--dry-run"):
         outcome = run(invoke, there, *COMMAND, more, "-o", "json")
         assert (outcome.exit_code, outcome.json()["kind"]) == (6, "upgrade-apply-plan")

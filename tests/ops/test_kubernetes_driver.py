@@ -20,9 +20,9 @@ from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver, kubernetes_d
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.profiles import Target
 from eosctl.report import Report
-from tests.fakes.faults import KilledError
+from tests.fakes.faults import EVERY, Call, KilledError
 from tests.fakes.kubectl import Cluster
-from tests.fakes.rolling import RollWorld, world
+from tests.fakes.rolling import RollWorld
 
 ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
 SETTING = "exactly.once.source.support"
@@ -51,8 +51,14 @@ class Pods(RollWorld):
     cluster: Cluster = field(default_factory=lambda: Cluster(Path()))
     seen: dict[str, str] = field(default_factory=dict)
 
-    def tick(self) -> None:
-        super().tick()
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.topics.before("read", self.follow)
+        self.brokers.calls.before(EVERY, self.follow)
+        self.connect.before("connectors", self.follow)
+
+    def follow(self, _call: Call | None = None) -> None:
+        """Pods that are deleted and made anew are workers that leave and come."""
         mode = self.cluster.read("statefulset/connect")["env"].get(VARIABLE, "disabled")
         for name, pod in sorted(self.cluster.pods().items()):
             url, uid = f"http://{name}:8083", pod["metadata"]["uid"]
@@ -67,11 +73,8 @@ class Pods(RollWorld):
 def pods(cluster: Cluster, count: int, **spec: Any) -> Pods:
     """So many disabled workers, the first pod's leads."""
     cluster.add("statefulset/connect", pods=count, spec=spec)
-    like = world(**{f"connect-{number}": "disabled" for number in range(count)})
-    there = Pods(
-        records=like.records, topics=like.topics, connectors=like.connectors, workers=like.workers, cluster=cluster
-    )
-    there.tick()
+    there = Pods({f"http://connect-{number}:8083": "disabled" for number in range(count)}, cluster=cluster)
+    there.follow()
     return there
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.ops.upgrade_status import upgrade_status, verify_upgrade
 from eosctl.ops.workers import observe_workers
-from tests.fakes.faults import KilledError
+from tests.fakes.faults import Call, KilledError
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, outcomes, roll, world
 
 FENCING = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing"
@@ -66,13 +66,12 @@ def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
     while True:
         kill_at += 1
         there = world(w1=before, w2=before)
-        there.break_with = error
-        there.kill_at = kill_at
+        there.kill.error, there.kill.at = error, kill_at
         app, driver = there.app(tmp_path / str(kill_at)), FakeDriver(there)
         try:
             roll(app, driver, target)
         except (KilledError, KeyboardInterrupt, InterruptedByUserError):
-            there.kill_at = None
+            there.kill.at = None
         else:
             break
         begun = any("begin" in path.read_text() for path in app.state_dir.rglob("*.ndjson"))
@@ -102,12 +101,11 @@ def test_tasks_that_failed_in_fencing_are_restarted_once(
     there = world(w1="preparing", w2="preparing")
     left = list(traces)
 
-    def fail(_url: str) -> None:
+    def fail(_call: Call) -> None:
         if left:
-            there.traces["a"] = left.pop(0)
+            there.connector.fail(trace=left.pop(0))
 
-    there.after_start.append(fail)
-    there.after_restart = fail
+    there.connect.after("start_task", fail)
     report = roll(there.app(tmp_path), FakeDriver(there))
     assert (report.exit_code, there.restarts) == (exit_code, restarts)
     assert complaint in (report.problems[0].message if report.problems else "")
@@ -115,13 +113,15 @@ def test_tasks_that_failed_in_fencing_are_restarted_once(
 
 def test_a_group_that_never_settles_is_a_timeout_that_says_what_is_awaited(tmp_path: Path) -> None:
     there = world(w1="disabled", w2="disabled")
-    there.after_start.append(lambda _url: setattr(there, "task_state", "UNASSIGNED"))
+    there.after_start.append(lambda _url: let_go.append(there.hold_task("UNASSIGNED")))
+    let_go: list[Callable[[], None]] = []
     report = roll(there.app(tmp_path), FakeDriver(there))
     assert report.exit_code is ExitCode.PARTIAL
     assert "not settled after 60 s; still waiting: a/0 is UNASSIGNED" in report.problems[0].message
     assert "scheduled.rebalance.max.delay.ms" in str(report.problems[0].hint)
-    there.task_state = "RUNNING"
     there.after_start.clear()
+    for each in let_go:
+        each()
     assert roll(there.app(tmp_path), FakeDriver(there), resume=True).exit_code is ExitCode.OK
 
 
@@ -142,7 +142,7 @@ def test_what_is_refused(tmp_path: Path, request_: dict[str, Any], error: type[E
 
 def test_a_failing_gate_forbids_the_roll_before_it_begins(tmp_path: Path) -> None:
     there = world(w1="disabled", w2="disabled")
-    there.task_state = "FAILED"
+    there.connector.fail()
     app = there.app(tmp_path)
     report = plan_report(app, prepare_roll(app, RollRequest(Mode.ENABLED), FakeDriver(there)))
     assert report.exit_code is ExitCode.REFUSED
@@ -158,7 +158,7 @@ def test_a_stale_plan_is_refused(tmp_path: Path) -> None:
     text = plan_file_text(make_plan(seen, Mode.ENABLED, kafka_cluster_id="cluster-1", group_id="g"))
     plan = read_plan(text, path="plan.json")
     prepared = prepare_roll(app, RollRequest(plan=plan), FakeDriver(there))
-    there.workers = {**there.workers, W3: "disabled"}
+    there.connect.modes[W3] = "disabled"
     with pytest.raises(StalePlanError, match="http://w3:8083 was not there and is not_enabled"):
         prepare_roll(app, RollRequest(plan=plan), FakeDriver(there))
     with pytest.raises(StalePlanError, match="http://w3:8083"):
@@ -210,12 +210,12 @@ class Controller(FakeDriver):
     at_once: ClassVar[bool] = True
 
     def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
-        self.world.tick()
+        self.world.kill.tick()
         for url in list(self.world.workers):
             self.world.stop(url)
             renamed = url.replace("8083", str(9000 + len(self.world.starts)))
             self.world.files[renamed] = mode.value
-            self.world.tick()
+            self.world.kill.tick()
             self.world.start(renamed)
         return Acted("rolled out")
 
@@ -260,17 +260,19 @@ def test_a_controller_that_was_cut_off_is_gone_on_with(tmp_path: Path) -> None:
     while True:
         kill_at += 1
         there = world(w1="disabled", w2="disabled")
-        there.kill_at = kill_at
+        there.kill.at = kill_at
         app = there.app(tmp_path / str(kill_at))
         try:
             roll(app, Controller(there))
         except KilledError:
-            there.kill_at = None
+            there.kill.at = None
         else:
             break
         begun = any("begin" in path.read_text() for path in app.state_dir.rglob("*.ndjson"))
+        there.settle()
         if len(there.workers) < 2:  # a pod is being made: its controller goes on without eosctl
             there.start(there.pod_to_come())
+            there.settle()
         again = roll(app, Controller(there), resume=begun)
         assert again.exit_code is ExitCode.OK, (kill_at, again.problems)
         assert set(there.workers.values()) == {"enabled"}, f"cut off at call {kill_at}"
@@ -288,8 +290,8 @@ def test_a_person_is_told_and_waited_for_without_end(tmp_path: Path) -> None:
             return super().bring(app, workers, mode)
 
     def hours_later(wanted_s: float) -> None:
-        there.time.now_s += 600 * wanted_s
-        if there.time.now_s > 7200 * len(asked) and there.workers[asked[-1]] == "enabled":
+        there.time.sleep(600 * wanted_s)
+        if asked and there.time.now_s > 7200 * len(asked) and there.workers[asked[-1]] == "enabled":
             there.stop(asked[-1])
             there.start(asked[-1])
 

@@ -35,7 +35,7 @@ def test_a_gate_that_fails_while_the_plan_is_read_refuses_it(tmp_path: Path) -> 
     there = world(w1="disabled", w2="disabled")
     app = there.app(tmp_path)
     prepared = prepare_roll(app, RollRequest(Mode.ENABLED), FakeDriver(there))
-    there.task_state = "FAILED"
+    there.connector.fail()
     with pytest.raises(RefusedError, match=r"gate connectors_healthy: .*; nothing was written"):
         apply_roll(app, prepared)
     assert there.starts == []
@@ -60,7 +60,7 @@ def test_no_pass_begins_while_a_gate_fails(tmp_path: Path) -> None:
     """The last step of the pass before had settled, and then a task failed."""
     there = world(w1="disabled", w2="disabled")
     last = f"{W1}: preparing, everything as before"
-    app = listening(there.app(tmp_path), there, last, lambda: setattr(there, "task_state", "FAILED"))
+    app = listening(there.app(tmp_path), there, last, there.connector.fail)
     report = roll(app, FakeDriver(there))
     assert report.exit_code is ExitCode.PARTIAL
     assert report.problems[0].message.startswith("no worker may become enabled now: gate connectors_healthy: ")
@@ -74,6 +74,7 @@ def test_a_worker_that_is_not_in_the_plan_forbids_the_next_pass_whatever_its_mod
     def join() -> None:
         there.files[W3] = "enabled"
         there.start(W3)
+        there.settle()
 
     app = listening(there.app(tmp_path), there, f"{W1}: preparing, everything as before", join)
     report = roll(app, FakeDriver(there))
@@ -102,13 +103,14 @@ def test_a_worker_that_froze_between_two_runs_forbids_to_go_on(tmp_path: Path) -
     there.crashes.add(W3)
     app, driver = there.app(tmp_path), FakeDriver(there)
     roll(app, driver)
-    there.frozen = {W1}
+    there.settle()
+    there.connect.frozen.add(W1)
     report = plan_report(app, prepare_roll(app, RollRequest(resume=True), driver))
     assert report.exit_code is ExitCode.REFUSED
     (refusal,) = [problem for problem in report.problems if problem.code == "members_known"]
     assert W1 in refusal.message
-    there.frozen = set()
-    assert outcomes(roll(app, driver, None, resume=True))[0] == ("preparing", W2, "done_before")
+    there.connect.frozen.clear()
+    assert outcomes(roll(there.app(tmp_path), driver, None, resume=True))[0] == ("preparing", W2, "done_before")
 
 
 def test_a_person_who_was_cut_off_is_told_again(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from eosctl.ops.upgrade_drivers import Acted
 from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_status import upgrade_status
 from eosctl.report import Report
+from tests.fakes.faults import Call
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, outcomes, roll, world
 
 
@@ -49,11 +50,11 @@ def test_a_worker_that_freezes_is_named_and_waited_for_no_longer_than_said(
     """In a rebalance that a frozen worker held up only the rebalance used to be told."""
     there = world(w1="disabled", w2="disabled", w3="disabled")
 
-    def freeze(_url: str) -> None:
-        if not there.frozen and len(there.starts) == 1:
-            there.frozen, there.group_state = {who}, state
+    def freeze(_call: Call) -> None:
+        if len(there.starts) == 1 and W2 in there.workers:
+            there.connect.frozen.add(who)
 
-    there.after_start.append(freeze)
+    there.connect.after("join" if state == "PreparingRebalance" else "rebalance", freeze)
     app, driver = there.app(tmp_path), FakeDriver(there)
     failed = roll(app, driver)
     assert failed.exit_code is ExitCode.PARTIAL
@@ -62,8 +63,9 @@ def test_a_worker_that_freezes_is_named_and_waited_for_no_longer_than_said(
     assert failed.problems[0].message == f"{W2}: not settled after 60 s; still waiting: {awaited}"
     assert there.time.now_s < 60 + 20, "one look more at the most"
     assert f"{W2}: waiting: {awaited}" in [event.message for event in there.events]
-    there.frozen, there.group_state = set(), "Stable"
-    assert roll(app, driver, None, resume=True).exit_code is ExitCode.OK
+    there.connect.frozen.clear()
+    there.settle()
+    assert roll(there.app(tmp_path), driver, None, resume=True).exit_code is ExitCode.OK
     assert set(there.workers.values()) == {"enabled"}
 
 
@@ -74,7 +76,7 @@ def test_a_silent_worker_is_named_also_while_another_is_not_back(tmp_path: Path)
         """Says that it has restarted the worker; meanwhile another one freezes."""
 
         def bring(self, _app: App, _workers: Sequence[str], _mode: Mode) -> Acted:
-            there.frozen = {W1}
+            there.connect.frozen.add(W1)
             return Acted("restarted")
 
     failed = roll(there.app(tmp_path), Lazy(there), Mode.PREPARING)
@@ -91,9 +93,9 @@ def test_while_one_is_frozen_no_other_is_restarted(tmp_path: Path, thaws: bool) 
     def listen(event: Event) -> None:
         there.events.append(event)
         if event.message == f"{W2}: preparing, everything as before":
-            there.frozen = {W1}
+            there.connect.frozen.add(W1)
         elif thaws and event.message == f"{W3}: not yet restarted, waiting: no answer from {W1}":
-            there.frozen = set()
+            there.connect.frozen.clear()
 
     done = roll(replace(app, on_event=listen), driver)
     waits = [event.standings for event in there.events if event.message.startswith(f"{W3}: not yet restarted")]
@@ -104,8 +106,9 @@ def test_while_one_is_frozen_no_other_is_restarted(tmp_path: Path, thaws: bool) 
     assert done.exit_code is ExitCode.PARTIAL
     assert there.starts == [(W2, "preparing")]
     assert done.problems[0].message == f"{W3} was not restarted: no answer from {W1}, for 60 s"
-    there.frozen = set()
-    assert roll(app, driver, None, resume=True).exit_code is ExitCode.OK
+    there.connect.frozen.clear()
+    there.settle()
+    assert roll(there.app(tmp_path), driver, None, resume=True).exit_code is ExitCode.OK
     assert [mode for _url, mode in there.starts] == ["preparing"] * 3 + ["enabled"] * 3
 
 
@@ -116,9 +119,9 @@ def test_the_worker_whose_turn_it_is_need_not_answer(tmp_path: Path) -> None:
     def listen(event: Event) -> None:
         there.events.append(event)
         if event.message == f"{W2}: preparing, everything as before":
-            there.frozen.add(W3)
+            there.connect.frozen.add(W3)
 
-    there.after_start.append(there.frozen.discard)
+    there.connect.after("stop_worker", lambda call: there.connect.frozen.discard(str(call.what[0])))
     assert roll(replace(there.app(tmp_path), on_event=listen), FakeDriver(there)).exit_code is ExitCode.OK
     assert not [event.message for event in there.events if "not yet restarted" in event.message]
 
@@ -131,10 +134,9 @@ def test_nobody_is_restarted_in_the_middle_of_a_rebalance(tmp_path: Path) -> Non
     def listen(event: Event) -> None:
         there.events.append(event)
         if event.message == f"{W2}: preparing, everything as before":
-            there.group_state = "PreparingRebalance"
+            there.connect.rebalance(12)
         elif event.message == waits:
             assert [url for url, _mode in there.starts] == [W2]
-            there.group_state = "Stable"
 
     assert roll(replace(there.app(tmp_path), on_event=listen), FakeDriver(there)).exit_code is ExitCode.OK
     assert waits in [event.message for event in there.events]
@@ -147,10 +149,8 @@ def test_a_worker_that_comes_back_in_another_mode_stops_the_roll(tmp_path: Path)
     report = roll(there.app(tmp_path), FakeDriver(there, forgets={W2}), Mode.PREPARING)
     assert report.exit_code is ExitCode.PARTIAL
     assert "gate mode_proven: http://w2:8083 is back, and enabled instead of preparing" in report.problems[0].message
-    assert (outcomes(report), there.time.now_s) == (
-        [("preparing", W2, "failed"), ("preparing", W1, "not_reached")],
-        0.0,
-    )
+    assert outcomes(report) == [("preparing", W2, "failed"), ("preparing", W1, "not_reached")]
+    assert there.time.now_s < 5
     again = roll(there.app(tmp_path), FakeDriver(there), resume=True, target=None)
     assert (again.exit_code, set(there.workers.values())) == (ExitCode.OK, {"preparing"})
 
@@ -170,8 +170,7 @@ def test_a_worker_that_joins_in_between_gets_the_first_pass_too(tmp_path: Path) 
 
     def join(_url: str) -> None:
         if len(there.starts) == 2 and W3 not in there.workers:
-            there.workers = {**there.workers, W3: "disabled"}
-            there.files[W3] = "disabled"
+            there.connect.modes[W3] = there.files[W3] = "disabled"
 
     there.after_start.append(join)
     app, driver = there.app(tmp_path), FakeDriver(there)

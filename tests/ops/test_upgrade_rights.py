@@ -23,7 +23,7 @@ from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.ops.upgrade_status import verify_upgrade
 from tests.fakes.acls import FakeAclStore
-from tests.fakes.config_topic import config_records, created
+from tests.fakes.config_topic import created
 from tests.fakes.rolling import FakeDriver, RollWorld, world
 
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username={} password=p;"
@@ -152,7 +152,7 @@ def test_a_super_user_needs_no_acl(tmp_path: Path) -> None:
     app = app_of(there, tmp_path)
     there.acls = FakeAclStore()
     assert gate(app)["status"] == "unknown"
-    there.hidden_settings = ()
+    del there.topics.state.settings["super.users"], there.topics.state.settings["allow.everyone.if.no.acl.found"]
     assert gate(app)["status"] == "fail"
 
 
@@ -161,7 +161,8 @@ def test_a_connector_with_a_login_of_its_own_is_not_judged_by_the_workers(tmp_pa
     there = world(w1="disabled", w2="disabled")
     app = app_of(there, tmp_path)
     given(there, app, without=[("User:producer", "WRITE", TASK)])
-    there.records = config_records(*created("a", 1, config={setting: "x"}))
+    for key, value in created("a", 1, config={setting: "x"}):
+        there.keep_config(key, value)
     found = gate(app)
     assert (found["status"], found["evidence"]) == (
         "unknown", f"a logs in with {setting}, so its rights are not judged"

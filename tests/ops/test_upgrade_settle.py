@@ -16,7 +16,9 @@ from eosctl.ops.app import App
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.upgrade_drivers import Acted
 from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
-from tests.fakes.rolling import W2, W3, FakeDriver, RollWorld, outcomes, roll, world
+from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.faults import Call
+from tests.fakes.rolling import LEADER_ID, W1, W2, W3, FakeDriver, RollWorld, outcomes, roll, world
 
 
 def messages(there: RollWorld) -> list[str]:
@@ -54,8 +56,7 @@ def test_a_mode_that_nothing_tells_is_waited_for(tmp_path: Path) -> None:
     there = world(w1="disabled", w2="disabled")
 
     def no_longer_tells(_url: str) -> None:
-        there.faults = {"validate": ConnectError("500: plugin not found")}
-        there.time.later(20, lambda: setattr(there, "faults", {}))
+        there.time.later(20, there.connect.fail_always("validate", ConnectError("500: plugin not found")))
 
     there.after_start.append(no_longer_tells)
     assert roll(there.app(tmp_path), FakeDriver(there), Mode.PREPARING).exit_code is ExitCode.OK
@@ -68,12 +69,13 @@ def test_what_rest_tells_for_a_moment_after_a_restart_is_no_second_failure(tmp_p
     there = world(w1="disabled", w2="disabled")
     fencing = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing"
 
-    def still_told(name: str) -> None:
-        there.traces[name] = fencing
-        there.time.later(10, lambda: there.traces.pop(name))
+    def still_told(_call: Call) -> None:
+        for tenths in range(100):
+            there.time.later(tenths / 10, lambda: there.connector.fail(trace=fencing))
+        there.time.later(10, there.connector.heal)
 
-    there.after_restart = still_told
-    there.after_start.append(lambda url: there.traces.update({"a": fencing} if url == W2 else {}))
+    there.connect.after("restart", still_told)
+    there.after_start.append(lambda url: there.connector.fail(trace=fencing) if url == W2 else None)
     assert roll(there.app(tmp_path), FakeDriver(there), Mode.PREPARING).exit_code is ExitCode.OK
     assert there.restarts == ["a"]
 
@@ -82,7 +84,7 @@ def test_a_disabled_worker_that_leads_claims_nothing_and_is_not_waited_for(tmp_p
     there = world(w1="preparing", w2="preparing")
 
     def lead(url: str) -> None:
-        there.workers = {url: there.workers[url], **there.workers}
+        there.connect.modes = {url: there.workers[url], **there.workers}
 
     there.after_start.append(lead)
     report = roll(there.app(tmp_path), FakeDriver(there), Mode.DISABLED)
@@ -91,8 +93,12 @@ def test_a_disabled_worker_that_leads_claims_nothing_and_is_not_waited_for(tmp_p
 
 def test_who_leads_on_has_its_transactional_id_already(tmp_path: Path) -> None:
     there = world(w1="preparing", w2="disabled")
-    there.epoch = 4
-    there.after_start.append(lambda url: setattr(there, "epoch", 4 if url == W2 else there.epoch))
+    claimed = there.topics.state.transactions[LEADER_ID] = FakeTransaction(1, 4)
+
+    def nobody_claims(_call: Call) -> None:
+        claimed.producer_epoch = 4 if there.connect.leader == W1 else claimed.producer_epoch
+
+    there.connect.after("rebalance", nobody_claims)
     report = roll(there.app(tmp_path), FakeDriver(there), Mode.PREPARING)
     assert (report.exit_code, {outcome for *_who, outcome in outcomes(report)}) == (ExitCode.OK, {"done"})
 
@@ -130,11 +136,12 @@ def test_who_is_back_has_no_more_time_than_any_other(tmp_path: Path) -> None:
 
     class Person(PrintDriver):
         def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
-            there.time.later(5000, lambda: self.restart(workers[0], mode))
+            there.time.later(200, lambda: self.restart(workers[0], mode))
             return super().bring(app, workers, mode)
 
         def restart(self, url: str, mode: Mode) -> None:
-            there.files[url], there.task_state = mode.value, "UNASSIGNED"
+            there.files[url] = mode.value
+            there.hold_task("UNASSIGNED")
             there.stop(url)
             there.start(url)
             there.time.later(1000, give_up)
@@ -145,7 +152,7 @@ def test_who_is_back_has_no_more_time_than_any_other(tmp_path: Path) -> None:
     report = roll(there.app(tmp_path), Person(), Mode.PREPARING)
     assert report.exit_code is ExitCode.PARTIAL
     assert report.problems[0].message == f"{W2}: not settled after 60 s; still waiting: a/0 is UNASSIGNED"
-    assert 5000 < there.time.now_s < 5100
+    assert 200 < there.time.now_s < 300
 
 
 @dataclass
@@ -175,7 +182,7 @@ def test_files_prove_a_mode_that_nothing_tells_only_where_all_of_them_agree(
     tmp_path: Path, changes: int, outcome: str, words: str
 ) -> None:
     there = world(w1="disabled", w2="disabled")
-    there.after_start.append(lambda _url: setattr(there, "faults", {"validate": ConnectError("500")}))
+    there.after_start.append(lambda _url: there.connect.fail_always("validate", ConnectError("500")))
     driver = TwoFiles(there, folder=tmp_path, changes=changes)
     driver.say("disabled", driver.files([]))
     report = roll(there.app(tmp_path), driver, Mode.PREPARING)

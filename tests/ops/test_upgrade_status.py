@@ -39,7 +39,7 @@ def test_a_worker_is_in_the_mode_it_was_brought_to_while_it_is_the_same_member(
 def test_a_worker_that_does_not_answer_makes_the_status_partial(tmp_path: Path) -> None:
     there = world(w1="disabled", w2="disabled")
     assert upgrade_status(there.app(tmp_path)).exit_code is ExitCode.OK
-    there.frozen = {W2}
+    there.connect.frozen.add(W2)
     status = upgrade_status(there.app(tmp_path))
     assert (status.exit_code, [problem.code for problem in status.problems]) == (
         ExitCode.PARTIAL,
@@ -57,6 +57,6 @@ def test_a_group_without_workers_is_in_no_mode(tmp_path: Path) -> None:
 def test_a_gate_that_fails_keeps_a_group_from_being_done_though_all_modes_are_right(tmp_path: Path) -> None:
     there = world(w1="enabled", w2="enabled")
     assert verify_upgrade(there.app(tmp_path), Mode.ENABLED).exit_code is ExitCode.OK
-    there.task_state = "FAILED"
+    there.connector.fail()
     report = verify_upgrade(there.app(tmp_path), Mode.ENABLED)
     assert (report.exit_code, [row["code"] for row in report.rows]) == (ExitCode.FINDINGS, ["connectors_healthy"])

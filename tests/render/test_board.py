@@ -21,17 +21,23 @@ from eosctl.core.upgrade import Mode
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.render.progress import Talk
+from tests.fakes.clock import FakeTime
 from tests.fakes.rolling import FakeDriver, world
 
 there = world(**{f"w{number}": "disabled" for number in range(1, int(sys.argv[2]) + 1)})
-there.after_start.append(lambda _url: setattr(there, "task_state", "UNASSIGNED"))
+held = []
+there.after_start.append(lambda _url: held.append(there.hold_task("UNASSIGNED")))
+shown = FakeTime()
 
-def sleep(wanted_s):  # what is waited for comes when it was waited for
-    there.time.now_s += 10
-    talk._board._live.refresh()
-    there.task_state = "RUNNING"
+def sleep(wanted_s):  # a group settles in no time; what a step waits for comes when it was waited for
+    there.settle()
+    if wanted_s == 0.5:
+        shown.now_s += 10
+        talk._board._live.refresh()
+        while held:
+            held.pop()()
 
-clock = replace(there.time.clock(), sleep_s=sleep)
+clock = replace(shown.clock(), sleep_s=sleep)
 talk = Talk(sys.stderr, clock, live=True)
 app = replace(there.app(Path(sys.argv[1])), on_event=talk, clock=clock)
 if len(sys.argv) > 3:
