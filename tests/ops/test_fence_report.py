@@ -81,7 +81,7 @@ def test_a_row_of_an_id_that_nobody_could_ask_for() -> None:
 
 
 def test_a_transaction_from_a_clock_that_is_ahead_began_just_now() -> None:
-    before = fence_row(item(Outcome.FENCED), now_ms=0)["before"]
+    before = fence_row(item(Outcome.FENCED), now_ms=0)["before"]  # it began at 900
     assert isinstance(before, dict)
     assert before["age_ms"] == 0
 
@@ -93,9 +93,12 @@ def test_a_report_counts() -> None:
         item(Outcome.FENCED),
     )
     counts = {"fenced": 2, "skipped_unknown": 1}
+    assert report.rows[0] == fence_row(item(Outcome.FENCED), now_ms=1_000)
     assert report.summary == {"ids": 3, "counts": counts, "already_fenced": 0, "live": 1}
     assert report.target == {"kafka_cluster_id": "k", "group_id": "g"}
     assert (len(report.rows), report.problems) == (3, ())
+    assert [row["transactional_id"] for row in report.rows] == ["g-c-0", "g-c-1", "g-c-0"]
+    assert list(report.rows[:2]) == [report.rows[0], report.rows[1]]
 
 
 @pytest.mark.parametrize(
