@@ -143,7 +143,7 @@ def test_as_long_as_the_markers_are_not_written_the_id_is_busy(subject: Subject,
         producer.commit()
         with subject.store() as late:
             assert [(each.lso, each.end) for each in late.bounds(topic)] == [(0, 1)], "it looks open to readers"
-        with subject.admin(timeout_s=2) as admin:
+        with subject.admin(timeout_s=8) as admin:
             told = admin.describe_transactions([transactional_id])[transactional_id]
             assert isinstance(told, TransactionDescription)
             assert (told.state, told.partitions) == (TransactionState.PREPARE_COMMIT, ((topic, 0),))
@@ -153,7 +153,7 @@ def test_as_long_as_the_markers_are_not_written_the_id_is_busy(subject: Subject,
         assert answer.fault is not None
         assert (answer.fault.name, answer.confirmed) == ("CONCURRENT_TRANSACTIONS", False)
         assert answer.attempts > 1
-        with subject.store(timeout_s=2) as late, pytest.raises(DeadlineError, match="CONCURRENT_TRANSACTIONS"):
+        with subject.store(timeout_s=8) as late, pytest.raises(DeadlineError, match="CONCURRENT_TRANSACTIONS"):
             late.write(of(topic, b"b"), transactional_id=transactional_id)
     with subject.admin() as admin:
         (answer,) = admin.fence([transactional_id], transaction_timeout_ms=30_000)
