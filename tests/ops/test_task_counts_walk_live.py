@@ -67,7 +67,7 @@ class Walk:
         rest(f"{self.url}/connectors/{NAME}/{verb}", "PUT")
 
     def stop(self) -> None:
-        """Stops it; what a task that ends writes last may bring its status back, so that one empty list proves nothing."""
+        """Stops it; what a task writes at its end may bring its status back, so that one empty list proves nothing."""
         self.set_state("stop")
         seen: list[bool] = []
 
