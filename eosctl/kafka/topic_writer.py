@@ -173,9 +173,11 @@ class TopicWriter:
         return f"{self._delivered} of {len(self._written)} records were confirmed, the others may or may not be written"
 
     def _transact(self, step: Callable[[float], None], verb: str) -> None:
-        """Runs `step(timeout_s)`, again while its error is retriable."""
+        """Runs `step(timeout_s)`, again while its error is retriable.
 
-        doing = f"{verb} transactional id {self._id}"
+        A step that ends between two answers says only _TIMED_OUT: the coordinator's last answer tells why.
+        """
+        doing, told = f"{verb} transactional id {self._id}", ""
         while True:
             try:
                 step(max(min(2.0, self._deadline.remaining_s()), 0.001))
@@ -185,7 +187,8 @@ class TopicWriter:
                 self._errors.check(doing)
                 if not error.retriable() or error.fatal():
                     raise self._translated(error, doing, None) from exc
-                self._deadline.check(f"{doing} ({error.name()})")
+                told = error.name() if error.code() >= 0 or not told else told
+                self._deadline.check(f"{doing} ({told})")
 
     def _commit(self, producer: Producer) -> None:
         try:
