@@ -1,4 +1,4 @@
-"""A file of the cache that costs something to make: made once, whole or not there, and never why anything fails."""
+"""Files that stay: what the cache keeps, made once and never why anything fails; and a rename that is durable."""
 
 from __future__ import annotations
 
@@ -40,3 +40,12 @@ class KeptFile:
                 copy.replace(self.folder / f"{self.name}-{copy.stat().st_size}{self.suffix}")
             finally:
                 copy.unlink(missing_ok=True)
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes a rename, or a new file, durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

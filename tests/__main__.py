@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from eosctl import bootstrap  # noqa: E402 - the checkout must be importable first
 from tests.run import planning  # noqa: E402
-from tests.run.parts import Part, Result, run_parts  # noqa: E402
+from tests.run.parts import Part, Result, environment, run_parts  # noqa: E402
 
 _LIVE_AT_ONCE, _FAST_AT_ONCE = 4, 3
 _SLOWEST = 25
@@ -30,9 +30,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = [word for word in argv if word != "--fast"]
     if arguments:
         chosen = ["-m", "not live and not spark"] if "--fast" in argv else []
-        return abs(
-            subprocess.run([sys.executable, "-m", "pytest", "--no-skips", *chosen, *arguments], cwd=ROOT).returncode
-        )
+        words = [sys.executable, "-m", "pytest", "--no-skips", *chosen, *arguments]
+        return abs(subprocess.run(words, cwd=ROOT, env=environment()).returncode)
     with tempfile.TemporaryDirectory(prefix="eosctl-tests-") as folder:
         return _run_all(Path(folder), fast="--fast" in argv)
 

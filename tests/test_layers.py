@@ -30,7 +30,9 @@ ALLOWED = {
     "connect": BASE | {"core", "wire"},
     "sandbox": BASE | {"core", "java", "kept_file", "class_archive"},
     "spark": {"errors", "core", "java", "kept_file", "class_archive"},
-    "ops": BASE | {"core", "wire", "profiles", "schemas", "reference", "java", "kafka", "connect", "sandbox", "spark"},
+    "ops": BASE
+    | {"core", "wire", "profiles", "schemas", "reference", "java", "kept_file"}
+    | {"kafka", "connect", "sandbox", "spark"},
     "commands": BASE | {"core", "profiles", "render", "ops"},
     "__main__": {"bootstrap"},
 }

@@ -23,8 +23,8 @@ from eosctl.core.config_view import hide_secrets
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError
+from eosctl.kept_file import sync_directory
 from eosctl.ops.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
-from eosctl.ops.backups import sync_directory
 from eosctl.profiles import Target
 from eosctl.report import Json, Problem, Report, rfc3339
 

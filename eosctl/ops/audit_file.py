@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eosctl.ops.backups import sync_directory
+from eosctl.kept_file import sync_directory
 from eosctl.report import Json
 
 

@@ -19,6 +19,7 @@ from eosctl.core.offset_views import PlannedWrite
 from eosctl.core.record_file import UNKNOWN, decode_bytes, encode_bytes, read_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
+from eosctl.kept_file import sync_directory
 from eosctl.ops.app import App
 
 
@@ -129,12 +130,3 @@ def write_blocks(path: str | Path, blocks: Iterable[bytes], *, make_directory: b
         raise EosctlError(
             f"cannot write {path}: {exc.strerror or exc}", hint="Nothing was written to Kafka. Check space and rights."
         ) from exc
-
-
-def sync_directory(directory: Path) -> None:
-    """Makes a rename, or a new file, durable."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -17,9 +17,9 @@ from typing import Any
 
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, RefusedError
+from eosctl.kept_file import sync_directory
 from eosctl.ops.app import App
 from eosctl.ops.audit_file import lock_now
-from eosctl.ops.backups import sync_directory
 from eosctl.report import Json, Problem, rfc3339
 
 _HOLD = "hold"

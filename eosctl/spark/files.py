@@ -19,6 +19,7 @@ from eosctl.core.migration_results import Snapshot
 from eosctl.core.record_file import UNKNOWN, read_records, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError
+from eosctl.kept_file import sync_directory
 from eosctl.spark.arrow_rows import arrow_batch
 from eosctl.spark.kafka_io import records_batch
 from eosctl.spark.snapshots import land
@@ -82,6 +83,7 @@ def write_file(path: str, records: Iterable[Record]) -> int:
         with draft.open("rb") as file:
             os.fsync(file.fileno())
         draft.replace(path)
+        sync_directory(draft.parent)
     except OSError as exc:
         raise EosctlError(f"cannot write {path}: {exc.strerror or exc}", hint="Check space and rights.") from exc
     return count

@@ -115,11 +115,25 @@ def run_parts(
     return done
 
 
+def environment() -> dict[str, str]:
+    """What a process of the run gets: Python keeps what it has compiled, whatever the caller set.
+
+    Hundreds of processes import the same modules; compiling them each time took half of a run.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def _start(part: Part, folder: Path) -> _Running:
     folder.mkdir(parents=True)
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
-            part.words(folder), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            part.words(folder),
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
     return _Running(part, folder, process, time.monotonic())
 

@@ -12,6 +12,7 @@ from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.spark.files import read_file, snapshot_file, write_file
+from tests.synced_files import SyncedFiles
 
 RECORDS = [
     Record("t", 3, 17, 1_000, b'["c",{"f":"\xc3\xbc"}]', b'{"n":1}'),
@@ -57,9 +58,10 @@ def test_without_offsets_the_order_in_the_file_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.ndjson", "out.parquet"])
-def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
+def test_what_is_written_is_read_again_and_survives_a_power_cut(tmp_path: Path, name: str, synced: SyncedFiles) -> None:
     path = str(tmp_path / name)
     assert write_file(path, iter(RECORDS)) == 4
+    assert Path(path).read_bytes() in synced.kept(Path(path))
     found = [(r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in read_file(path)]
     assert found == [(r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in RECORDS]
     assert [each.name for each in tmp_path.iterdir()] == [name]

@@ -12,7 +12,7 @@ from eosctl.core.property_edit import ENCODING, set_property
 from eosctl.core.upgrade import Mode
 from eosctl.deadline import Clock
 from eosctl.errors import InputFileError
-from eosctl.ops.backups import sync_directory
+from eosctl.kept_file import sync_directory
 from eosctl.ops.upgrade_drivers import SETTING
 
 
