@@ -6,7 +6,8 @@ only where they are allowed: a denied READ denies no DESCRIBE.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
@@ -41,9 +42,41 @@ class Judgement:
     because: tuple[Acl, ...] = ()
 
 
-def judge(right: Right, principal: str, acls: Iterable[Acl]) -> Judgement:
+class AclIndex:
+    """The cluster's ACLs, found by what they are about: one right asks for few of them, whatever their number."""
+
+    def __init__(self, acls: Iterable[Acl]) -> None:
+        self._acls = tuple(acls)
+        self._literal = defaultdict[tuple[str, str], list[int]](list)
+        self._prefixed = defaultdict[tuple[str, str], list[int]](list)
+        self._denying = defaultdict[str, list[int]](list)
+        self._lengths = defaultdict[str, set[int]](set)
+        self.allowed_principals = frozenset(acl.principal for acl in self._acls if acl.permission == "ALLOW")
+        for number, acl in enumerate(self._acls):
+            by_name = self._prefixed if acl.pattern_type == "PREFIXED" else self._literal
+            by_name[acl.resource_type, acl.name].append(number)
+            if acl.pattern_type == "PREFIXED":
+                self._lengths[acl.resource_type].add(len(acl.name))
+            if acl.permission == "DENY":
+                self._denying[acl.resource_type].append(number)
+
+    def about(self, right: Right) -> list[Acl]:
+        """Every ACL that could allow or deny any of `right` to somebody, in their order."""
+        kinds = (right.resource_type, "Cluster") if right.operation == "CREATE" else (right.resource_type,)
+        return [self._acls[number] for number in sorted({number for kind in kinds for number in self._of(kind, right)})]
+
+    def _of(self, kind: str, right: Right) -> Iterator[int]:
+        for name in (right.name, "*", CLUSTER):
+            yield from self._literal.get((kind, name), ())
+        for length in self._lengths.get(kind, ()):
+            yield from self._prefixed.get((kind, right.name[:length]), ())
+        if right.pattern_type == "PREFIXED":  # a DENY on one of its names takes some of it away
+            yield from self._denying.get(kind, ())
+
+
+def judge(right: Right, principal: str, acls: AclIndex) -> Judgement:
     """Whether `principal` has `right`, and by which ACLs."""
-    matching = [acl for acl in acls if acl.principal in (principal, ANY_PRINCIPAL)]
+    matching = [acl for acl in acls.about(right) if acl.principal in (principal, ANY_PRINCIPAL)]
     denying = [acl for acl in matching if acl.permission == "DENY" and _denies(acl, right)]
     allowing = [acl for acl in matching if acl.permission == "ALLOW" and _allows(acl, right)]
     everywhere = [acl for acl in allowing if acl.host == "*"]
@@ -58,7 +91,7 @@ def judge(right: Right, principal: str, acls: Iterable[Acl]) -> Judgement:
     return Judgement(right, principal, Verdict.ALLOWED, tuple(everywhere))
 
 
-def is_certain(judgement: Judgement, acls: Sequence[Acl], *, super_users: bool, open_to_all: bool) -> bool:
+def is_certain(judgement: Judgement, acls: AclIndex, *, super_users: bool, open_to_all: bool) -> bool:
     """Whether a right that no ACL gives, or one denies, can't come from elsewhere.
 
     With `super_users` some principals, nobody tells which, need no ACL: who has none of its own may be one. With
@@ -67,8 +100,8 @@ def is_certain(judgement: Judgement, acls: Sequence[Acl], *, super_users: bool, 
     if judgement.verdict not in (Verdict.MISSING, Verdict.DENIED):
         return False
     right = judgement.right
-    named = any(acl.principal == judgement.principal and acl.permission == "ALLOW" for acl in acls)
-    guarded = any(acl.resource_type == right.resource_type and _covers(acl, right) for acl in acls)
+    named = judgement.principal in acls.allowed_principals
+    guarded = any(acl.resource_type == right.resource_type and _covers(acl, right) for acl in acls.about(right))
     return (named or not super_users) and (guarded or not open_to_all)
 
 

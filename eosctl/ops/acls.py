@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines, terraform_yaml
-from eosctl.core.acl_rules import Judgement, Verdict, acl_of, judge
+from eosctl.core.acl_rules import AclIndex, Judgement, Verdict, acl_of, judge
 from eosctl.core.acl_table import Right
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
@@ -69,7 +69,7 @@ def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report
             acls = store.describe()
         except UnsupportedError as exc:
             return _check_report(app, cluster_id, [], [_no_authorizer(exc)], wanted.problems, strict=strict)
-    judgements, problems = judge_all(app, wanted, acls)
+    judgements, problems = judge_all(app, wanted, AclIndex(acls))
     findings = acl_findings(app, judgements)
     if any(finding.code == "acl_missing" for finding in findings):
         findings += _hidden_settings(app)
@@ -77,27 +77,38 @@ def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report
 
 
 def judge_all(
-    app: App, wanted: Wanted, acls: Sequence[Acl], *, known_topics: Collection[str] = ()
+    app: App, wanted: Wanted, acls: AclIndex, *, known_topics: Collection[str] = ()
 ) -> tuple[list[Judgement], list[Problem]]:
     """A judgement per right that is needed now: a topic that exists need not be created.
 
     A topic of which nothing may be known is taken to exist, and is a problem; `known_topics` are not asked for.
     """
     topics = {right.name for right in wanted.rights if right.to_create and right.pattern_type == "LITERAL"}
-    existing, unknown = set(known_topics), list[str]()
-    for topic in sorted(topics - existing):
-        try:
-            with app.topics() as store:
-                existing |= set(store.describe([topic]))
-        except UnauthorizedError:
-            unknown.append(topic)
-    not_to_create = {*existing, *unknown}
+    existing, unknown = _existing(app, sorted(topics.difference(known_topics)))
+    not_to_create = {*known_topics, *existing, *unknown}
     judgements = [
         judge(right, wanted.principals[right.role], acls)
         for right in wanted.rights
         if not (right.to_create and right.name in not_to_create)
     ]
     return judgements, [_existence_unknown(unknown)] if unknown else []
+
+
+def _existing(app: App, topics: Sequence[str]) -> tuple[set[str], list[str]]:
+    """Those of `topics` that exist, and those of which nothing may be known: asked for together, else one by one."""
+    if not topics:
+        return set(), []
+    existing, unknown = set[str](), list[str]()
+    with app.topics() as store:
+        try:
+            return set(store.describe(topics)), []
+        except UnauthorizedError:
+            for topic in topics:
+                try:
+                    existing |= set(store.describe([topic]))
+                except UnauthorizedError:
+                    unknown.append(topic)
+    return existing, unknown
 
 
 def _existence_unknown(topics: Sequence[str]) -> Problem:

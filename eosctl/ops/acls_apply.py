@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines
-from eosctl.core.acl_rules import Judgement, Verdict, acl_of
+from eosctl.core.acl_rules import AclIndex, Judgement, Verdict, acl_of
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.events import Event
@@ -44,7 +44,7 @@ def plan_acls(app: App, request: AclRequest) -> AclPlan:
     wanted.require_principals()
     with app.acls() as store:
         cluster_id, acls = store.cluster_id(), store.describe()
-    judgements, problems = judge_all(app, wanted, acls)
+    judgements, problems = judge_all(app, wanted, AclIndex(acls))
     denied = [each for each in judgements if each.verdict is Verdict.DENIED]
     if denied:
         raise _denied(app, denied)

@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eosctl.core.acl import Acl
-from eosctl.core.acl_rules import ANY_PRINCIPAL, Judgement, Verdict, is_certain
+from eosctl.core.acl_rules import AclIndex, Judgement, Verdict, is_certain
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.task_counts import plugin_type
 from eosctl.core.upgrade import Mode
@@ -43,7 +42,7 @@ def with_rights(app: App, observation: Observation) -> Observation:
 def _seen(app: App, observation: Observation) -> RightsSeen:
     with app.acls() as store:
         try:
-            acls = store.describe()
+            acls = AclIndex(store.describe())
         except UnsupportedError:
             return RightsSeen()
     if observation.config_state is None:
@@ -53,10 +52,8 @@ def _seen(app: App, observation: Observation) -> RightsSeen:
     names = tuple(name for name in _sources(connectors) if name not in own_login)
     request = AclRequest(connectors=names, mode=observation.target.value)
     wanted = gather_wanted(app, request, look=False, connectors=connectors)
-    concerned = {*wanted.require_principals().values(), ANY_PRINCIPAL}
-    judgements, problems = judge_all(
-        app, wanted, [acl for acl in acls if acl.principal in concerned], known_topics=observation.topics or ()
-    )
+    wanted.require_principals()
+    judgements, problems = judge_all(app, wanted, acls, known_topics=observation.topics or ())
     lacking, unsure = _divided(app, judgements, acls)
     return RightsSeen(
         judged=len(judgements),
@@ -83,7 +80,7 @@ def _own_logins(connectors: Mapping[str, ConnectorState]) -> dict[str, str]:
     return found
 
 
-def _divided(app: App, judgements: Sequence[Judgement], acls: Sequence[Acl]) -> tuple[list[Judgement], list[Judgement]]:
+def _divided(app: App, judgements: Sequence[Judgement], acls: AclIndex) -> tuple[list[Judgement], list[Judgement]]:
     """The rights that are certainly lacking, and those that may be."""
     open_ones = [each for each in judgements if each.verdict is not Verdict.ALLOWED and not each.right.optional]
     if not open_ones:

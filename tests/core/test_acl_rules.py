@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.acl import Acl
-from eosctl.core.acl_rules import Verdict, acl_of, is_certain, judge
+from eosctl.core.acl_rules import AclIndex, Verdict, acl_of, is_certain, judge
 from eosctl.core.acl_table import Right
 
 W = "User:w"
@@ -75,15 +75,15 @@ def acl(operation: str = "WRITE", name: str = "orders", **more: str) -> Acl:
     ],
 )
 def test_judge(right: Right, acls: list[Acl], verdict: str) -> None:
-    judgement = judge(right, W, acls)
+    judgement = judge(right, W, AclIndex(acls))
     assert judgement.verdict == Verdict(verdict)
     assert bool(judgement.because) == (verdict != "missing")
 
 
 @pytest.mark.parametrize("right", [TOPIC, DESCRIBE, IDS, CREATE])
 def test_what_is_granted_is_enough(right: Right) -> None:
-    assert judge(right, W, [acl_of(right, W)]).verdict is Verdict.ALLOWED
-    assert judge(right, "User:other", [acl_of(right, W)]).verdict is Verdict.MISSING
+    assert judge(right, W, AclIndex([acl_of(right, W)])).verdict is Verdict.ALLOWED
+    assert judge(right, "User:other", AclIndex([acl_of(right, W)])).verdict is Verdict.MISSING
 
 
 OF_W, OF_OTHERS = acl(name="payments"), acl(principal="User:other")
@@ -110,5 +110,5 @@ DENY = acl(permission="DENY")
 def test_what_may_come_from_elsewhere_is_not_certainly_lacking(
     acls: list[Acl], super_users: bool, open_to_all: bool, certain: bool
 ) -> None:
-    judgement = judge(TOPIC, W, acls)
-    assert is_certain(judgement, acls, super_users=super_users, open_to_all=open_to_all) is certain
+    index = AclIndex(acls)
+    assert is_certain(judge(TOPIC, W, index), index, super_users=super_users, open_to_all=open_to_all) is certain

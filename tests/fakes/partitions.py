@@ -70,7 +70,8 @@ class FakePartition:
         """What a reader gets."""
         if isolation == "read_uncommitted":
             return list(self.records)
-        return [record for record in self.committed() if record.offset < self.lso]
+        lso = self.lso
+        return [record for record in self.committed() if record.offset < lso]
 
     def committed(self) -> list[Record]:
         """What is committed, whether it can be read already or not."""
