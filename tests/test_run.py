@@ -149,6 +149,7 @@ def test_every_test_is_in_one_part() -> None:
         Collected("c.py::one", frozenset({"live"}), frozenset({"stack"})),
         Collected("c.py::two", frozenset({"live"}), frozenset()),
         Collected("d.py::one", frozenset({"live", "spark"}), frozenset({"spark", "stack"})),
+        Collected("d.py::two", frozenset({"live", "spark"}), frozenset({"stack"})),
     ]
     live = {part.name: part.tests for part in planning.live_parts(tests)}
     assert live["stack"] == ("b.py::two", "c.py::one")

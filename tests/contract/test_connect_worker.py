@@ -46,6 +46,11 @@ class Subject:
     config_records: Callable[[], Sequence[tuple[str, Any]]]
     session_key: Callable[[], bytes]
 
+    @property
+    def is_real(self) -> bool:
+        """Whether workers run, which may be done with a change before the next look."""
+        return not isinstance(self.worker, FakeConnectWorker)
+
     def entry(self) -> Any:
         """The connector's entry of `connectors()`; None when there is none."""
         return self.worker.connectors().get(self.name)
@@ -183,7 +188,7 @@ def _check_config_records(subject: Subject) -> None:
 
 
 def test_a_change_is_accepted_first_and_seen_later(subject: Subject) -> None:
-    """Each change is seen late once, at least; a worker may also be quicker than the next look."""
+    """A look right after a change may still tell the state before it: the fake always does, a worker now and then."""
     running, paused, stopped = ("RUNNING", "RUNNING"), ("PAUSED", "PAUSED"), ("STOPPED",)
     subject.put()
     subject.wait_state(*running)
@@ -196,7 +201,7 @@ def test_a_change_is_accepted_first_and_seen_later(subject: Subject) -> None:
                 late.add(verb)
             subject.wait_state(*after)
             before = after
-        if late == {"stop", "resume", "pause"}:
+        if late == {"stop", "resume", "pause"} or (late and subject.is_real):
             return
     pytest.fail(f"only {late} was not seen at once")
 
@@ -207,9 +212,7 @@ def test_a_task_that_was_restarted_is_shown_as_failed_for_a_while(subject: Subje
     for _attempt in range(ATTEMPTS):
         wait_until(lambda: subject.state() == ("RUNNING", "FAILED"), what="a FAILED task", clock=subject.clock)
         subject.worker.restart(subject.name)
-        first = subject.state()
-        wait_until(lambda: subject.state() != ("RUNNING", "FAILED"), what="the restart", clock=subject.clock)
-        if first == ("RUNNING", "FAILED"):
+        if subject.state() == ("RUNNING", "FAILED"):
             break
     else:
         pytest.fail("the restart was always seen at once")

@@ -50,21 +50,21 @@ def test_back_through_preparing_and_the_losses_are_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "target", "ending"),
+    ("before", "target", "ending", "every"),
     [
-        ("disabled", Mode.ENABLED, "killed"),
-        ("enabled", Mode.DISABLED, "killed"),
-        ("disabled", Mode.ENABLED, "interrupted"),
+        ("disabled", Mode.ENABLED, "killed", 1),
+        ("enabled", Mode.DISABLED, "killed", 1),
+        ("disabled", Mode.ENABLED, "interrupted", 3),
     ],
 )
 def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
-    tmp_path: Path, before: str, target: Mode, ending: str
+    tmp_path: Path, before: str, target: Mode, ending: str, every: int
 ) -> None:
-    """Every call is the last one once. Never is a worker enabled beside a disabled one: the fake looks."""
+    """Every call is the last one once, every third one for Ctrl-C. No worker is enabled beside a disabled one."""
     error: type[BaseException] = KilledError if ending == "killed" else KeyboardInterrupt
     kill_at = 0
     while True:
-        kill_at += 1
+        kill_at += every
         there = world(w1=before, w2=before)
         there.kill.error, there.kill.at = error, kill_at
         app, driver = there.app(tmp_path / str(kill_at)), FakeDriver(there)

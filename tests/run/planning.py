@@ -25,7 +25,8 @@ _UNIT_CHUNKS = 4
 # parts that take long, in seconds as once seen, so that they start first; the others follow by their number of tests
 _SECONDS = {
     "spark+stack": 300,
-    "stack": 250,
+    "stack and a Spark of their own": 250,
+    "stack": 240,
     "three_brokers": 200,
     "secure_stack": 190,
     "lone_broker": 180,
@@ -49,13 +50,23 @@ def unit_parts(tests: Iterable[Collected]) -> list[Part]:
 
 
 def live_parts(tests: Iterable[Collected]) -> list[Part]:
-    """A part per set of session stacks, and one per file for tests that start stacks of their own."""
+    """A part per set of session stacks, and one per file for tests that start stacks of their own.
+
+    Tests that start a Spark of their own beside a stack are long, and a part for themselves.
+    """
     by_need: dict[str, list[str]] = defaultdict(list)
     for each in tests:
         if each.marks:
-            by_need["+".join(sorted(each.stacks)) or _file(each)].append(each.test)
+            by_need[_need(each)].append(each.test)
     longest_first = sorted(by_need.items(), key=lambda item: (-_SECONDS.get(item[0], len(item[1])), item[0]))
     return [_pytest(name, names) for name, names in longest_first]
+
+
+def _need(each: Collected) -> str:
+    if not each.stacks:
+        return _file(each)
+    own_spark = "spark" in each.marks and "spark" not in each.stacks
+    return "+".join(sorted(each.stacks)) + (" and a Spark of their own" if own_spark else "")
 
 
 def _pytest(name: str, tests: Sequence[str]) -> Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from eosctl.java import require_java, spark_java_home
 from eosctl.ops.migrate_run import Engine
+from eosctl.sandbox.jars import cache_dir
 from eosctl.spark.job import MigrationJob
 from eosctl.spark.session import SessionSettings, spark_context
 from tests.spark.cluster import Cluster
@@ -25,7 +28,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
     work_dir = tmp_path_factory.mktemp("spark")
-    settings = SessionSettings(work_dir, work_dir / "spark.log", master="local[1,4]", conf=conf)
+    settings = SessionSettings(
+        work_dir,
+        work_dir / "spark.log",
+        master="local[1,4]",
+        java_home=spark_java_home(require_java(os.environ), work_dir),
+        conf=conf,
+        cache=cache_dir(os.environ) / "spark",
+    )
     with spark_context(settings):
         yield SparkSession.builder.getOrCreate()
 

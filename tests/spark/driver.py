@@ -29,7 +29,7 @@ def kill_driver(cluster: Cluster, arguments: Sequence[str], there: Callable[[], 
         while not there():
             assert process.poll() is None, f"it ended before it could be killed: exit code {process.returncode}"
             assert time.monotonic() < give_up_s, f"waited {_PATIENCE_S:g} s for the moment to kill it"
-            time.sleep(0.01)
+            time.sleep(0.1)
         time.sleep(after_s)
     finally:
         if process.poll() is None:

@@ -28,6 +28,8 @@ SPARK_CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": QUICK,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
 }
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
