@@ -51,8 +51,10 @@ class Stage:
     store: TopicStore
 
     def create(self, *topics: str) -> None:
+        """Nothing is cleaned away: each record counts."""
+        config = {"cleanup.policy": "delete", "retention.ms": "-1"}
         for topic in topics:
-            self.store.create(topic, partitions=PARTITIONS, replication_factor=1, config={"cleanup.policy": "compact"})
+            self.store.create(topic, partitions=PARTITIONS, replication_factor=1, config=config)
 
     def put(self, topic: str, *lines: Line, partition: int | None = None) -> None:
         """Records where Connect's producer puts them, unless told otherwise."""
