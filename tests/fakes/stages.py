@@ -107,12 +107,15 @@ class FakeStages(Faults):
             newest, there = _newest_per_key(rows), _newest_per_key(kept_rows(folder / "target", Row))
             decided = list(_decided(newest, there, plan))
             keep_rows(folder / "decisions", decided)
+            selected = {route.connector for route in plan.routes}
+            owners = [key_owner(key) for _topic, key in newest]
             places = Counter((row.topic, row.key) for row in rows)
             return Tally.of(
                 ((one.connector, one.action, 1, one.claims, int(one.conflict)) for one in decided),
                 records=sum(row.versions for row in rows),
                 keys=len(newest),
-                nobodys=sum(key_owner(key) is None for _topic, key in newest),
+                nobodys=owners.count(None),
+                not_selected=sum(owner is not None and owner.connector not in selected for owner in owners),
                 scattered=sum(number > 1 for number in places.values()),
             )
 
