@@ -17,7 +17,10 @@ from hypothesis import HealthCheck, settings
 
 from tests.schema_check import faults_of
 
-pytest_plugins = ["tests.sandbox_fixtures", "tests.old_versions", "tests.secure_user", "tests.synced_files"]
+pytest_plugins = [
+    *("tests.sandbox_fixtures", "tests.old_versions", "tests.secure_user", "tests.spark_session"),
+    "tests.synced_files",
+]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: its children would be deaf to Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -27,6 +27,8 @@ from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP, PAIR = "connect-eos", "pair"
+TWO_WORKERS = GroupSpec(PAIR, (Eos.ENABLED,) * 2, worker_config={"session.timeout.ms": "600000"})
+FORGETS = {"offsets.retention.check.interval.ms": "1000"}
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
 
@@ -66,8 +68,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture(scope="session")
 def old_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One broker and one worker in `enabled` of Kafka 3.9.2, the last one before 4; group and topics as in `stack`."""
-    with sandbox(StackSpec(kafka_version="3.9.2"), tmp_path_factory, name="old") as started:
+    """One broker and one worker in `enabled` of Kafka 3.9.2, the last one before 4; group and topics as in `stack`.
+
+    A group without members is forgotten within a second or two.
+    """
+    with sandbox(StackSpec(kafka_version="3.9.2", broker_config=FORGETS), tmp_path_factory, name="old") as started:
         yield started
 
 
@@ -94,8 +99,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
     A group without members is forgotten within a second or two.
     """
-    group = GroupSpec(PAIR, (Eos.ENABLED,) * 2, worker_config={"session.timeout.ms": "600000"})
-    spec = StackSpec(groups=(group,), broker_config={"offsets.retention.check.interval.ms": "1000"})
+    spec = StackSpec(groups=(TWO_WORKERS,), broker_config=FORGETS)
     with sandbox(spec, tmp_path_factory, name="pair") as started:
         yield started
 

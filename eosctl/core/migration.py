@@ -153,9 +153,13 @@ class Tally:
         records: int,
         keys: int,
         nobodys: int,
+        not_selected: int,
         scattered: int,
     ) -> Tally:
-        """From (connector, action, keys, claims, conflicts), which may come in pieces, and from what was read."""
+        """From (connector, action, keys, claims, conflicts), which may come in pieces, and from what was read.
+
+        Each number is counted by itself: one that was taken for the rest of the others would hide a lost key.
+        """
         counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
         per_connector: dict[str, dict[str, int]] = {}
         decided = claimed = conflicts = 0
@@ -168,7 +172,7 @@ class Tally:
             records=records,
             older=records - keys,
             nobodys=nobodys,
-            not_selected=keys - nobodys - claimed,
+            not_selected=not_selected,
             superseded=claimed - decided,
             keys=decided,
             conflicts=conflicts,

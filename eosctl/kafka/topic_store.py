@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import Bounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
@@ -91,33 +91,38 @@ class KafkaTopicStore:
         )
         written = writer.write(records)
         if transactional_id is not None:
-            self._wait_until_visible(written)
+            wait_for_markers(self.bounds_of, written, deadline=self._deadline, on_event=self._on_event)
         return written
 
-    def _wait_until_visible(self, written: Sequence[Written]) -> None:
-        """Waits until read_committed sees what was committed.
 
-        The coordinator answers EndTxn before the markers are written; on Kafka 4.3.1 an LSO was seen to lag after an
-        abort, so a read right after a write must not rely on it. Another open transaction can hold the records back
-        for longer; that is said, not waited for.
-        """
-        last: dict[tuple[str, int], int] = {}
-        for each in written:
-            last[each.topic, each.partition] = max(each.offset, last.get((each.topic, each.partition), -1))
-        patience_s = _MARKER_PATIENCE_S + _MARKER_PATIENCE_EACH_S * len(last)
-        patience = Deadline.after(min(patience_s, self._deadline.remaining_s()), self._deadline.clock)
-        while hidden := self._hidden(last):
-            if patience.expired():
-                names = ", ".join(f"{topic}-{partition}" for topic, partition in hidden[:3])
-                message = (
-                    f"committed, but not yet visible to read_committed: an open transaction lies before it in {names}"
-                )
-                self._on_event(Event(message, warning=True))
-                return
-            patience.sleep(_MARKER_POLL_S)
+def wait_for_markers(
+    bounds_of: Callable[[Collection[str]], Mapping[str, tuple[Bounds, ...]]],
+    written: Sequence[Written],
+    *,
+    deadline: Deadline,
+    on_event: OnEvent = ignore_events,
+) -> None:
+    """Waits until read_committed sees what was committed.
 
-    def _hidden(self, last: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:
-        """The partitions of `last` whose LSO has not passed the offset there."""
-        bounds = self.bounds_of({topic for topic, _partition in last})
-        stable = {(topic, bound.partition): bound.lso for topic, found in bounds.items() for bound in found}
-        return sorted(where for where, offset in last.items() if stable[where] <= offset)
+    The coordinator answers EndTxn before the markers are written; on Kafka 4.3.1 an LSO was seen to lag after an
+    abort, so a read right after a write must not rely on it. Another open transaction can hold the records back
+    for longer; that is said, not waited for.
+    """
+    last: dict[tuple[str, int], int] = {}
+    for each in written:
+        last[each.topic, each.partition] = max(each.offset, last.get((each.topic, each.partition), -1))
+    patience_s = _MARKER_PATIENCE_S + _MARKER_PATIENCE_EACH_S * len(last)
+    patience = Deadline.after(min(patience_s, deadline.remaining_s()), deadline.clock)
+    while hidden := _hidden(bounds_of({topic for topic, _partition in last}), last):
+        if patience.expired():
+            names = ", ".join(f"{topic}-{partition}" for topic, partition in hidden[:3])
+            message = f"committed, but not yet visible to read_committed: an open transaction lies before it in {names}"
+            on_event(Event(message, warning=True))
+            return
+        patience.sleep(_MARKER_POLL_S)
+
+
+def _hidden(bounds: Mapping[str, tuple[Bounds, ...]], last: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:
+    """The partitions of `last` whose LSO has not passed the offset there."""
+    stable = {(topic, bound.partition): bound.lso for topic, found in bounds.items() for bound in found}
+    return sorted(where for where, offset in last.items() if stable[where] <= offset)

@@ -111,13 +111,14 @@ class MigrationJob:
                 policy=plan.policy,
             )
             decided.write.mode("overwrite").parquet(str(folder / "decisions"))
-            return self._tally(folder, newest)
+            return self._tally(folder, newest, plan)
 
     def _decide_parts(self, folder: Path, plan: MigrationPlan) -> Tally:
         fresh_folder(folder / "decisions")
         rows = run_tasks(self.context, len(plan.parts), lambda number: decide_part(folder, number, plan))
         (folder / "decisions" / "_SUCCESS").touch()
         read = [row for row in rows if row.action is None]
+        selected = {None, *(route.connector for route in plan.routes)}  # and what is nobody's
         keys = sum(row["keys"] for row in read)
         groups = [(row.connector, row.action, row["keys"], row["keys"], row.both) for row in rows if row.action]
         return Tally.of(
@@ -125,14 +126,13 @@ class MigrationJob:
             records=sum(row.versions for row in read),
             keys=keys,
             nobodys=sum(row["keys"] for row in read if row.connector is None),
+            not_selected=sum(row["keys"] for row in read if row.connector not in selected),
             scattered=0,
         )
 
-    def _tally(self, folder: Path, newest: DataFrame) -> Tally:
+    def _tally(self, folder: Path, newest: DataFrame, plan: MigrationPlan) -> Tally:
         records = self._records(folder / "source").agg(F.sum("versions")).first()[0] or 0  # type: ignore[index]
-        keys, nobodys, scattered = newest.agg(
-            F.count(F.lit(1)), F.count_if(F.col("connector").isNull()), F.count_if(F.col("places") > 1)
-        ).first()  # type: ignore[misc]
+        read = transforms.read_counts(newest, plan.routes).first()
         groups = (
             self._decisions(folder)
             .groupBy("connector", "action")
@@ -140,7 +140,7 @@ class MigrationJob:
             .collect()
         )
         found = [(row.connector, row.action, row["keys"], row.claims, row.both) for row in groups]
-        return Tally.of(found, records=records, keys=keys, nobodys=nobodys, scattered=scattered)
+        return Tally.of(found, records=records, **read.asDict())  # type: ignore[union-attr] # aggregates are one row
 
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
         """Up to `limit` decisions to show: changes and conflicts first, then by topic and key."""

@@ -59,6 +59,19 @@ def newest_per_key(records: DataFrame) -> DataFrame:
     return newest.select(*_names(NEWEST))
 
 
+def read_counts(newest: DataFrame, routes: Sequence[Route]) -> DataFrame:
+    """One row that counts what was read (NEWEST), as `Tally.of` takes it: keys, nobodys, not_selected, scattered."""
+    names = [(route.connector, True) for route in routes]
+    selected = newest.sparkSession.createDataFrame(names, "connector string, selected boolean")
+    is_somebodys, is_selected = F.col("connector").isNotNull(), F.col("selected").isNotNull()
+    return newest.join(F.broadcast(selected), "connector", "left").agg(
+        F.count(F.lit(1)).alias("keys"),
+        F.count_if(~is_somebodys).alias("nobodys"),
+        F.count_if(is_somebodys & ~is_selected).alias("not_selected"),
+        F.count_if(F.col("places") > 1).alias("scattered"),
+    )
+
+
 def claims(newest: DataFrame, routes: Sequence[Route], *, sources: Sequence[str]) -> DataFrame:
     """The records of routed connectors with the topic and key that each ends on; `sources` in order of precedence.
 

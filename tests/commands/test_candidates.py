@@ -11,41 +11,40 @@ from typing import Any
 import pytest
 from click.shell_completion import BashComplete, ShellComplete
 
-from eosctl.core.transactions import TransactionListing, TransactionState
 from tests.conftest import Invoke
+from tests.fakes.broker import FakeCluster
+from tests.fakes.connect import FakeConnect
+from tests.fakes.faults import Call
 
 ROOT = importlib.import_module("eosctl.commands.root").root
 Session = importlib.import_module("eosctl.commands.session").Session
 
 
 class _Cluster:
-    """Answers what completion asks, and counts how often."""
+    """What completion asks: a cluster with transactions and topics, and a worker; `asked` counts how often."""
 
     def __init__(self) -> None:
+        self.brokers, self.connect = FakeCluster(), FakeConnect({"http://w:1": "enabled"})
+        for name in ("g-orders-0", "g-orders-1", "x"):
+            self.brokers.state.init_producer_id(name, 60_000)
+        for topic, partitions in (("orders", 1), ("payments", 2)):
+            self.brokers.state.add_topic(topic, partitions)
+        for name in ("orders-source", "payments-source"):
+            self.connect.add(name)
         self.asked = 0
+        self.brokers.calls.before("open", self._count)
+        self.connect.before("*", self._count)
 
-    def __enter__(self) -> _Cluster:
+    def _count(self, _call: Call) -> None:
         self.asked += 1
-        return self
 
-    def __exit__(self, *_exc: object) -> None:
-        pass
-
-    def list_transactions(self) -> list[TransactionListing]:
-        return [TransactionListing(name, TransactionState.EMPTY, 1, 1) for name in ("g-orders-0", "g-orders-1", "x")]
-
-    def topic_partitions(self) -> dict[str, int]:
-        return {"orders": 1, "payments": 2}
-
-    def connectors(self) -> dict[str, dict[str, object]]:
-        self.asked += 1
-        return {"orders-source": {}, "payments-source": {}}
+    def doors(self) -> dict[str, Any]:
+        return {"open_transactions": self.brokers.open_transactions, "open_worker": self.connect.open_worker}
 
 
 def _session(tmp_path: Path, cluster: _Cluster | None = None, **environ: str) -> Any:
     surroundings = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_CONFIG_HOME": str(tmp_path / "config"), **environ}
-    doors = {"open_transactions": lambda _app: cluster, "open_worker": lambda _app, _url: cluster} if cluster else {}
-    return Session(environ=surroundings, doors=doors)
+    return Session(environ=surroundings, doors=cluster.doors() if cluster else {})
 
 
 def _offered(session: Any, *words: str) -> list[str]:

@@ -36,7 +36,7 @@ from eosctl.ops.ports import ConnectWorker
 from eosctl.sandbox.stack import Stack
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connectors import FILE_SOURCE
-from tests.sandbox_fixtures import PAIR, frozen, wait_until
+from tests.sandbox_fixtures import PAIR, TWO_WORKERS, added_group, frozen, wait_until
 
 LINES = "one\ntwo\n"
 ATTEMPTS = 8
@@ -142,7 +142,21 @@ class Group:
         )
 
 
-@pytest.fixture(params=["fake", pytest.param("pair", marks=(pytest.mark.live, pytest.mark.on("pair")))])
+@pytest.fixture(scope="module")
+def old_pair(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """Two workers of Kafka 3.9.2, as those of `pair`."""
+    stack: Stack = request.getfixturevalue("old_stack")
+    with added_group(stack, TWO_WORKERS):
+        yield stack
+
+
+@pytest.fixture(
+    params=[
+        "fake",
+        pytest.param("pair", marks=(pytest.mark.live, pytest.mark.on("pair"))),
+        pytest.param("old_pair", marks=(pytest.mark.live, pytest.mark.on("old_stack"))),
+    ]
+)
 def group(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Group]:
     """Two workers without connectors."""
     if request.param == "fake":
@@ -150,7 +164,7 @@ def group(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Group]:
         yield made
         made.clear()
         return
-    stack: Stack = request.getfixturevalue("pair")
+    stack: Stack = request.getfixturevalue(request.param)
     settings = ClientSettings((stack.bootstrap_servers,))
     with (
         NativeTransactionAdmin(settings, deadline=Deadline.after(300)) as admin,
@@ -194,7 +208,7 @@ def _fake() -> Group:
 
 
 def _real(stack: Stack, admin: NativeTransactionAdmin, topics: KafkaTopicStore, folder: Path) -> Group:
-    names = {node.address: node.name for node in stack.state.of_kind("worker")}
+    names = {node.address: node.name for node in stack.state.of_kind("worker") if node.group_id == PAIR}
 
     def config(name: str) -> dict[str, str]:
         path = folder / name

@@ -57,7 +57,7 @@ class BrokerState:
         self.late_markers = 0
         self.loading: set[int] = set()
         self.stamp_ms = 1_700_000_000_000
-        self._producer_ids = itertools.count(1000)
+        self._producer_ids, self._topic_numbers = itertools.count(1000), itertools.count()
 
     # -- where things are
 
@@ -95,7 +95,7 @@ class BrokerState:
         """A topic, compacted unless its settings say otherwise."""
         given = {"cleanup.policy": "compact"} if config is None else dict(config)
         logs = [FakePartition() for _ in range(partitions)]
-        made = FakeTopic(logs, given, f"id-{len(self.topics)}-{name}", replication_factor)
+        made = FakeTopic(logs, given, f"id-{next(self._topic_numbers)}-{name}", replication_factor)
         self.topics[name] = made
         return made
 

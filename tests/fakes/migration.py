@@ -1,146 +1,38 @@
-"""A migration of one key over stand-ins: topics that only have bounds, and stages that only count."""
+"""A migration over fakes: the topics of a cluster in memory, and the stages over them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Selection, Tally
-from eosctl.core.migration_results import Snapshot
-from eosctl.core.record_file import record_line
-from eosctl.core.records import Bounds, NewTopic, Record, TopicDescription
-from eosctl.deadline import Clock, Deadline
-from eosctl.errors import EosctlError
+from eosctl.core.migration import MigrationPlan, Selection, read_plan
+from eosctl.deadline import Deadline
 from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.migrate import Allowances, MigrationRequest
+from eosctl.ops.migrate import Allowances, MigrationRequest, snapshot_folder
 from eosctl.ops.migrate_run import Engine, Prepared, migration_from_file, prepared_migration
-from eosctl.ops.ports import ConnectWorker, TopicStore
+from eosctl.ops.ports import ConnectWorker
 from eosctl.profiles import Target
+from eosctl.report import Report
+from tests.fakes.broker import FakeCluster
+from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime
 from tests.fakes.connect import FakeConnect
+from tests.fakes.faults import Call
+from tests.fakes.stages import FakeStages, keep_rows
+from tests.fakes.topics import FakeTopicStore
 
-KEY, W = b'["a",{"f":"x"}]', "http://w:8083"
+SOURCE, W = "connect-offsets", "http://w:8083"
+KEY = b'["a",{"f":"x"}]'
 DOWN = Allowances(force_running=True)
 
 
-@dataclass
-class Topics:
-    """The part of a TopicStore that a migration asks for; `requests` has the number of topics of each creation."""
-
-    there: dict[str, tuple[str, tuple[Bounds, ...]]]
-    created: list[str] = field(default_factory=list)
-    refuses: dict[str, EosctlError] = field(default_factory=dict)
-    requests: list[int] = field(default_factory=list)
-    cluster: str = "cluster"
-
-    def __enter__(self) -> Topics:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        pass
-
-    def cluster_id(self) -> str:
-        return self.cluster
-
-    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
-        known = {name: self.there[name] for name in topics if name in self.there}
-        return {name: TopicDescription(name, one[0], len(one[1]), 3) for name, one in known.items()}
-
-    def bounds(self, topic: str) -> tuple[Bounds, ...]:
-        return self.there[topic][1]
-
-    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
-        return {topic: self.bounds(topic) for topic in topics}
-
-    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
-        assert all(new.config == {"cleanup.policy": "compact"} for new in topics)
-        refused = {new.topic: self.refuses[new.topic] for new in topics if new.topic in self.refuses}
-        if not validate_only:
-            self.requests.append(len(topics))
-            for new in topics:
-                if new.topic not in refused:
-                    self._create(new)
-        return refused
-
-    def _create(self, new: NewTopic) -> None:
-        self.created.append(new.topic)
-        self.there[new.topic] = (f"id-{new.topic}", tuple(Bounds(p, 0, 0, 0) for p in range(new.partitions)))
-
-
-@dataclass(frozen=True)
-class Counts:
-    """SentCounts and Comparison in one, without importing Spark."""
-
-    sent: int = 0
-    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    last_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    transactions: int = 1
-    compared: int = 1
-    differing: int = 0
-    mismatches: tuple[Any, ...] = ()
-
-    def records(self) -> int:
-        return self.sent
-
-
-@dataclass
-class Stages:
-    """A migration of one key of connector `a`; `finds` are the connectors of what was read last.
-
-    `scattered` names the sides, `source` or `target`, on which keys are in two places.
-    """
-
-    counts: dict[str, int] = field(default_factory=lambda: {"write": 1, "delete": 0, "keep": 0, "conflict": 0})
-    finds: list[str] = field(default_factory=lambda: ["a"])
-    sends: int = 1
-    differing: int = 0
-    calls: list[str] = field(default_factory=list)
-    scattered: set[str] = field(default_factory=set)
-
-    def least_parts(self, records: int) -> int:
-        return 2
-
-    def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot:
-        in_parts = f" in {len(parts)} parts" if parts else ""
-        self.calls.append(f"snapshot {folder.name} {','.join(topic.name for topic in topics)}{in_parts}")
-        return Snapshot(frozenset(self.finds), folder.name not in self.scattered)
-
-    def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
-        (folder / "decisions").mkdir()
-        (folder / "decisions" / "_SUCCESS").touch()
-        return Tally(1, 0, 0, 0, 0, 1, self.counts["conflict"], 0, self.counts)
-
-    def sample(self, folder: Path, *, limit: int = 100) -> list[Any]:
-        return []
-
-    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
-        self.calls.append("backup")
-        before = Record("offsets-a", 1, -1, -1, KEY, None)
-        yield f"{record_line(before, {'written': '{}', 'cluster_id': 'cluster'})}\n".encode()
-
-    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
-        return self.finds
-
-    def write_tasks(self, plan: MigrationPlan) -> int:
-        return 2
-
-    def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int:
-        self.calls.append("unwritten")
-        return 0 if self.sends else 1
-
-    def write(self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions") -> Any:
-        self.calls.append(f"write {part} in {tasks}")
-        return Counts(sent=self.sends)
-
-    def compare(
-        self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
-    ) -> Any:
-        self.calls.append(f"compare {side}{' in parts' if parts else ''}")
-        return Counts(differing=self.differing)
+def key_of(connector: str) -> bytes:
+    """A key of the connector's; KEY is that of `a`."""
+    return b'["%s",{"f":"x"}]' % connector.encode()
 
 
 def connector(state: str, tasks: int = 0, config: Mapping[str, str] | None = None) -> Mapping[str, Any]:
@@ -148,22 +40,61 @@ def connector(state: str, tasks: int = 0, config: Mapping[str, str] | None = Non
     return {"state": state, "tasks": tasks, "config": config}
 
 
-@dataclass
 class Scene:
-    """An App over stand-ins."""
+    """An App over fakes, with the offsets of connector `a` in the global topic; `calls` are those of the stages."""
 
-    folder: Path
-    topics: Topics = field(
-        default_factory=lambda: Topics({"connect-offsets": ("id-global", (Bounds(0, 0, 5, 5), Bounds(1, 0, 2, 2)))})
-    )
-    stages: Stages = field(default_factory=Stages)
-    connect: FakeConnect | None = None
-    time: FakeTime = field(default_factory=FakeTime)
-    events: list[Event] = field(default_factory=list)
+    def __init__(self, folder: Path, *, partitions: int = 2) -> None:
+        self.folder = folder
+        self.brokers = FakeCluster(state=BrokerState(cluster_id="cluster", brokers=3))
+        self.topics = FakeTopicStore(self.brokers.state)
+        self.stages = FakeStages(self.topics, worth_a_task=1)
+        self.connect: FakeConnect | None = None
+        self.time = FakeTime(1_700_000_000.0)
+        self.clock = self.time.clock()
+        self.events: list[Event] = []
+        self.calls: list[str] = []
+        self.stages.before("*", self._note)
+        self.add_topic(SOURCE, partitions)
 
-    @property
-    def slept_s(self) -> float:
-        return sum(self.time.slept)
+    def _note(self, call: Call) -> None:
+        """What the stages were asked, in words."""
+        match call:
+            case ("snapshot", (str(side), tuple(topics), tuple(parts))):
+                self.calls.append(f"snapshot {side} {','.join(topics)}" + (f" in {len(parts)} parts" if parts else ""))
+            case ("compare", (str(side), tuple(parts))):
+                self.calls.append(f"compare {side}" + (" in parts" if parts else ""))
+            case ("write", (str(part), int(tasks))):
+                self.calls.append(f"write {part} in {tasks}")
+            case ("backup" | "unwritten", _):
+                self.calls.append(call.method)
+
+    # -- what is there
+
+    def add_topic(self, topic: str, partitions: int = 2, *keys: bytes) -> None:
+        """A topic as the source is, on all three brokers, with these keys."""
+        self.brokers.state.add_topic(topic, partitions, replication_factor=3)
+        self.put(topic, dict.fromkeys(keys, b"{}"))
+
+    def put(self, topic: str, lines: Mapping[bytes, bytes | None]) -> None:
+        """Records where Connect's producer puts them."""
+        for key, value in lines.items():
+            self.topics.put(topic, key, value)
+
+    def put_all(self, connectors: Iterable[str]) -> None:
+        """An offset of each connector in the source."""
+        self.put(SOURCE, {key_of(name): b"{}" for name in connectors})
+
+    def put_elsewhere(self, topic: str, key: bytes) -> None:
+        """A record on a partition where Connect's producer does not put it."""
+        home = self.topics.put(topic, key, b"{}").partition
+        self.topics.put(topic, key, b"{}", partition=1 - min(home, 1))
+
+    def lose_decisions(self, plan: MigrationPlan) -> Callable[[], object]:
+        """Empties what the plan's snapshot has of them; what is returned brings them back."""
+        folder = snapshot_folder(plan) / "decisions"
+        kept = folder.rename(folder.with_name("lost"))
+        keep_rows(folder, [])
+        return lambda: shutil.copytree(kept, folder, dirs_exist_ok=True)
 
     def place(self, connectors: Mapping[str, Mapping[str, Any]] | None) -> None:
         """A worker with these connectors; None means that there is no worker to ask."""
@@ -172,6 +103,18 @@ class Scene:
             assert self.connect is not None
             self.connect.add(name, **told)
 
+    # -- what was done
+
+    @property
+    def slept_s(self) -> float:
+        return sum(self.time.slept)
+
+    def created(self) -> list[str]:
+        """The topics that are there beside the source, in the order of their creation."""
+        return [name for name in self.topics.topics if name != SOURCE]
+
+    # -- the migration
+
     def worker(self, app: App, url: str) -> ConnectWorker:
         """App's door."""
         assert self.connect is not None, "nobody was named"
@@ -179,20 +122,20 @@ class Scene:
 
     def app(self) -> App:
         urls = () if self.connect is None else (W,)
-        clock = replace(Clock(), monotonic_s=lambda: self.time.now_s, sleep_s=self.time.sleep)
         return App(
             Target(connect_urls=urls, group_id="g"),
-            Deadline.after(30, clock),
+            Deadline.after(30, self.clock),
             self.folder,
-            clock=clock,
+            clock=self.clock,
             on_event=self.events.append,
-            open_topics=lambda _app: cast(TopicStore, self.topics),
+            open_topics=self.topics.open,
+            open_transactions=self.brokers.open_transactions,
             open_worker=self.worker,
         )
 
     def engine(self) -> Engine:
         @contextmanager
-        def opened(_records: int) -> Iterator[Any]:
+        def opened(_records: int) -> Iterator[FakeStages]:
             yield self.stages
 
         return Engine(self.folder / "migrations", open_stages=opened)
@@ -204,15 +147,18 @@ class Scene:
         ) as prepared:
             return prepared
 
-    def plan(self) -> MigrationPlan:
-        from eosctl.core.migration import read_plan
+    def plan(self, **request: Any) -> MigrationPlan:
+        return plan_of(self.prepared(**request).report)
 
-        path = Path(str(self.prepared().report.data["plan_file"]))
-        return read_plan(path.read_text(), path=str(path))
-
-    def apply(self, plan: MigrationPlan, allowances: Allowances = DOWN, *, resume: bool = False) -> Any:
+    def apply(self, plan: MigrationPlan, allowances: Allowances = DOWN, *, resume: bool = False) -> Report:
         apply = migration_from_file(
             self.app(), plan, self.engine(), allowances=allowances, plan_file=Path("plan.json"), resume=resume
         ).apply
         assert apply is not None
         return apply()
+
+
+def plan_of(report: Report) -> MigrationPlan:
+    """The plan that a report shows."""
+    path = Path(str(report.data["plan_file"]))
+    return read_plan(path.read_text(), path=str(path))

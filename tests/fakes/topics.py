@@ -20,12 +20,14 @@ class FakeTopicStore(Faults):
     """The topics of a BrokerState; `written` is the log of its writes, `put` and others write as somebody else.
 
     Besides the methods of TopicStore, Faults knows `record`: one record of a write, before and after it is appended.
+    `denied` are topics that may not be created, and what says so.
     """
 
     def __init__(self, state: BrokerState | None = None, *, cluster_id: str = "fake-cluster-id") -> None:
         super().__init__()
         self.state = state or BrokerState(cluster_id=cluster_id, brokers=3)
         self.written: list[tuple[str | None, tuple[OutRecord, ...]]] = []
+        self.denied: dict[str, EosctlError] = {}
 
     def open(self, _app: App) -> FakeTopicStore:
         """App's door."""
@@ -231,6 +233,8 @@ class FakeTopicStore(Faults):
         return refused
 
     def _objection(self, new: NewTopic) -> EosctlError | None:
+        if new.topic in self.denied:
+            return self.denied[new.topic]
         if new.topic in self.topics:
             return BrokerError(f"creating topic {new.topic} failed: TOPIC_ALREADY_EXISTS")
         if new.replication_factor > len(self.state.nodes):

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, Written
-from eosctl.deadline import Clock, Deadline
+from eosctl.core.records import OutRecord, Written
+from eosctl.deadline import Deadline
 from eosctl.events import Event
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topic_store import wait_for_markers
+from tests.fakes.broker_state import BrokerState
+from tests.fakes.clock import FakeTime
+from tests.fakes.topics import FakeTopicStore
 
 
-class LateMarkers(KafkaTopicStore):
-    """A store whose brokers write the markers `after_s` seconds after the commit; it connects to nothing."""
-
-    def __init__(self, partitions: int, after_s: float) -> None:
-        self.now_s = 0.0
-        clock = Clock(monotonic_s=lambda: self.now_s, sleep_s=self._pass)
-        self.said: list[Event] = []
-        super().__init__(
-            ClientSettings(bootstrap_servers=("127.0.0.1:1",)),
-            deadline=Deadline.after(600, clock),
-            on_event=self.said.append,
-        )
-        self._partitions, self._after_s = partitions, after_s
-
-    def _pass(self, seconds: float) -> None:
-        self.now_s += seconds
-
-    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
-        """One record in each partition, which its marker makes stable."""
-        lso = 2 if self.now_s >= self._after_s else 0
-        return {topic: tuple(Bounds(n, 0, lso, 2) for n in range(self._partitions)) for topic in topics}
-
-    def wait(self) -> None:
-        """What `write` does after a commit."""
-        self._wait_until_visible([Written("t", n, 0) for n in range(self._partitions)])
+def committed(state: BrokerState, partitions: int) -> list[Written]:
+    """A transaction with a record in each partition, whose end is answered and whose markers are not there yet."""
+    state.late_markers = 10**6
+    _error, *producer = state.init_producer_id("id", 60_000)
+    records = [OutRecord("t", b"k", b"v", number) for number in range(partitions)]
+    for number, record in enumerate(records):
+        state.write_in("id", (producer[0], producer[1]), record, number)
+    assert state.end_transaction("id", (producer[0], producer[1]), commit=True) == 0
+    return [Written("t", number, 0) for number in range(partitions)]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +29,11 @@ class LateMarkers(KafkaTopicStore):
 )
 def test_markers_of_many_partitions_are_waited_for_longer(partitions: int, after_s: float, visible: bool) -> None:
     """A merge into 800 new partitions gave up after five seconds, and told its own records as hidden by another."""
-    store = LateMarkers(partitions, after_s)
-    store.wait()
-    assert [event.warning for event in store.said] == ([] if visible else [True])
-    assert (store.now_s >= after_s) == visible
+    topics, time, said = FakeTopicStore(), FakeTime(), list[Event]()
+    topics.add_topic("t", partitions)
+    written = committed(topics.state, partitions)
+    time.later(after_s, topics.state.write_markers)
+    wait_for_markers(topics.bounds_of, written, deadline=Deadline.after(600, time.clock()), on_event=said.append)
+    assert [event.warning for event in said] == ([] if visible else [True])
+    assert (time.now_s >= after_s) == visible
+    assert all((bound.lso == bound.end) == visible for bound in topics.bounds("t"))

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from eosctl.core.migration_results import Comparison
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_journal import Stage, migration_journal, read_past
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from tests.fakes.faults import KilledError
-from tests.fakes.killed_migration import EXPECTED, KEYS, OLD, TASKS, Scene
+from tests.fakes.killed_migration import EXPECTED, KEYS, OLD, TASKS, KillableScene, someone_writes_once
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+def scene(tmp_path: Path) -> KillableScene:
+    return KillableScene(tmp_path)
 
 
 def undisturbed(folder: Path) -> tuple[int, list[str]]:
     """How many steps a run takes, and its backup."""
-    scene = Scene(folder)
-    result = scene.apply()
+    scene = KillableScene(folder)
+    result = scene.run()
     assert (result.exit_code, scene.target()) == (ExitCode.OK, EXPECTED)
     assert (result.summary["sent"], result.summary["already_written"], result.data["skipped"]) == (6, 0, [])
-    assert scene.world.fenced == []
-    return scene.world.steps, scene.backup()
+    assert scene.fenced == []
+    return scene.kill.ticks, scene.backup()
 
 
 def test_killed_at_every_step(tmp_path: Path) -> None:
@@ -38,14 +37,14 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
     assert steps > 25
     seen = set()
     for step in range(steps):
-        scene = Scene(tmp_path / f"killed-{step}")
+        scene = KillableScene(tmp_path / f"killed-{step}")
         scene.killed_after(step)
-        result = scene.apply(resume=True)
+        result = scene.run(resume=True)
         assert (result.exit_code, scene.target()) == (ExitCode.OK, EXPECTED), f"killed after step {step}"
         assert (result.summary["verified"], result.summary["differing"]) == (6, 0)
         assert int(str(result.summary["sent"])) + int(str(result.summary["already_written"])) == 6
         assert scene.backup() == backup
-        assert not scene.world.open_ids(), "a transaction was left open"
+        assert not scene.open_ids(), "a transaction was left open"
         seen.add(tuple(cast("list[str]", result.data["skipped"])))
     assert seen >= {(), ("backup",), ("backup", "create"), ("backup", "create", "write")}
 
@@ -55,19 +54,19 @@ def test_killed_twice(tmp_path: Path) -> None:
     steps, _backup = undisturbed(tmp_path / "undisturbed")
     for first in range(0, steps, 3):
         for second in range(0, steps, 4):
-            scene = Scene(tmp_path / f"killed-{first}-{second}")
+            scene = KillableScene(tmp_path / f"killed-{first}-{second}")
             scene.killed_after(first)
             try:
-                scene.apply(resume=True, steps=second)
+                scene.run(resume=True, steps=second)
             except KilledError:
-                scene.apply(resume=True)
+                scene.run(resume=True)
             assert scene.target() == EXPECTED, f"killed after steps {first} and {second}"
 
 
-def test_what_was_begun_is_not_begun_again(scene: Scene) -> None:
+def test_what_was_begun_is_not_begun_again(scene: KillableScene) -> None:
     scene.killed_after(20)
     with pytest.raises(RefusedError, match="begun and cut off") as refused:
-        scene.apply()
+        scene.run()
     assert "--resume" in str(refused.value.hint)
 
 
@@ -80,113 +79,106 @@ def test_a_stage_that_began_again_is_not_over(tmp_path: Path) -> None:
     assert list(read_past(journal).done) == [Stage.BACKUP, Stage.CREATE]
 
 
-def test_a_finished_plan(scene: Scene) -> None:
+def test_a_finished_plan(scene: KillableScene) -> None:
     """Its connectors run again by then: resuming must neither write nor compare."""
-    scene.apply()
+    scene.run()
     with pytest.raises(RefusedError, match="was applied before"):
-        scene.apply()
+        scene.run()
     scene.put("offsets-a", {OLD: b'{"n":1000}'})
-    result = scene.apply(resume=True, allowances=Allowances())
+    result = scene.run(resume=True, allowances=Allowances())
     assert (result.exit_code, result.summary["sent"], result.summary["already_written"]) == (ExitCode.OK, 0, 6)
     assert result.data["skipped"] == ["backup", "create", "write", "verify"]
-    assert scene.world.committed("offsets-a")[OLD].value == b'{"n":1000}'
+    assert scene.committed("offsets-a")[OLD].value == b'{"n":1000}'
 
 
-def test_resuming_ends_the_transactions_that_a_killed_task_left_open(scene: Scene) -> None:
+def test_resuming_ends_the_transactions_that_a_killed_task_left_open(scene: KillableScene) -> None:
     """They would hide the target from everyone for ten minutes."""
     scene.killed_after(_step_of_the_first_record(scene) + 2)
-    assert scene.world.open_ids()
-    scene.apply(resume=True)
-    assert scene.world.fenced == [f"{scene.plan.transactional_id()}-{task}" for task in range(TASKS)]
+    assert scene.open_ids()
+    scene.run(resume=True)
+    assert scene.fenced == [f"{scene.planned.transactional_id()}-{task}" for task in range(TASKS)]
     assert scene.target() == EXPECTED
 
 
 @pytest.mark.parametrize("ending", [EosctlError("writing failed", hint="See the log."), KeyboardInterrupt()])
-def test_a_write_that_fails_leaves_no_transaction_open(scene: Scene, ending: BaseException) -> None:
+def test_a_write_that_fails_leaves_no_transaction_open(scene: KillableScene, ending: BaseException) -> None:
     """They used to hide the target, from Connect's workers too, until someone resumed or ten minutes were over."""
     steps = _step_of_the_first_record(scene) + 2
-    scene.world.ending = ending
+    scene.kill.error = lambda: ending
     with pytest.raises(type(ending)) as failed:
-        scene.apply(steps=steps)
+        scene.run(steps=steps)
     assert failed.value is ending
-    assert not scene.world.open_ids()
-    scene.apply(resume=True)
+    assert not scene.open_ids()
+    scene.run(resume=True)
     assert scene.target() == EXPECTED
 
 
-def test_an_error_says_how_to_go_on(scene: Scene) -> None:
-    scene.world.ending = EosctlError("writing failed", hint="See the log.")
+def test_an_error_says_how_to_go_on(scene: KillableScene) -> None:
+    scene.kill.error = lambda: EosctlError("writing failed", hint="See the log.")
     with pytest.raises(EosctlError) as failed:
-        scene.apply(steps=_step_of_the_first_record(scene))
-    folder = Path(scene.plan.snapshot_base) / scene.plan.name()
+        scene.run(steps=_step_of_the_first_record(scene))
+    folder = scene.plan_folder()
     again = f"eosctl offsets migrate --plan {folder / 'plan.json'} --yes --resume"
     assert failed.value.hint == f"See the log. Go on with: {again}"
 
 
-def test_a_failed_write_that_cannot_be_fenced_is_still_the_failed_write(scene: Scene) -> None:
+def test_a_failed_write_that_cannot_be_fenced_is_still_the_failed_write(scene: KillableScene) -> None:
     steps = _step_of_the_first_record(scene) + 2
-    scene.world.ending = EosctlError("writing failed")
-    scene.world.brokers.state.late_markers = 10**6
+    scene.kill.error = lambda: EosctlError("writing failed")
+    scene.brokers.state.late_markers = 10**6
     with pytest.raises(EosctlError, match="writing failed"):
-        scene.apply(steps=steps)
+        scene.run(steps=steps)
 
 
-def test_a_writer_that_cannot_be_fenced_stops_everything(scene: Scene) -> None:
+def test_a_writer_that_cannot_be_fenced_stops_everything(scene: KillableScene) -> None:
     scene.killed_after(_step_of_the_first_record(scene) + 2)
-    scene.world.brokers.state.late_markers = 10**6
+    scene.brokers.state.late_markers = 10**6
     with pytest.raises(EosctlError, match="can't be fenced"):
-        scene.apply(resume=True)
+        scene.run(resume=True)
 
 
-def _step_of_the_first_record(scene: Scene) -> int:
+def _step_of_the_first_record(scene: KillableScene) -> int:
     """Counted on a copy that is not killed."""
-    other, seen = Scene(scene.folder / "counted"), list[int]()
-    other.world.topics.before("write", lambda _call: seen.append(other.world.steps))
-    other.apply()
+    other, seen = KillableScene(scene.folder / "counted"), list[int]()
+    other.stages.before("transaction", lambda _call: seen.append(other.kill.ticks))
+    other.run()
     return seen[0]
 
 
 @pytest.mark.parametrize("accepted", [False, True])
-def test_someone_else_wrote_meanwhile(scene: Scene, accepted: bool) -> None:
+def test_someone_else_wrote_meanwhile(scene: KillableScene, accepted: bool) -> None:
     scene.killed_after(_step_of_the_first_record(scene) + 4)
     scene.put("offsets-a", {OLD: b'{"n":1000}'})
     if not accepted:
         with pytest.raises(StalePlanError, match="the target has new offsets of a"):
-            scene.apply(resume=True)
+            scene.run(resume=True)
         return
     allowances = Allowances(force_running=True, drift=frozenset({"target"}))
-    scene.apply(resume=True, allowances=allowances)
+    scene.run(resume=True, allowances=allowances)
     assert scene.target() == EXPECTED
 
 
-def test_a_target_that_differs_in_the_end_leaves_the_plan_unfinished(scene: Scene) -> None:
+def test_a_target_that_differs_in_the_end_leaves_the_plan_unfinished(scene: KillableScene) -> None:
     """Someone else writes before the target is read back: called finished, the plan would never be looked at again."""
-    compare = scene.stages.compare
-
-    def disturbed(*args: Any, **how: Any) -> Comparison:
-        scene.put("offsets-a", {OLD: b'{"n":1000}'})
-        return compare(*args, **how)
-
-    scene.stages.compare = disturbed  # type: ignore[method-assign]
-    result = scene.apply()
+    someone_writes_once(scene)
+    result = scene.run()
     assert (result.exit_code, result.summary["differing"]) == (ExitCode.PARTIAL, 1)
-    scene.stages.compare = compare  # type: ignore[method-assign]
     with pytest.raises(RefusedError, match="begun and cut off"):
-        scene.apply()
+        scene.run()
     with pytest.raises(StalePlanError, match="the target has new offsets of a"):
-        scene.apply(resume=True)
-    mended = scene.apply(resume=True, allowances=Allowances(force_running=True, drift=frozenset({"target"})))
+        scene.run(resume=True)
+    mended = scene.run(resume=True, allowances=Allowances(force_running=True, drift=frozenset({"target"})))
     assert (mended.exit_code, mended.summary["sent"], mended.summary["differing"]) == (ExitCode.OK, 1, 0)
     assert scene.target() == EXPECTED
     with pytest.raises(RefusedError, match="was applied before"):
-        scene.apply()
+        scene.run()
 
 
-def test_a_half_finished_migration_is_taken_back(scene: Scene) -> None:
+def test_a_half_finished_migration_is_taken_back(scene: KillableScene) -> None:
     scene.killed_after(_step_of_the_first_record(scene) + 6)
-    for transactional_id in scene.world.open_ids():
-        scene.world.brokers.state.expire(transactional_id)
-    backup = Path(scene.plan.snapshot_base) / scene.plan.name() / "backup.ndjson"
+    for transactional_id in scene.open_ids():
+        scene.brokers.state.expire(transactional_id)
+    backup = scene.plan_folder() / "backup.ndjson"
     restore = plan_restore(scene.app(), RestoreRequest(str(backup)))
     written = {key for key, (_partition, value) in scene.target().items() if key in KEYS and KEYS[key] == value}
     assert 0 < len(written) < len(KEYS)
@@ -201,18 +193,18 @@ def test_before_the_topics_are_made_there_is_nothing_to_take_back(tmp_path: Path
     steps, _backup = undisturbed(tmp_path / "undisturbed")
     seen = 0
     for step in range(steps):
-        scene = Scene(tmp_path / f"killed-{step}")
+        scene = KillableScene(tmp_path / f"killed-{step}")
         scene.killed_after(step)
-        backup = Path(scene.plan.snapshot_base) / scene.plan.name() / "backup.ndjson"
-        if backup.exists() and "offsets-b" not in scene.world.topics.topics:
+        backup = scene.plan_folder() / "backup.ndjson"
+        if backup.exists() and "offsets-b" not in scene.topics.topics:
             seen += 1
             assert not any(write.sends() for write in plan_restore(scene.app(), RestoreRequest(str(backup))).writes)
     assert seen
 
 
-def test_the_journal_is_lines_that_people_can_read(scene: Scene) -> None:
-    scene.apply()
-    path = Path(scene.plan.snapshot_base) / scene.plan.name() / "journal.ndjson"
+def test_the_journal_is_lines_that_people_can_read(scene: KillableScene) -> None:
+    scene.run()
+    path = scene.plan_folder() / "journal.ndjson"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     events = [(line["event"], line.get("stage")) for line in lines]
     stages = [(event, stage) for stage in ("backup", "create", "write", "verify") for event in ("started", "done")]

@@ -9,19 +9,22 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.migration import PlannedTopic, Selection, read_plan
+from eosctl.core.migration import PlannedTopic, Selection
+from eosctl.core.record_file import read_records
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
 from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_stores import source_names, target_name_of
 from eosctl.ops.migrate_targets import planned_targets
 from eosctl.profiles import Target
 from eosctl.render import render_report
-from tests.fakes.migration import Scene, connector
+from tests.fakes.migration import KEY, Scene, connector
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+    scene = Scene(tmp_path)
+    scene.put_all(["a"])
+    return scene
 
 
 OWN = {"offsets.storage.topic": "own"}
@@ -98,14 +101,14 @@ def test_a_pattern_names_a_topic_per_connector(scene: Scene) -> None:
 def test_a_file_that_a_cut_off_run_wrote_is_written_again(scene: Scene, tmp_path: Path) -> None:
     """It used to be taken for someone else's."""
     target = tmp_path / "out.ndjson"
-    path = Path(str(scene.prepared(target=str(target)).report.data["plan_file"]))
-    plan = read_plan(path.read_text(), path=str(path))
-    scene.stages.sends = 0
+    plan = scene.plan(target=str(target))
+    bring_back = scene.lose_decisions(plan)
     with pytest.raises(EosctlError, match="were confirmed"):
         scene.apply(plan)
     target.write_text("{}")
-    scene.stages.sends = 1
+    bring_back()
     assert scene.apply(plan, resume=True).exit_code is ExitCode.OK
+    assert [record.key for record in read_records([target.read_bytes()], name="out")] == [KEY]
 
 
 @pytest.fixture
@@ -139,7 +142,7 @@ def test_into_a_file_nothing_is_backed_up_and_nobody_need_stop(scene: Scene, tmp
     assert prepared.apply is not None
     result = prepared.apply()
     assert (result.data["backup"], result.data["created"]) == (None, [])
-    assert "backup" not in scene.stages.calls
+    assert "backup" not in scene.calls
     stream = io.StringIO()
     render_report(prepared.report, output="text", stream=stream, color=False)
     assert f"creates file {tmp_path / 'out.ndjson'}\n" in stream.getvalue(), "it used to be called a topic"

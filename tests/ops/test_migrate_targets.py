@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
 
-from eosctl.core.migration import MigrationPlan, read_plan
-from eosctl.core.records import Bounds, NewTopic, OutRecord
+from eosctl.core.migration import Selection
+from eosctl.core.records import OutRecord
 from eosctl.deadline import Clock, Deadline
-from eosctl.errors import BrokerError, EosctlError, ExitCode, StalePlanError, UnauthorizedError, UsageError
+from eosctl.errors import BrokerError, ExitCode, StalePlanError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.migrate_targets import TopicSize, wait_until_visible
 from eosctl.profiles import Target
 from eosctl.render import render_report
 from eosctl.report import Report
-from tests.fakes.migration import Scene, Topics
+from tests.fakes.faults import Call
+from tests.fakes.migration import Scene, plan_of
 from tests.fakes.topics import FakeTopicStore
 
 HUNDREDS = [f"c{number:03}" for number in range(500)]
 DENIED = UnauthorizedError("not authorized: creating topic offsets-a failed (CREATE on Topic offsets-a is needed)")
-TOO_FEW = BrokerError("creating topic offsets-a failed: INVALID_REPLICATION_FACTOR: only 1 broker(s) are registered")
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+    scene = Scene(tmp_path)
+    scene.put_all(["a"])
+    return scene
+
+
+def batches(scene: Scene) -> list[int]:
+    """How many topics each request creates, from now on."""
+    found: list[int] = []
+
+    def note(call: Call) -> None:
+        match call.what:
+            case (list(topics), False):
+                found.append(len(topics))
+
+    scene.topics.after("create_all", note)
+    return found
 
 
 def _text(report: Report) -> str:
@@ -48,11 +63,12 @@ def _text(report: Report) -> str:
 )
 def test_new_topics_are_like_the_source_or_as_asked(scene: Scene, size: TopicSize, planned: tuple[int, int]) -> None:
     prepared = scene.prepared(new_topics=size)
-    (target,) = _plan_of(prepared.report).targets
+    (target,) = plan_of(prepared.report).targets
     assert (target.partitions, target.replication_factor) == planned
     assert prepared.apply is not None
     prepared.apply()
-    assert len(scene.topics.there["offsets-a"][1]) == planned[0]
+    (made,) = scene.topics.describe(["offsets-a"]).values()
+    assert (made.partitions, made.replication_factor, made.config["cleanup.policy"]) == (*planned, "compact")
 
 
 def test_a_record_is_visible_when_committed_readers_may_pass_it(tmp_path: Path) -> None:
@@ -73,15 +89,14 @@ def test_a_record_is_visible_when_committed_readers_may_pass_it(tmp_path: Path) 
     assert slept == [0.1]
 
 
-def _plan_of(report: Report) -> MigrationPlan:
-    path = Path(str(report.data["plan_file"]))
-    return read_plan(path.read_text(), path=str(path))
-
-
 def test_a_topic_that_is_there_keeps_its_size(scene: Scene) -> None:
-    scene.topics.there["offsets-a"] = ("id-a", (Bounds(0, 0, 0, 0),))
-    (target,) = _plan_of(scene.prepared(new_topics=TopicSize(7, 1)).report).targets
-    assert (target.topic_id, target.partitions, target.replication_factor) == ("id-a", 1, 3)
+    scene.add_topic("offsets-a", 1)
+    (target,) = plan_of(scene.prepared(new_topics=TopicSize(7, 1)).report).targets
+    assert (target.topic_id, target.partitions, target.replication_factor) == (
+        scene.topics.topics["offsets-a"].topic_id,
+        1,
+        3,
+    )
 
 
 def test_a_file_has_no_partitions(scene: Scene, tmp_path: Path) -> None:
@@ -107,72 +122,56 @@ def test_a_plan_tells_how_many_topics_it_creates(
     scene: Scene, connectors: list[str], size: TopicSize, lines: list[str]
 ) -> None:
     """There was a line for each of 500 topics."""
-    scene.stages.finds = connectors
-    prepared = scene.prepared(new_topics=size)
+    scene.put_all(connectors)
+    prepared = scene.prepared(new_topics=size, selection=Selection(connectors=tuple(connectors)))
     assert [line for line in _text(prepared.report).splitlines() if line.startswith("creates")] == lines
     assert prepared.apply is not None
     done = [line for line in _text(prepared.apply()).splitlines() if line.startswith("creat")]
     assert done == [line.replace("creates", "created") for line in lines]
 
 
-@pytest.mark.parametrize(("partitions", "at_once"), [(1, [50] * 10), (25, [20] * 25), (600, [1] * 500)])
+@pytest.mark.parametrize(("partitions", "at_once"), [(1, [50] * 10), (25, [20] * 25), (600, [1] * 3)])
 def test_hundreds_of_topics_are_made_in_batches(scene: Scene, partitions: int, at_once: list[int]) -> None:
     """One topic per request, without a word: 500 took four minutes on a busy broker, and a timeout of 60 s."""
-    scene.stages.finds = HUNDREDS
-    scene.topics = _SlowTopics(scene.topics.there)
-    scene.topics.scene = scene
-    prepared = scene.prepared(new_topics=TopicSize(partitions))
+    names = HUNDREDS[: sum(at_once)]
+    scene.put_all(names)
+    prepared = scene.prepared(new_topics=TopicSize(partitions), selection=Selection(pattern="c*"))
+    requests = batches(scene)
+    scene.topics.before("create_all", lambda _call: scene.time.sleep(20))  # of the 30 s that --timeout gives
     assert prepared.apply is not None
-    assert prepared.apply().data["created"] == [f"offsets-{name}" for name in HUNDREDS]
-    assert scene.topics.requests == at_once
+    assert prepared.apply().data["created"] == [f"offsets-{name}" for name in names]
+    assert requests == at_once
     told = [(event.done, event.total, event.unit) for event in scene.events if event.message == "creating topics"]
-    assert told == [(sum(at_once[:done]), 500, "topics") for done in range(len(at_once) + 1)]
-
-
-class _SlowTopics(Topics):
-    """A batch takes 20 of the 30 seconds that `--timeout` gives."""
-
-    scene: Scene
-
-    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
-        if not validate_only:
-            self.scene.time.sleep(20)
-        return super().create_all(topics, validate_only=validate_only)
+    assert told == [(sum(at_once[:done]), len(names), "topics") for done in range(len(at_once) + 1)]
 
 
 def test_many_targets_are_looked_up_by_few_requests(scene: Scene) -> None:
     """Each topic's offsets were asked for one after the other, in every look at a plan's targets."""
-    counted = _CountedTopics(scene.topics.there)
-    counted.there |= {f"offsets-{name}": (f"id-{name}", (Bounds(0, 0, 0, 0),)) for name in HUNDREDS}
-    scene.stages.finds, scene.topics = HUNDREDS, counted
-    prepared = scene.prepared()
-    assert counted.asked == [1, 500]
+    asked: list[int] = []
+    scene.topics.before("bounds_of", lambda call: asked.append(len(cast("Collection[str]", call.what[0]))))
+    scene.topics.before("bounds", lambda _call: asked.append(1))
+    scene.put_all(HUNDREDS)
+    for name in HUNDREDS:
+        scene.add_topic(f"offsets-{name}", 1)
+    prepared = scene.prepared(selection=Selection(pattern="c*"))
+    assert asked == [1, 500]
     assert prepared.apply is not None
     prepared.apply()
-    assert len(counted.asked) <= 6
-
-
-class _CountedTopics(Topics):
-    def __init__(self, there: dict[str, Any]) -> None:
-        super().__init__(there)
-        self.asked: list[int] = []
-
-    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
-        self.asked.append(len(topics))
-        return super().bounds_of(topics)
+    assert len(asked) <= 6
 
 
 def test_what_brokers_would_refuse_is_told_by_the_plan(scene: Scene) -> None:
     """It came out when the plan was applied."""
-    scene.topics.refuses = {"offsets-a": TOO_FEW}
-    with pytest.raises(BrokerError, match=r"1 of 1 new topic can't be created: .*only 1 broker") as refused:
-        scene.prepared(new_topics=TopicSize(replication_factor=2))
+    with pytest.raises(
+        BrokerError, match=r"1 of 1 new topic can't be created: .*INVALID_REPLICATION_FACTOR"
+    ) as refused:
+        scene.prepared(new_topics=TopicSize(replication_factor=4))
     assert "--replication-factor" in str(refused.value.hint)
     assert list((scene.folder / "migrations").iterdir()) == []
 
 
 def test_who_may_not_create_topics_may_plan(scene: Scene) -> None:
-    scene.topics.refuses = {"offsets-a": DENIED}
+    scene.topics.denied["offsets-a"] = DENIED
     assert scene.prepared().apply is not None
     assert [event.message for event in scene.events if event.warning] == [
         f"who applies this plan must be allowed more than this client: {DENIED}"
@@ -186,9 +185,9 @@ def test_who_may_not_create_topics_may_plan(scene: Scene) -> None:
 def test_a_refused_topic_keeps_all_offsets_from_being_written(
     scene: Scene, connectors: list[str], created: list[str], exit_code: ExitCode
 ) -> None:
-    scene.stages.finds = connectors
+    scene.put_all(connectors)
     plan = scene.plan()
-    scene.topics.refuses = {"offsets-a": DENIED}
+    scene.topics.denied["offsets-a"] = DENIED
     result = scene.apply(plan)
     assert (result.exit_code, result.rows, result.data["created"]) == (exit_code, [], created)
     assert result.data["not_created"] == [
@@ -197,42 +196,36 @@ def test_a_refused_topic_keeps_all_offsets_from_being_written(
     assert [problem.code for problem in result.problems] == ["not_authorized", "topics_not_created"]
     assert f"1 new topic was not created, {len(created)} were" in result.problems[1].message
     assert str(result.problems[1].hint).endswith("plan.json --yes --resume")
-    assert not any(call.startswith("write") for call in scene.stages.calls)
+    assert not any(call.startswith("write") for call in scene.calls)
     assert "Nothing was written." in _text(result)
 
-    scene.topics.refuses = {}
+    scene.topics.denied.clear()
     resumed = scene.apply(plan, resume=True)
     assert (resumed.exit_code, resumed.data["created"]) == (ExitCode.OK, ["offsets-a"])
-    assert "write decisions in 2" in scene.stages.calls
+    assert scene.calls[-2].startswith("write decisions in ")
 
 
 def test_an_interrupt_while_topics_are_made_is_gone_on_from(scene: Scene) -> None:
-    scene.stages.finds = HUNDREDS
-    plan = scene.plan()
-    scene.topics = _InterruptedTopics(scene.topics.there)
+    scene.put_all(HUNDREDS)
+    plan = scene.plan(selection=Selection(pattern="c*"))
+    scene.topics.fail_next("create_all", KeyboardInterrupt(), skip=1)
     with pytest.raises(KeyboardInterrupt):
         scene.apply(plan)
     assert [event.message for event in scene.events if event.warning] == [
         "50 of 500 topics were created before this; they are not created again"
     ]
-    scene.topics = Topics(scene.topics.there)
+    requests = batches(scene)
     assert scene.apply(plan, resume=True).exit_code is ExitCode.OK
-    assert scene.topics.created == [f"offsets-{name}" for name in HUNDREDS[50:]]
-
-
-class _InterruptedTopics(Topics):
-    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
-        if self.requests:
-            raise KeyboardInterrupt
-        return super().create_all(topics, validate_only=validate_only)
+    assert sum(requests) == 450
+    assert scene.created() == [f"offsets-{name}" for name in HUNDREDS]
 
 
 def test_a_topic_that_came_meanwhile_with_other_partitions(scene: Scene) -> None:
     """The keys would lie where Connect's producer does not put them."""
-    scene.stages.finds = ["a", "b"]
+    scene.put_all(["a", "b"])
     plan = scene.plan()
-    scene.topics.refuses = {"offsets-a": DENIED}
+    scene.topics.denied["offsets-a"] = DENIED
     scene.apply(plan)
-    scene.topics.there["offsets-a"] = ("id-a", (Bounds(0, 0, 0, 0),))
+    scene.add_topic("offsets-a", 1)
     with pytest.raises(StalePlanError, match="topic offsets-a has 1 partition, the plan says 2"):
         scene.apply(plan, resume=True)

@@ -1,0 +1,363 @@
+"""What the stages of a migration do: one suite, on the fakes and on Spark over a real broker.
+
+Every stage is asked for what it must find in topics whose records are known one by one.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally
+from eosctl.core.migration_results import Mismatch
+from eosctl.core.migration_rules import Policy
+from eosctl.core.murmur2 import partition_for
+from eosctl.core.record_file import read_records, record_line
+from eosctl.core.records import Bounds, OutRecord, Record
+from eosctl.ops.migrate import MigrationStages
+from eosctl.ops.ports import TopicStore
+from tests.contract.clusters import FakeSubject, Subject
+from tests.fakes.stages import FakeStages
+from tests.fakes.topics import FakeTopicStore
+from tests.sandbox_fixtures import wait_until
+
+SPARK = pytest.param("stack", marks=[pytest.mark.live, pytest.mark.spark, pytest.mark.on("stack", "spark")])
+pytestmark = pytest.mark.parametrize("subject", ["memory", SPARK], indirect=True, scope="module")
+PARTITIONS, T = 3, 1_700_000_000_000
+NOTHING = Tally(0, 0, 0, 0, 0, 0, 0, 0, {})
+Line = tuple[bytes, bytes | None, int]
+"""Key, value and seconds after T."""
+
+
+def key(connector: str, number: int | str) -> bytes:
+    return b'["%s",{"f":"%s"}]' % (connector.encode(), str(number).encode())
+
+
+AWAY = (partition_for(key("a", "gone"), PARTITIONS) + 1) % PARTITIONS
+"""Where the target has a key that Connect's producer puts elsewhere."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The stages, and the topics that they work on."""
+
+    subject: Subject
+    stages: MigrationStages
+    store: TopicStore
+
+    def create(self, *topics: str) -> None:
+        """Nothing is cleaned away: each record counts."""
+        config = {"cleanup.policy": "delete", "retention.ms": "-1"}
+        for topic in topics:
+            self.store.create(topic, partitions=PARTITIONS, replication_factor=1, config=config)
+
+    def put(self, topic: str, *lines: Line, partition: int | None = None) -> None:
+        """Records where Connect's producer puts them, unless told otherwise."""
+        self.store.write([OutRecord(topic, each, value, partition, T + 1000 * s) for each, value, s in lines])
+
+    def planned(self, *topics: str, after: Mapping[str, PlannedTopic] | None = None) -> tuple[PlannedTopic, ...]:
+        """The topics as they are once no transaction is open; with `after`, only what came since then."""
+
+        def settled() -> Mapping[str, tuple[Bounds, ...]]:
+            found = self.store.bounds_of(topics)
+            return found if all(one.lso == one.end for bounds in found.values() for one in bounds) else {}
+
+        bounds: Mapping[str, tuple[Bounds, ...]] = wait_until(settled, what="transactions to end")
+        planned = []
+        for name, found in self.store.describe(topics).items():
+            begun = {one.partition: one.lso for one in after[name].bounds} if after else {}
+            some = tuple(replace(one, begin=begun[one.partition]) if begun else one for one in bounds[name])
+            planned.append(PlannedTopic(name, found.topic_id, found.partitions, 1, some, self.store.cluster_id()))
+        return tuple(sorted(planned, key=lambda topic: topics.index(topic.name)))
+
+    def newest(self, topic: str) -> dict[bytes | None, tuple[int, bytes | None]]:
+        """What Connect finds there: key -> partition and value."""
+        self.planned(topic)
+        return {record.key: (record.partition, record.value) for record in self.store.read(topic).records}
+
+    def plan(
+        self, folder: Path, sources: Sequence[PlannedTopic], targets: Sequence[PlannedTopic], *routes: Route,
+        policy: Policy = Policy.TAKE_SOURCE, parts: Parts = (),
+    ) -> MigrationPlan:  # fmt: skip
+        """A plan, decided."""
+        plan = MigrationPlan(
+            self.store.cluster_id(), "g", policy, tuple(sources), tuple(targets), routes, NOTHING, str(folder),
+            parts=parts,
+        )  # fmt: skip
+        return replace(plan, tally=self.stages.decide(folder, plan))
+
+    def ids(self, plan: MigrationPlan) -> list[str]:
+        """The transactional ids that the plan was written with."""
+        with self.subject.admin() as admin:
+            found = [each.transactional_id for each in admin.list_transactions()]
+        return sorted(each for each in found if each.startswith(plan.transactional_id()))
+
+
+@pytest.fixture(scope="module")
+def stage(request: pytest.FixtureRequest, subject: Subject) -> Iterator[Stage]:
+    with subject.store(timeout_s=300) as store:
+        if isinstance(subject, FakeSubject):
+            yield Stage(subject, FakeStages(FakeTopicStore(subject.state)), store)
+            return
+        from eosctl.spark.job import MigrationJob
+
+        context = request.getfixturevalue("spark").sparkContext
+        client = {"bootstrap.servers": request.getfixturevalue("stack").bootstrap_servers}
+        yield Stage(subject, MigrationJob(context, client), store)
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """Two sources and two targets, with everything that makes a key's decision."""
+
+    folder: Path
+    sources: tuple[PlannedTopic, ...]
+    targets: tuple[PlannedTopic, ...]
+    routes: tuple[Route, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(topic.name for topic in (*self.sources, *self.targets))
+
+
+@pytest.fixture(scope="module")
+def shuffled(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Shuffled:
+    """Written and read once; what each policy decides lands in the same folder."""
+    folder = tmp_path_factory.mktemp("shuffled")
+    name = f"contract-{uuid.uuid4().hex[:10]}"
+    first, second, to_a, to_z = (f"{name}-{each}" for each in ("first", "second", "to-a", "to-z"))
+    stage.create(first, second, to_a, to_z)
+    stage.put(second, (key("a", "missing"), b"old", 1), (key("a", "missing"), b"new", 2), (key("a", "equal"), b"1", 1))
+    stage.put(second, (key("a", "earlier"), b"s", 1), (key("a", "later"), b"s", 9), (key("a", "gone"), None, 9))
+    stage.put(second, (key("a", "null"), b" null ", 1), (key("a", "both"), b"weak", 9), (key("c", 1), b"c", 1))
+    stage.put(second, (key("b", 1), b"from b", 1), (key("z", 1), b"from z", 5), (key("b", 2), b"b2", 1))
+    stage.put(second, (b"not a key", b"x", 1))
+    home = partition_for(key("a", "twice"), PARTITIONS)
+    stage.put(second, (key("a", "twice"), b"newer", 7), partition=(home + 1) % PARTITIONS)
+    stage.put(second, (key("a", "twice"), b"older", 3))
+    stage.put(first, (key("a", "both"), b"strong", 1))
+    stage.put(to_a, (key("a", "equal"), b"1", 5), (key("a", "earlier"), b"t", 5), (key("a", "later"), b"t", 5))
+    stage.put(to_a, (key("a", "kept"), b"k", 1))
+    stage.put(to_a, (key("a", "gone"), b"t", 5), partition=AWAY)
+    for end, value in (("abort", b"aborted"), ("commit", b"in a transaction")):
+        producer = stage.subject.producer(f"{name}-{end}")
+        producer.send(second, 0, key("a", "transaction"), value)
+        getattr(producer, end)()
+    sources, targets = stage.planned(first, second), stage.planned(to_a, to_z)
+    routes = (Route("a", "a", to_a), Route("b", "z", to_z), Route("z", "z", to_z))
+    read = stage.stages.snapshot(sources, folder / "source")
+    assert (set(read.connectors), read.in_place) == ({"a", "b", "c", "z"}, False)
+    there = stage.stages.snapshot(targets, folder / "target")
+    assert there.connectors == {"a"}
+    return Shuffled(folder, sources, targets, routes)
+
+
+ALWAYS = {
+    "a both": ("write", "missing"), "a missing": ("write", "missing"), "a transaction": ("write", "missing"),
+    "a twice": ("write", "missing"), "a null": ("keep", "nothing_to_delete"), "a equal": ("keep", "equal"),
+    "z 2": ("write", "missing"), "z 1": ("write", "missing"),
+}  # fmt: skip
+KEPT, TAKEN, OPEN = ("keep", "conflict_kept"), ("write", "source_taken"), ("conflict", "undecided")
+
+
+@pytest.mark.parametrize(
+    ("policy", "earlier", "later", "gone", "z", "both"),
+    [
+        (Policy.KEEP_TARGET, KEPT, KEPT, KEPT, b"from z", b"strong"),
+        (Policy.NEWEST, KEPT, TAKEN, ("delete", "source_taken"), b"from z", b"weak"),
+        (Policy.FAIL, OPEN, OPEN, OPEN, b"from z", b"strong"),
+        (Policy.TAKE_SOURCE, TAKEN, TAKEN, ("delete", "source_taken"), b"from b", b"strong"),
+    ],
+)  # fmt: skip
+def test_each_key_is_decided(
+    stage: Stage, shuffled: Shuffled, policy: Policy, earlier: tuple[str, str], later: tuple[str, str],
+    gone: tuple[str, str], z: bytes, both: bytes,
+) -> None:  # fmt: skip
+    plan = stage.plan(shuffled.folder, shuffled.sources, shuffled.targets, *shuffled.routes, policy=policy)
+    expected = {**ALWAYS, "a earlier": earlier, "a later": later, "a gone": gone}
+    if policy is Policy.FAIL:
+        expected["z 1"] = ("conflict", "rename_collides")
+    sample = stage.stages.sample(shuffled.folder)
+    found = {f"{one.route.target_connector} {json.loads(one.key)[1]['f']}": one for one in sample}
+    assert {name: (one.action, one.reason) for name, one in found.items()} == expected
+    assert [one.action == "keep" for one in sample] == sorted(one.action == "keep" for one in sample)
+    values = {name: one.source_value for name, one in found.items()}
+    assert (values["z 1"], values["a both"], values["a twice"]) == (z, both, b"newer")
+    assert (values["a null"], values["a transaction"]) == (None, b"in a transaction")
+    moved = found["a gone"]
+    assert (moved.before, moved.partition, moved.partitions) == (b"t", AWAY, PARTITIONS)
+    assert found["a missing"].source[0] == shuffled.sources[1].name
+    tally = plan.tally
+    tally.check()
+    assert (tally.records, tally.older, tally.nobodys, tally.not_selected, tally.superseded, tally.keys) == (
+        17, 2, 1, 1, 2, 11,
+    )  # fmt: skip
+    assert (tally.conflicts, tally.scattered) == (4, 1)
+    assert sum(tally.connector_counts["a"].values()) == 9
+
+
+def test_what_is_decided_is_kept_written_and_compared(stage: Stage, shuffled: Shuffled) -> None:
+    stages, folder = stage.stages, shuffled.folder
+    to_a, to_z = (topic.name for topic in shuffled.targets)
+    plan = stage.plan(folder, shuffled.sources, shuffled.targets, *shuffled.routes)
+    assert stages.write_tasks(plan) == 1
+    there = {record.key: record for record in stage.store.read(to_a).records}
+    values = {
+        **{key("a", each): value for each, value in (("missing", b"new"), ("twice", b"newer"), ("both", b"strong"))},
+        **{key("a", each): b"s" for each in ("earlier", "later")},
+        key("a", "gone"): None,
+        key("a", "transaction"): b"in a transaction",
+        key("z", 1): b"from b",
+        key("z", 2): b"b2",
+    }
+    where = {each: there[each].partition if each in there else partition_for(each, PARTITIONS) for each in values}
+    _is_backed_up(stage, plan, folder, there, values)
+
+    sent = stages.write(folder, plan, tasks=2, records=9)
+    assert (sent.topics, sent.records()) == ({to_a: (7, 1), to_z: (2, 0)}, 9)
+    places = {(to_a if each.startswith(b'["a') else to_z, where[each]) for each in values}
+    assert set(sent.last_offsets) == places
+    ids = stage.ids(plan)
+    assert set(ids) <= {f"{plan.transactional_id()}-{task}" for task in range(2)}
+    assert len(ids) == sent.transactions
+    now = stage.planned(to_a, to_z)
+    assert {place: _end_of_data(stage, *place) for place in places} == sent.last_offsets
+    found = {**stage.newest(to_a), **stage.newest(to_z)}
+    stay = {key("a", "equal"): b"1", key("a", "kept"): b"k"}
+    assert found == {
+        **{each: (where[each], value) for each, value in values.items()},
+        **{each: (there[each].partition, value) for each, value in stay.items()},
+    }
+    compared = stages.compare(folder, now, side="target")
+    assert (compared.compared, compared.differing, compared.mismatches) == (11, 0, ())
+    assert stages.unwritten(folder, now) == 0
+
+    before = {topic.name: topic for topic in shuffled.targets}
+    stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target")
+    assert stages.new_offsets(folder / "drift-target", folder, side="target") == []
+    _someone_writes(stage, shuffled, plan)
+
+
+def _is_backed_up(
+    stage: Stage, plan: MigrationPlan, folder: Path, there: Mapping[bytes | None, Record],
+    values: Mapping[bytes, bytes | None],
+) -> None:  # fmt: skip
+    """What the target has of each key that is sent, or a tombstone where it will be."""
+    to_a, to_z = (topic.name for topic in plan.targets)
+    expected = []
+    for each, value in values.items():
+        topic = to_a if each.startswith(b'["a') else to_z
+        absent = Record(topic, partition_for(each, PARTITIONS), -1, -1, each, None)
+        written = None if value is None else value.decode()
+        expected.append(record_line(there.get(each, absent), {"written": written, "cluster_id": plan.cluster_id}))
+    assert sorted(b"".join(stage.stages.backup(folder, plan)).decode().splitlines()) == sorted(expected)
+
+
+def _end_of_data(stage: Stage, topic: str, partition: int) -> int:
+    return max(record.offset for record in stage.store.read(topic).records if record.partition == partition)
+
+
+def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> None:
+    """Into both sides, after the migration."""
+    stages, folder = stage.stages, shuffled.folder
+    to_a, to_z = (topic.name for topic in shuffled.targets)
+    before = {topic.name: topic for topic in stage.planned(*shuffled.names)}
+    late, gone, twice = key("a", "later"), key("a", "gone"), key("a", "twice")
+    stage.put(to_a, (late, b"x", 20), (key("a", "missing"), b"null", 20), (key("a", "earlier"), b"s", 20))
+    stage.put(to_a, (gone, b"x", 20), partition=AWAY)
+    stage.put(to_a, (twice, b"long ago", -1000), partition=(partition_for(twice, PARTITIONS) + 1) % PARTITIONS)
+    stage.put(shuffled.sources[1].name, (key("b", 2), b"b3", 20), (key("c", 1), b"c2", 20), (b"nobody", b"x", 20))
+    now = stage.planned(to_a, to_z)
+
+    def wrong(status: str, each: bytes, expected: bytes | None, actual: bytes | None) -> Mismatch:
+        at = AWAY if each == gone else partition_for(each, PARTITIONS)
+        return Mismatch("target", status, "a", to_a, at, each, expected, actual)
+
+    compared = stages.compare(folder, now, side="target")
+    assert compared.mismatches == (
+        wrong("unexpected", gone, None, b"x"),
+        wrong("differs", late, b"s", b"x"),
+        wrong("deleted", key("a", "missing"), b"new", None),
+    )
+    assert (compared.compared, compared.differing) == (11, 3)
+    stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target")
+    assert stages.new_offsets(folder / "drift-target", folder, side="target") == ["a"]
+    source = shuffled.sources[1].name
+    stages.snapshot(stage.planned(source, after=before), folder / "drift-source")
+    assert stages.new_offsets(folder / "drift-source", folder, side="source") == ["b", "c"]
+    (differs,) = stages.compare(folder, stage.planned(*shuffled.names[:2]), side="source").mismatches
+    at = partition_for(key("b", 2), PARTITIONS)
+    assert differs == Mismatch("source", "differs", "b", source, at, key("b", 2), b"b2", b"b3")
+
+    assert stages.unwritten(folder, now) == 3
+    again = stages.write(folder, plan, tasks=2, records=3, part="unwritten")
+    assert again.topics == {to_a: (3, 1)}
+    assert set(stage.ids(plan)) <= {f"{plan.transactional_id()}-{task}" for task in range(2)}
+    assert stages.compare(folder, stage.planned(to_a, to_z), side="target", limit=1).differing == 0
+
+
+def test_parts_are_decided_and_written_each_by_its_task(stage: Stage, name: str, tmp_path: Path) -> None:
+    """Every key is where Connect looks for it, so nothing is shuffled."""
+    stages, parts = stage.stages, ((0,), (1, 2))
+    source, target = f"{name}-source", f"{name}-target"
+    stage.create(source, target)
+    keys = [key("a", number) for number in range(12)]
+    homes = [partition_for(each, PARTITIONS) for each in keys]
+    assert set(homes) == {0, 1, 2}
+    stage.put(source, *((each, b"1", 1) for each in keys), (keys[0], b"2", 2), (keys[1], None, 2))
+    stage.put(target, (keys[1], b"t", 1), (keys[2], b"t", 1), (keys[3], b"1", 1))
+    sources, targets = stage.planned(source), stage.planned(target)
+    assert stages.snapshot(sources, tmp_path / "source", parts=parts).in_place
+    assert stages.snapshot(targets, tmp_path / "target", parts=parts).in_place
+    plan = stage.plan(tmp_path, sources, targets, Route("a", "a", target), parts=parts)
+    assert (plan.tally.records, plan.tally.older, plan.tally.keys, plan.tally.conflicts) == (14, 2, 12, 2)
+    assert plan.tally.counts == {"write": 10, "delete": 1, "keep": 1, "conflict": 0}
+    assert len(stages.sample(tmp_path, limit=5)) == 5
+    assert len(b"".join(stages.backup(tmp_path, plan)).splitlines()) == 11
+    assert stages.write_tasks(plan) == 2
+    sent = stages.write(tmp_path, plan, tasks=2, records=11)
+    assert (sent.topics, sent.transactions) == ({target: (11, 1)}, 2)
+    assert stage.ids(plan) == [f"{plan.transactional_id()}-{task}" for task in range(2)]
+    compared = stages.compare(tmp_path, stage.planned(target), side="target", parts=parts)
+    assert (compared.compared, compared.differing) == (12, 0)
+    stage.put(target, (keys[4], b"x", 5), (keys[5], b"x", 5))
+    compared = stages.compare(tmp_path, stage.planned(target), side="target", parts=parts, limit=1)
+    first = min(keys[4], keys[5])
+    assert compared.mismatches == (
+        Mismatch("target", "differs", "a", target, partition_for(first, PARTITIONS), first, b"1", b"x"),
+    )
+    assert (compared.compared, compared.differing) == (12, 2)
+
+
+def test_a_file_is_read_and_written(stage: Stage, tmp_path: Path) -> None:
+    given = [
+        Record("other", number, -1, -1, each, value)
+        for number, each, value in ((0, key("a", 1), b"1"), (0, key("a", 2), None), (0, key("a", 1), b"2"))
+    ] + [Record("other", 3, -1, -1, b"nobody", b"x"), Record("other", 4, -1, -1, key("a", 0), b"\xff")]
+    dump, out = tmp_path / "dump.ndjson", tmp_path / "out.ndjson"
+    dump.write_text("".join(f"{record_line(record)}\n" for record in given))
+    source = PlannedTopic(f"file:{dump}", "digest", 25, 1)
+    target = PlannedTopic(f"file:{out}", None, 25, 1)
+    assert stage.stages.snapshot([source], tmp_path / "source").connectors == {"a"}
+    assert stage.stages.snapshot([target], tmp_path / "target").connectors == set()
+    plan = stage.plan(tmp_path, [source], [target], Route("a", "b", target.name))
+    assert (plan.tally.records, plan.tally.older, plan.tally.nobodys) == (5, 1, 1)
+    assert plan.tally.counts == {"write": 2, "delete": 0, "keep": 1, "conflict": 0}
+    sent = stage.stages.write(tmp_path, plan, tasks=1, records=2)
+    assert (sent.topics, sent.last_offsets) == ({str(out): (2, 0)}, {})
+    with out.open("rb") as file:
+        found = list(read_records(file, name="out"))
+    assert found == [
+        Record("connect-offsets", partition_for(key("b", number), 25), -1, -1, key("b", number), value)
+        for number, value in ((0, b"\xff"), (1, b"2"))
+    ]
+
+
+@pytest.mark.parametrize(("records", "parts"), [(0, 1), (9_999, 1), (10_000, 2), (1_000_000, 2)])
+def test_few_records_are_not_worth_a_task(stage: Stage, records: int, parts: int) -> None:
+    assert stage.stages.least_parts(records) == parts

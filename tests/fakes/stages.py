@@ -1,0 +1,347 @@
+"""The stages of a migration in plain Python, over topics in memory: what Spark does, without Spark.
+
+The rule for a key is the project's own; what is read, kept, counted and written is computed from the fake topics.
+tests/contract/test_migration_stages.py runs the same suite on it and on MigrationJob over a real broker.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally, topic_of
+from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
+from eosctl.core.migration_rules import Action, Cell, Claim, decide_claims
+from eosctl.core.murmur2 import partition_for
+from eosctl.core.offset_keys import key_owner, renamed_key
+from eosctl.core.offset_records import is_nothing
+from eosctl.core.record_file import UNKNOWN, encode_bytes, read_records, record_line
+from eosctl.core.records import OutRecord, Record
+from eosctl.errors import EosctlError
+from eosctl.wire import error_codes as codes
+from tests.fakes.faults import Faults
+from tests.fakes.topics import PATIENCE, FakeTopicStore
+
+SENDS = (Action.WRITE, Action.DELETE)
+
+
+class Row(NamedTuple):
+    """The newest record of a partition and key; `versions` are all that there were of it."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    at_home: bool
+    versions: int
+
+    def cell(self) -> Cell:
+        """What counts of it."""
+        return Cell(self.value, self.timestamp_ms)
+
+
+class Decided(NamedTuple):
+    """What happens to a key of the target; `there` is its partition, offset and time, None where it is not there."""
+
+    connector: str
+    target_connector: str
+    source: tuple[str, int, int]
+    source_key: bytes
+    value: bytes | None
+    topic: str
+    key: bytes
+    partitions: int
+    there: tuple[int, int, int] | None
+    before: bytes | None
+    action: str
+    reason: str
+    conflict: bool
+    claims: int
+
+    def partition(self) -> int:
+        """Where it is sent."""
+        return partition_for(self.key, self.partitions) if self.there is None else self.there[0]
+
+    def expected(self) -> bytes | None:
+        """What the target has afterwards."""
+        return self.value if self.action in SENDS else _meaning(self.before)
+
+
+Newest = dict[tuple[str, bytes | None], Row]
+Line = TypeVar("Line", bound=tuple[Any, ...])
+
+
+class FakeStages(Faults):
+    """What is decided and read is kept in the snapshot's folder, as Spark keeps it.
+
+    Besides the methods of MigrationStages, Faults knows `line` (of the backup), `transaction` and `record` (of a
+    write). What ends a write leaves its transaction open, as tasks do that are killed. `parallelism` and `worth_a_task`
+    are how many tasks run at once, and how many records make one more worth it.
+    """
+
+    def __init__(self, topics: FakeTopicStore, *, parallelism: int = 1, worth_a_task: int = 10_000) -> None:
+        super().__init__()
+        self._topics, self.parallelism, self._worth_a_task = topics, parallelism, worth_a_task
+
+    # -- reading and deciding
+
+    def least_parts(self, records: int) -> int:
+        return min(2 * self.parallelism, 1 + records // self._worth_a_task)
+
+    def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot:
+        with self.call("snapshot", folder.name, tuple(topic.name for topic in topics), parts):
+            rows = self._read(topics)
+            keep_rows(folder, rows)
+            owners = [owner.connector for row in rows if (owner := key_owner(row.key))]
+            return Snapshot(frozenset(owners), all(row.at_home for row in rows))
+
+    def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
+        with self.call("decide"):
+            rows = kept_rows(folder / "source", Row)
+            newest, there = _newest_per_key(rows), _newest_per_key(kept_rows(folder / "target", Row))
+            decided = list(_decided(newest, there, plan))
+            keep_rows(folder / "decisions", decided)
+            selected = {route.connector for route in plan.routes}
+            owners = [key_owner(key) for _topic, key in newest]
+            places = Counter((row.topic, row.key) for row in rows)
+            return Tally.of(
+                ((one.connector, one.action, 1, one.claims, int(one.conflict)) for one in decided),
+                records=sum(row.versions for row in rows),
+                keys=len(newest),
+                nobodys=owners.count(None),
+                not_selected=sum(owner is not None and owner.connector not in selected for owner in owners),
+                scattered=sum(number > 1 for number in places.values()),
+            )
+
+    def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
+        with self.call("sample"):
+            decided = sorted(_decisions(folder), key=lambda one: (one.action == Action.KEEP, one.topic, one.key))
+            return [_shown(one) for one in decided[:limit]]
+
+    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
+        with self.call("backup"):
+            lines = [_backup_line(one, plan.cluster_id) for one in _decisions(folder) if one.action in SENDS]
+        for line in lines:
+            with self.call("line", line):
+                yield line
+
+    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
+        with self.call("new_offsets", side):
+            ours = {(one.topic, one.key, one.value) for one in _decisions(folder) if one.action in SENDS}
+            ours = ours if side == "target" else set()
+            rows = [row for row in kept_rows(drift, Row) if (row.topic, row.key, _meaning(row.value)) not in ours]
+            return sorted({owner.connector for row in rows if (owner := key_owner(row.key))})
+
+    def compare(
+        self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
+    ) -> Comparison:
+        with self.call("compare", side, parts):
+            now, decided = _newest_per_key(self._read(topics)), _decisions(folder)
+            found = [wrong for one in decided if (wrong := _mismatch(one, now, side=side)) is not None]
+            shown = sorted(found, key=lambda wrong: (wrong.topic, wrong.key))
+            return Comparison(len(decided), len(found), tuple(shown[:limit]))
+
+    # -- writing
+
+    def write_tasks(self, plan: MigrationPlan) -> int:
+        return len(plan.parts) or min(self.parallelism, max(1, plan.tally.to_write()))
+
+    def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int:
+        with self.call("unwritten"):
+            now, nothing = _newest_per_key(self._read(targets)), object()
+            missing = [
+                one
+                for one in _decisions(folder)
+                if one.action in SENDS
+                and one.value != (_meaning(row.value) if (row := now.get((one.topic, one.key))) else nothing)
+            ]
+            keep_rows(folder / "unwritten", missing)
+            return len(missing)
+
+    def write(
+        self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions"
+    ) -> SentCounts:
+        with self.call("write", part, tasks):
+            rows = [one for one in kept_rows(folder / part, Decided) if one.action in SENDS]
+            file = plan.target_file()
+            if file is not None:
+                return SentCounts({file: (_write_file(file, rows, plan), 0)})
+            shares: dict[int, list[OutRecord]] = {}
+            for one in rows:
+                task = _task_of(one, plan.parts if part == "decisions" else (), tasks)
+                out = OutRecord(topic_of(one.topic), one.key, one.value, one.partition())
+                shares.setdefault(task, []).append(out)
+            last_offsets: dict[tuple[str, int], int] = {}
+            for task, mine in sorted(shares.items()):
+                last_offsets |= self._transaction(f"{plan.transactional_id()}-{task}", mine)
+            sent = Counter(out.topic for mine in shares.values() for out in mine)
+            tombstones = Counter(out.topic for mine in shares.values() for out in mine if out.value is None)
+            return SentCounts({name: (sent[name], tombstones[name]) for name in sent}, last_offsets, len(shares))
+
+    def _transaction(self, transactional_id: str, records: Iterable[OutRecord]) -> dict[tuple[str, int], int]:
+        """Answered, as a commit is, before its markers are written; the last offset in each partition."""
+        state, producer = self._topics.state, self._take_id(transactional_id)
+        last_offsets = {}
+        with self.call("transaction", transactional_id):
+            for record in records:
+                with self.call("record", record):
+                    assert record.partition is not None
+                    offset = state.write_in(transactional_id, producer, record, record.partition)
+                    if offset < 0:
+                        raise EosctlError(f"writing failed: another producer took over {transactional_id}")
+                    last_offsets[record.topic, record.partition] = offset
+            if state.end_transaction(transactional_id, producer, commit=True) != codes.NONE:
+                raise EosctlError(f"writing failed: another producer took over {transactional_id}")
+        return last_offsets
+
+    def _take_id(self, transactional_id: str) -> tuple[int, int]:
+        for _ in range(PATIENCE):
+            error, producer_id, epoch = self._topics.state.init_producer_id(transactional_id, 600_000)
+            if error == codes.NONE:
+                return producer_id, epoch
+        raise EosctlError(f"writing failed: transactional id {transactional_id} could not be taken")
+
+    def _read(self, topics: Sequence[PlannedTopic]) -> list[Row]:
+        """The newest record per partition and key of topics up to their planned bounds, and of files."""
+        newest: dict[tuple[str, int, bytes | None], Row] = {}
+        for topic in topics:
+            for record in self._records(topic):
+                where = topic.name, record.partition, record.key
+                at_home = record.key is not None and partition_for(record.key, topic.partitions) == record.partition
+                versions = newest[where].versions if where in newest else 0
+                newest[where] = Row(topic.name, *record[1:6], at_home, versions + 1)
+        return list(newest.values())
+
+    def _records(self, topic: PlannedTopic) -> Iterator[Record]:
+        assert topic.profile is None, "the topics of one cluster only"
+        if topic.file is not None:
+            if topic.topic_id is not None:
+                with open(topic.file, "rb") as file:
+                    for place, record in enumerate(read_records(file, name=topic.file)):
+                        yield record._replace(offset=place if record.offset == UNKNOWN else record.offset)
+            return
+        read = {one.partition: range(one.begin, one.lso) for one in topic.bounds}
+        if any(read.values()):
+            found = self._topics.read(topic.topic).records
+            yield from (record for record in found if record.offset in read.get(record.partition, ()))
+
+
+def _newest_per_key(rows: Iterable[Row]) -> Newest:
+    """One of the rows of each key: between partitions the time says which is newer, then where Connect looks."""
+    found: Newest = {}
+    for row in sorted(rows, key=lambda row: (row.timestamp_ms, row.at_home, row.offset, row.partition)):
+        found[row.topic, row.key] = row
+    return found
+
+
+def _decided(newest: Newest, there: Newest, plan: MigrationPlan) -> Iterator[Decided]:
+    """What happens to each key that the source's records of routed connectors end on, by topic and key."""
+    routes = {route.connector: route for route in plan.routes}
+    precedence = {topic.name: place for place, topic in enumerate(plan.sources)}
+    wanted: dict[tuple[str, bytes], list[tuple[Claim, Row]]] = {}
+    for row in newest.values():
+        owner = key_owner(row.key)
+        route = routes.get(owner.connector) if owner else None
+        if owner is None or route is None or row.key is None:
+            continue
+        renamed = route.target_connector != route.connector
+        key = renamed_key(row.key, owner, route.target_connector) if renamed else row.key
+        claim = Claim(row.cell(), renamed, precedence[row.topic], route.connector)
+        wanted.setdefault((route.target_topic, key), []).append((claim, row))
+    sizes = {topic.name: topic.partitions for topic in plan.targets}
+    for (topic, key), claims in sorted(wanted.items()):
+        target = there.get((topic, key))
+        claim, decision = decide_claims([each for each, _row in claims], target and target.cell(), plan.policy)
+        (source,) = (row for each, row in claims if each is claim)
+        assert source.key is not None
+        yield Decided(
+            connector=claim.connector,
+            target_connector=routes[claim.connector].target_connector,
+            source=(source.topic, source.partition, source.offset),
+            source_key=source.key,
+            value=claim.cell.meaning(),
+            topic=topic,
+            key=key,
+            partitions=sizes[topic],
+            there=target and (target.partition, target.offset, target.timestamp_ms),
+            before=target and target.value,
+            action=decision.action.value,
+            reason=decision.reason,
+            conflict=decision.conflict,
+            claims=len(claims),
+        )
+
+
+def _shown(one: Decided) -> DecidedKey:
+    route = Route(one.connector, one.target_connector, one.topic)
+    partition = None if one.there is None else one.there[0]
+    return DecidedKey(
+        route, one.source, one.key, one.action, one.reason, one.before, one.value, partition, one.partitions
+    )
+
+
+def _backup_line(one: Decided, cluster_id: str | None) -> bytes:
+    """What the target has, and as `written` what replaces it; where it has nothing, a tombstone."""
+    _partition, offset, timestamp_ms = one.there or (None, UNKNOWN, UNKNOWN)
+    before = Record(topic_of(one.topic), one.partition(), offset, timestamp_ms, one.key, one.before)
+    return f"{record_line(before, {'written': encode_bytes(one.value), 'cluster_id': cluster_id})}\n".encode()
+
+
+def _task_of(one: Decided, parts: Parts, tasks: int) -> int:
+    """Each partition, and so each key, is one task's."""
+    if parts:
+        (task,) = (number for number, part in enumerate(parts) if one.partition() in part)
+        return task
+    return zlib.crc32(f"{one.topic}-{one.partition()}".encode()) % tasks
+
+
+def _write_file(file: str, rows: Iterable[Decided], plan: MigrationPlan) -> int:
+    topic = next((source.topic for source in plan.sources if source.file is None), "connect-offsets")
+    records = [
+        Record(topic, one.partition(), UNKNOWN, UNKNOWN, one.key, one.value) for one in sorted(rows, key=_by_key)
+    ]
+    Path(file).write_text("".join(f"{record_line(record)}\n" for record in records), encoding="utf-8")
+    return len(records)
+
+
+def _by_key(one: Decided) -> bytes:
+    return one.key
+
+
+def _mismatch(one: Decided, now: Newest, *, side: str) -> Mismatch | None:
+    """How a side differs from what was decided; no record is as good as a tombstone."""
+    topic, key = (one.topic, one.key) if side == "target" else (one.source[0], one.source_key)
+    expected = one.expected() if side == "target" else one.value
+    row = now.get((topic, key))
+    actual = row and _meaning(row.value)
+    if actual == expected:
+        return None
+    status = "differs" if expected is not None else "unexpected"
+    if actual is None:
+        status = "deleted" if row else "missing"
+    return Mismatch(side, status, one.connector, topic, row and row.partition, key, expected, actual)
+
+
+def _meaning(value: bytes | None) -> bytes | None:
+    return None if is_nothing(value) else value
+
+
+def _decisions(folder: Path) -> list[Decided]:
+    return kept_rows(folder / "decisions", Decided)
+
+
+def keep_rows(folder: Path, rows: Iterable[tuple[Any, ...]]) -> None:
+    """The rows in a file, and Spark's word that it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rows").write_bytes(pickle.dumps([tuple(row) for row in rows]))
+    (folder / "_SUCCESS").touch()
+
+
+def kept_rows(folder: Path, kind: type[Line]) -> list[Line]:
+    return [kind(*row) for row in pickle.loads((folder / "rows").read_bytes())]  # noqa: S301 - rows of our own
