@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,6 +36,11 @@ class Deadline:
         """The deadline `timeout_s` seconds from now."""
         clock = clock or Clock()
         return cls(at_s=clock.monotonic_s() + timeout_s, timeout_s=timeout_s, clock=clock)
+
+    def half(self, *, at_most_s: float = math.inf) -> Deadline:
+        """A deadline after half of the time that is left: for one of several things, so that the others get theirs."""
+        share_s = min(self.remaining_s() / 2, at_most_s)
+        return Deadline(self.clock.monotonic_s() + share_s, timeout_s=round(share_s, 1), clock=self.clock)
 
     def remaining_s(self) -> float:
         """Seconds left, never negative."""

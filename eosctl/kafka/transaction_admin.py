@@ -77,15 +77,17 @@ class NativeTransactionAdmin:
 
     def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
         """The transaction coordinator of each id, or why it can't be known."""
-        return self._coordinators(transactional_ids, KeyType.TRANSACTION)
+        return self._settled(
+            transactional_ids,
+            lambda pending: find_coordinators(self._cluster, pending, KeyType.TRANSACTION),
+            retriable=COORDINATOR_RETRIES,
+        )
 
     def describe_transactions(
         self, transactional_ids: Sequence[str]
     ) -> Mapping[str, TransactionDescription | KafkaFault]:
         """DescribeTransactions of each id at its coordinator; an unknown id is TRANSACTIONAL_ID_NOT_FOUND."""
-        return ask_until_settled(
-            transactional_ids, self._describe_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
-        )
+        return self._settled(transactional_ids, self._describe_once, retriable=COORDINATOR_RETRIES)
 
     def list_transactions(
         self,
@@ -134,46 +136,47 @@ class NativeTransactionAdmin:
         """DescribeProducers at each partition's leader; a partition that does not exist is a fault."""
 
         def ask_once(pending: list[Partition]) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
-            return _ask_each_broker(
+            return self._ask_each_broker(
                 find_leaders(self._cluster, pending),
                 lambda leader, batch: describe_producers_at(self._cluster, leader, batch),
             )
 
-        return ask_until_settled(partitions, ask_once, retriable=LEADER_RETRIES, deadline=self._deadline)
+        return self._settled(partitions, ask_once, retriable=LEADER_RETRIES)
 
     def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
         """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
         partition = (producer.topic, producer.partition)
 
         def ask_once(pending: list[Partition]) -> Mapping[Partition, KafkaFault]:
-            return _ask_each_broker(
+            return self._ask_each_broker(
                 find_leaders(self._cluster, pending),
                 lambda leader, _: {partition: write_abort_marker(self._cluster, leader, producer) or fault(NONE)},
             )
 
-        answers = ask_until_settled([partition], ask_once, retriable=LEADER_RETRIES, deadline=self._deadline)
+        answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES)
         return None if answers[partition].code == NONE else answers[partition]
 
     def describe_group(self, group_id: str) -> RawGroup:
         """DescribeGroups at the group's coordinator; raises UnauthorizedError without DESCRIBE on the group."""
-        answers = ask_until_settled(
-            [group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
-        )
+        answers = self._settled([group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES)
         hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
         return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
 
-    # -- one round each; ask_until_settled repeats them
+    # -- one round each; `_settled` repeats them
 
-    def _coordinators(self, keys: Sequence[str], key_type: KeyType) -> dict[str, Coordinator | KafkaFault]:
+    def _settled(
+        self,
+        keys: Iterable[K],
+        ask_once: Callable[[list[K]], Mapping[K, V | KafkaFault]],
+        *,
+        retriable: frozenset[int],
+    ) -> dict[K, V | KafkaFault]:
         return ask_until_settled(
-            keys,
-            lambda pending: find_coordinators(self._cluster, pending, key_type),
-            retriable=COORDINATOR_RETRIES,
-            deadline=self._deadline,
+            keys, ask_once, retriable=retriable, deadline=self._deadline, within=self._cluster.within
         )
 
     def _describe_once(self, pending: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
-        found = self._coordinators(pending, KeyType.TRANSACTION)
+        found = find_coordinators(self._cluster, pending, KeyType.TRANSACTION)
         brokers = {item for item in found.values() if isinstance(item, Coordinator)}
         at = {Address(broker.host, broker.port): broker for broker in brokers}
 
@@ -182,14 +185,45 @@ class NativeTransactionAdmin:
             answer = self._cluster.ask(address, DESCRIBE_TRANSACTIONS, request)
             return {item.transactional_id: transaction_of(item, at[address]) for item in answer.transaction_states}
 
-        return _ask_each_broker(_addresses(found), describe)
+        return self._ask_each_broker(_addresses(found), describe)
 
     def _describe_groups_once(self, pending: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
         def describe(address: Address, batch: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
             answer = self._cluster.ask(address, DESCRIBE_GROUPS, DescribeGroupsRequest(tuple(batch)))
             return {item.group_id: group_of(item) for item in answer.groups}
 
-        return _ask_each_broker(_addresses(self._coordinators(pending, KeyType.GROUP)), describe)
+        return self._ask_each_broker(_addresses(find_coordinators(self._cluster, pending, KeyType.GROUP)), describe)
+
+    def _ask_each_broker(
+        self,
+        located: Mapping[K, Address | KafkaFault],
+        ask: Callable[[Address, list[K]], Mapping[K, V | KafkaFault]],
+    ) -> dict[K, V | KafkaFault]:
+        """Asks each broker for its keys, in batches; what hinders one batch is a fault of its keys, not of the others.
+
+        Raises UnsupportedError: a broker too old for the request is no matter of single keys.
+        """
+        answers: dict[K, V | KafkaFault] = {}
+        by_broker: defaultdict[Address, list[K]] = defaultdict(list)
+        for key, where in located.items():
+            if isinstance(where, KafkaFault):
+                answers[key] = where
+            else:
+                by_broker[where].append(key)
+        for address, keys in by_broker.items():
+            with self._cluster.one_of(len(by_broker)):
+                for start in range(0, len(keys), _BATCH):
+                    batch = keys[start : start + _BATCH]
+                    answers.update(
+                        dict.fromkeys(batch, fault(INVALID_REQUEST, f"{address} left this out of its answer"))
+                    )
+                    try:
+                        answers.update(ask(address, batch))
+                    except UnsupportedError:
+                        raise
+                    except EosctlError as exc:
+                        answers.update(dict.fromkeys(batch, fault_of(exc)))
+        return answers
 
     def _list_once(self, request: ListTransactionsRequest) -> list[TransactionListing] | KafkaFault:
         """All brokers, or the first fault: when a coordinator moves meanwhile, half a listing would look whole."""
@@ -219,34 +253,6 @@ def _addresses(found: Mapping[str, Coordinator | KafkaFault]) -> dict[str, Addre
     return {
         key: Address(item.host, item.port) if isinstance(item, Coordinator) else item for key, item in found.items()
     }
-
-
-def _ask_each_broker(
-    located: Mapping[K, Address | KafkaFault],
-    ask: Callable[[Address, list[K]], Mapping[K, V | KafkaFault]],
-) -> dict[K, V | KafkaFault]:
-    """Asks each broker for its keys, in batches; what hinders one batch is a fault of its keys, not of the others.
-
-    Raises UnsupportedError: a broker too old for the request is no matter of single keys.
-    """
-    answers: dict[K, V | KafkaFault] = {}
-    by_broker: defaultdict[Address, list[K]] = defaultdict(list)
-    for key, where in located.items():
-        if isinstance(where, KafkaFault):
-            answers[key] = where
-        else:
-            by_broker[where].append(key)
-    for address, keys in by_broker.items():
-        for start in range(0, len(keys), _BATCH):
-            batch = keys[start : start + _BATCH]
-            answers.update(dict.fromkeys(batch, fault(INVALID_REQUEST, f"{address} left this out of its answer")))
-            try:
-                answers.update(ask(address, batch))
-            except UnsupportedError:
-                raise
-            except EosctlError as exc:
-                answers.update(dict.fromkeys(batch, fault_of(exc)))
-    return answers
 
 
 def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = None) -> V:
