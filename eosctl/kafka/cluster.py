@@ -41,6 +41,7 @@ class Cluster:
         self._versions: dict[Address, BrokerVersions] = {}
         self._token: str | None = None
         self._limits = threading.local()
+        self._cluster_id: str | None = None
         if settings.security_protocol.upper() not in _PROTOCOLS:
             raise UsageError(f"security.protocol {settings.security_protocol!r} is none of {sorted(_PROTOCOLS)}")
         if not self._bootstrap:
@@ -75,7 +76,12 @@ class Cluster:
         answer = self.use_any(lambda connection: connection.call(METADATA, request))
         with self._lock:
             self._brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
+            self._cluster_id = answer.cluster_id
         return answer
+
+    def cluster_id(self) -> str:
+        """As the last metadata had it, which is asked for if there was none; empty if the broker does not tell."""
+        return self._cluster_id or self.metadata().cluster_id or ""
 
     def ask(self, address: Address, api: Api[Q, S], request: Q) -> S:
         """One request that may be repeated, to one broker."""

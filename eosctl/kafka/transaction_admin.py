@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self, TypeVar
@@ -15,16 +16,22 @@ from eosctl.core.transactions import (
     KafkaFault,
     RawGroup,
     TransactionDescription,
-    TransactionListing,
+    TransactionListings,
 )
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError, UsageError
-from eosctl.events import OnEvent, ignore_events
-from eosctl.kafka.answers import group_of, listing_of, transaction_of
+from eosctl.events import Event, OnEvent, ignore_events
+from eosctl.kafka.answers import group_of, transaction_of
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.coordinator_loads import missing_coordinator
 from eosctl.kafka.coordinators import find_coordinators
-from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
+from eosctl.kafka.faults import (
+    COORDINATOR_RETRIES,
+    LEADER_PATIENCE_S,
+    LEADER_RETRIES,
+    ask_until_settled,
+    fault,
+    fault_of,
+)
 from eosctl.kafka.fencing import Fencing
 from eosctl.kafka.partition_leaders import (
     Partition,
@@ -34,19 +41,17 @@ from eosctl.kafka.partition_leaders import (
     write_abort_marker,
 )
 from eosctl.kafka.stream import Address
+from eosctl.kafka.transaction_listing import list_everywhere
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import (
     GROUP_AUTHORIZATION_FAILED,
     INVALID_REGULAR_EXPRESSION,
     INVALID_REQUEST,
-    NETWORK_EXCEPTION,
     NONE,
-    REQUEST_TIMED_OUT,
 )
 from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
 from eosctl.wire.transaction_messages import (
     DESCRIBE_TRANSACTIONS,
-    LIST_TRANSACTIONS,
     DescribeTransactionsRequest,
     ListTransactionsRequest,
 )
@@ -73,7 +78,7 @@ class NativeTransactionAdmin:
 
     def cluster_id(self) -> str:
         """The Kafka cluster id; empty if the broker does not tell."""
-        return self._cluster.metadata().cluster_id or ""
+        return self._cluster.cluster_id()
 
     def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
         """The transaction coordinator of each id, or why it can't be known."""
@@ -96,8 +101,8 @@ class NativeTransactionAdmin:
         producer_ids: Collection[int] = (),
         duration_ms: int | None = None,
         pattern: str | None = None,
-    ) -> Sequence[TransactionListing]:
-        """ListTransactions on every broker, complete or not at all; `duration_ms` keeps those open for longer.
+    ) -> TransactionListings:
+        """ListTransactions on every broker; `duration_ms` keeps those open for longer.
 
         Raises UnsupportedError for a filter that a broker can't apply, UsageError for a bad pattern.
         """
@@ -107,13 +112,7 @@ class NativeTransactionAdmin:
             duration_filter=-1 if duration_ms is None else duration_ms,
             transactional_id_pattern=pattern,
         )
-        answers = ask_until_settled(
-            [request],
-            lambda requests: {request: self._list_once(request) for request in requests},
-            retriable=COORDINATOR_RETRIES,
-            deadline=self._deadline,
-        )
-        return _value_or_raise(answers[request], "list transactions")
+        return _value_or_raise(list_everywhere(self._cluster, request, self._deadline), "list transactions")
 
     def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
         """One InitProducerId(-1, -1) per id, answers in the order they come; see `fencing`."""
@@ -134,14 +133,25 @@ class NativeTransactionAdmin:
         self, partitions: Iterable[Partition]
     ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
         """DescribeProducers at each partition's leader; a partition that does not exist is a fault."""
+        wanted = list(partitions)
+        done = 0
 
-        def ask_once(pending: list[Partition]) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
-            return self._ask_each_broker(
-                find_leaders(self._cluster, pending),
-                lambda leader, batch: describe_producers_at(self._cluster, leader, batch),
-            )
+        def describe(
+            leader: Address, batch: list[Partition]
+        ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
+            nonlocal done
+            found = describe_producers_at(self._cluster, leader, batch)
+            done = min(done + len(batch), len(wanted))
+            if len(wanted) > _BATCH:
+                self._on_event(Event("looking for open transactions", done, len(wanted), "partitions"))
+            return found
 
-        return self._settled(partitions, ask_once, retriable=LEADER_RETRIES)
+        return self._settled(
+            wanted,
+            lambda pending: self._ask_each_broker(find_leaders(self._cluster, pending), describe),
+            retriable=LEADER_RETRIES,
+            at_most_s=LEADER_PATIENCE_S,
+        )
 
     def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
         """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
@@ -170,9 +180,15 @@ class NativeTransactionAdmin:
         ask_once: Callable[[list[K]], Mapping[K, V | KafkaFault]],
         *,
         retriable: frozenset[int],
+        at_most_s: float = math.inf,
     ) -> dict[K, V | KafkaFault]:
         return ask_until_settled(
-            keys, ask_once, retriable=retriable, deadline=self._deadline, within=self._cluster.within
+            keys,
+            ask_once,
+            retriable=retriable,
+            deadline=self._deadline,
+            within=self._cluster.within,
+            at_most_s=at_most_s,
         )
 
     def _describe_once(self, pending: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
@@ -225,29 +241,6 @@ class NativeTransactionAdmin:
                         answers.update(dict.fromkeys(batch, fault_of(exc)))
         return answers
 
-    def _list_once(self, request: ListTransactionsRequest) -> list[TransactionListing] | KafkaFault:
-        """All brokers, or the first fault: when a coordinator moves meanwhile, half a listing would look whole."""
-        listings: list[TransactionListing] = []
-        try:
-            missing = missing_coordinator(self._cluster)
-        except UnreachableError as exc:
-            missing = fault_of(exc)
-        if missing is not None:
-            return missing
-        for broker in self._cluster.metadata().brokers:
-            try:
-                answer = self._cluster.ask(Address(broker.host, broker.port), LIST_TRANSACTIONS, request)
-            except UnreachableError as exc:
-                return fault_of(exc)
-            if answer.unknown_state_filters:
-                raise UnsupportedError(
-                    f"broker {broker.node_id} knows no state {', '.join(answer.unknown_state_filters)}"
-                )
-            if answer.error_code != NONE:
-                return fault(answer.error_code, f"broker {broker.node_id}")
-            listings.extend(listing_of(item, broker.node_id) for item in answer.transaction_states)
-        return listings
-
 
 def _addresses(found: Mapping[str, Coordinator | KafkaFault]) -> dict[str, Address | KafkaFault]:
     return {
@@ -259,11 +252,11 @@ def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = 
     """The answer to a question about one thing; its fault as the error that fits it, `denied` what grants it."""
     if not isinstance(answer, KafkaFault):
         return answer
-    reason = f"can't {doing}: {answer.name}{': ' + answer.message if answer.message else ''}"
+    reason = f"can't {doing}: {answer}"
     if answer.code == GROUP_AUTHORIZATION_FAILED:
         raise UnauthorizedError(reason, hint=denied)
     if answer.code == INVALID_REGULAR_EXPRESSION:
         raise UsageError(reason, hint="Brokers read the pattern as RE2.")
-    if answer.code in {NETWORK_EXCEPTION, REQUEST_TIMED_OUT}:
+    if answer.code in COORDINATOR_RETRIES | LEADER_RETRIES:
         raise UnreachableError(reason)
     raise BrokerError(reason)

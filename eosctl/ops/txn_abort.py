@@ -20,13 +20,14 @@ from eosctl.errors import (
     RefusedError,
     StalePlanError,
     UnauthorizedError,
+    UnreachableError,
     UsageError,
 )
 from eosctl.ops.app import App
 from eosctl.ops.fence_report import AUTHORIZATION_CODES, error_cell, exit_code_of_faults
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_partitions import ask_coordinators, partitions_of
-from eosctl.ops.txn_report import place_of, text_of, unseen_ids_warning
+from eosctl.ops.txn_report import missing_ids_problems, place_of, unseen_ids_warning
 from eosctl.report import Problem, Report
 
 
@@ -45,7 +46,10 @@ class AbortRequest:
 
 @dataclass(frozen=True, slots=True)
 class AbortPlan:
-    """The one open transaction to end; `known_as` is the id whose coordinator still knows it."""
+    """The one open transaction to end; `known_as` is the id whose coordinator still knows it.
+
+    `missing`: which coordinators could not be asked for it.
+    """
 
     request: AbortRequest
     cluster_id: str
@@ -53,6 +57,7 @@ class AbortPlan:
     reason: str | None
     known_as: str | None
     lso: int
+    missing: tuple[Problem, ...] = ()
 
     def report(self, app: App) -> Report:
         """The plan as one row."""
@@ -61,10 +66,11 @@ class AbortPlan:
         return Report("txn-abort-plan", [row], {"would_abort": 1}, target=target, problems=self._cautions())
 
     def _cautions(self) -> tuple[Problem, ...]:
+        missing = tuple(replace(problem, severity="warning") for problem in self.missing)
         if self.known_as is None:
-            return tuple(unseen_ids_warning([self.reason]))
+            return (*missing, *unseen_ids_warning([self.reason]))
         message = f"forced: the coordinator of {self.known_as} still knows this transaction and is not told"
-        return (Problem("not_hanging", message, severity="warning"),)
+        return (*missing, Problem("not_hanging", message, severity="warning"))
 
 
 def plan_abort(app: App, request: AbortRequest) -> AbortPlan:
@@ -78,16 +84,23 @@ def plan_abort(app: App, request: AbortRequest) -> AbortPlan:
         cluster_id = admin.cluster_id()
         (place,) = partitions_of(admin, request.topic, request.partition)
         producer = _chosen(request, _open_producers(app, admin, place))
-        listed, described = ask_coordinators(admin, [producer])
-        known_as = coordinator_accounts_for(producer, listed, described)
-        hanging = find_hanging([producer], listed, described)
+        listings, described = ask_coordinators(admin, [producer])
+        known_as = coordinator_accounts_for(producer, listings, described)
+        hanging = find_hanging([producer], listings, described)
+    if listings.missing and not request.force:
+        raise RefusedError(
+            "whether the transaction is hanging is not known: a coordinator that may have it open can't be asked "
+            f"({'; '.join(map(str, listings.missing))})",
+            hint="Bring the broker back, then run again. --force aborts all the same.",
+        )
     if known_as is not None and not request.force:
         raise RefusedError(
             f"the transaction is not hanging: {known_as} has it open, and its coordinator will end it",
             hint=f"End it now with `eosctl fence {known_as}`, or insist with --force.",
         )
     reason = hanging[0].reason.value if hanging else None
-    return AbortPlan(request, cluster_id, producer, reason, known_as, _last_stable_offset(app, request))
+    lso = _last_stable_offset(app, request)
+    return AbortPlan(request, cluster_id, producer, reason, known_as, lso, tuple(missing_ids_problems(listings)))
 
 
 def _check(request: AbortRequest) -> None:
@@ -103,7 +116,7 @@ def _check(request: AbortRequest) -> None:
 def _open_producers(app: App, admin: TransactionAdmin, place: tuple[str, int]) -> list[ActiveProducer]:
     answer = admin.describe_producers([place])[place]
     if isinstance(answer, KafkaFault):
-        message = f"could not ask for the producers of {place[0]}-{place[1]}: {text_of(answer)}"
+        message = f"could not ask for the producers of {place[0]}-{place[1]}: {answer}"
         if answer.code in AUTHORIZATION_CODES:
             hint = grant_hint("READ", "Topic", [place[0]], settings=app.target.client)
             raise UnauthorizedError(message, hint=hint)
@@ -129,7 +142,10 @@ def _chosen(request: AbortRequest, producers: Sequence[ActiveProducer]) -> Activ
 
 def _last_stable_offset(app: App, request: AbortRequest) -> int:
     with app.topics() as store:
-        return next(bound.lso for bound in store.bounds(request.topic) if bound.partition == request.partition)
+        found = store.known_bounds(request.topic)
+    if request.partition in found.missing:
+        raise UnreachableError(found.missing[request.partition])
+    return next(bound.lso for bound in found.known if bound.partition == request.partition)
 
 
 def apply_abort(app: App, plan: AbortPlan) -> Report:
@@ -204,8 +220,8 @@ def _abort_problem(app: App, plan: AbortPlan, fault: KafkaFault) -> Problem:
     if fault.code in AUTHORIZATION_CODES:
         hint = grant_hint("ALTER", "Cluster", [""], settings=app.target.client)
         hint += "\n(brokers before Kafka 3.8 want ClusterAction instead of Alter)"
-        return Problem("not_authorized", f"could not abort on {place}: {text_of(fault)}", hint)
-    return Problem("failed", f"could not abort on {place}: {text_of(fault)}", _HINTS.get(fault.code))
+        return Problem("not_authorized", f"could not abort on {place}: {fault}", hint)
+    return Problem("failed", f"could not abort on {place}: {fault}", _HINTS.get(fault.code))
 
 
 _HINTS = {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.shell_completion import BashComplete, ShellComplete
 
-from eosctl.core.transactions import TransactionListing, TransactionState
+from eosctl.core.transactions import TransactionListing, TransactionListings, TransactionState
 from tests.conftest import Invoke
 
 ROOT = importlib.import_module("eosctl.commands.root").root
@@ -31,8 +31,9 @@ class _Cluster:
     def __exit__(self, *_exc: object) -> None:
         pass
 
-    def list_transactions(self) -> list[TransactionListing]:
-        return [TransactionListing(name, TransactionState.EMPTY, 1, 1) for name in ("g-orders-0", "g-orders-1", "x")]
+    def list_transactions(self) -> TransactionListings:
+        names = ("g-orders-0", "g-orders-1", "x")
+        return TransactionListings([TransactionListing(name, TransactionState.EMPTY, 1, 1) for name in names])
 
     def topic_partitions(self) -> dict[str, int]:
         return {"orders": 1, "payments": 2}

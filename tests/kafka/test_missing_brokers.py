@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
-from eosctl.core.transactions import KafkaFault
+from eosctl.core.transactions import KafkaFault, TransactionListings
 from eosctl.deadline import Deadline
-from eosctl.errors import ExitCode
+from eosctl.errors import ExitCode, UnreachableError
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from tests.fakes.admin import FakeTransactionAdmin
@@ -102,6 +102,71 @@ def test_a_frozen_coordinator_hides_its_own_ids_only(cluster: FakeCluster) -> No
         cluster.frozen.add(LOST)
         described = admin.describe_transactions(IDS)
         assert faults(described) == dict.fromkeys(lost, "REQUEST_TIMED_OUT")
+
+
+def listed(listings: TransactionListings) -> set[str]:
+    return {each.transactional_id for each in listings.found}
+
+
+def test_a_listing_without_some_partitions_names_them(cluster: FakeCluster) -> None:
+    """It waited to the deadline for one partition without a leader, and failed then."""
+    cluster.state.leaderless |= {(TOPIC, LOST), (TOPIC, LOST + 1)}
+    with in_memory(cluster) as admin:
+        listings = admin.list_transactions()
+        assert listed(listings) == {*IDS} - of_partition(LOST) - of_partition(LOST + 1)
+        assert [str(each) for each in listings.missing] == [
+            f"LEADER_NOT_AVAILABLE: partitions {LOST}, {LOST + 1} of {TOPIC} have no leader"
+        ]
+        assert time_left(admin) >= 44, "an election takes seconds: this one does not come"
+        with pytest.raises(UnreachableError, match=f"can't list all transactional ids: .* partitions {LOST}"):
+            listings.complete()
+
+
+def test_a_listing_without_a_broker_names_it_and_what_it_leads(cluster: FakeCluster) -> None:
+    cluster.stop_broker(LOST, noticed=False)
+    with in_memory(cluster) as admin:
+        listings = admin.list_transactions()
+        assert listed(listings) == {*IDS} - led_by(cluster, LOST)
+        (missing,) = listings.missing
+        assert missing.name == "NETWORK_EXCEPTION"
+        assert missing.message.startswith(f"broker {LOST}, which leads partitions 1, 4 of {TOPIC}: can't connect to")
+        assert 29 <= time_left(admin) <= 31, "what is wrong may pass: half of the time is for that"
+
+
+def test_a_coordinator_that_never_loads_leaves_half_of_the_time(cluster: FakeCluster) -> None:
+    cluster.state.loading.add(LOST)
+    with in_memory(cluster) as admin:
+        (missing,) = admin.list_transactions().missing
+        assert missing.name == "COORDINATOR_LOAD_IN_PROGRESS"
+        assert 29 <= time_left(admin) <= 31
+
+
+def test_a_listing_of_a_frozen_broker_is_left_out(cluster: FakeCluster) -> None:
+    with admin_of(cluster, timeout_s=3) as admin:
+        assert admin.cluster_id()
+        cluster.frozen.add(LOST)
+        listings = admin.list_transactions()
+        assert listed(listings) == {*IDS} - led_by(cluster, LOST)
+        assert [each.name for each in listings.missing] == ["REQUEST_TIMED_OUT"]
+
+
+@pytest.mark.parametrize("what", ["no leader", "no broker"])
+def test_nothing_is_never_all_there_is_where_nobody_can_tell(cluster: FakeCluster, what: str) -> None:
+    """Metadata without brokers was taken for a cluster without transactions: an empty listing, and exit code 0."""
+    if what == "no broker":
+        cluster.unnamed = {1, 2, 3}
+    else:
+        cluster.state.leaderless = {(TOPIC, number) for number in range(PARTITIONS)}
+    with in_memory(cluster) as admin, pytest.raises(UnreachableError, match="can't list transactions"):
+        admin.list_transactions()
+
+
+def test_metadata_is_asked_for_once(cluster: FakeCluster) -> None:
+    """For the brokers, for the leaders of the topic, and for the id of the cluster: three times in all."""
+    with in_memory(cluster) as admin:
+        admin.list_transactions()
+        assert admin.cluster_id()
+    assert cluster.count("Metadata") == 1
 
 
 def test_a_frozen_bootstrap_server_leaves_time_for_the_next_one() -> None:

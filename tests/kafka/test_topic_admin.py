@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +12,7 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import Bounds, NewTopic
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError
-from eosctl.kafka.admin import Place, TopicAdmin
+from eosctl.kafka.admin import Answers, Place, TopicAdmin
 from tests.fakes.clock import FakeTime
 
 
@@ -32,10 +32,11 @@ class LaggingLeader(TopicAdmin):
         gone = self.deleted and self.questions < 10
         return {} if gone else {"t": SimpleNamespace(partitions=[partition])}
 
-    def _ask_offsets(self, places: Sequence[Place], spec: Any, isolation: Any) -> dict[Place, int]:
+    def _ask_offsets(self, places: Iterable[Place], spec: Any, isolation: Any) -> Answers:
         self.questions -= 1
         if self.questions >= 0:
-            raise NotFoundError("reading the offsets of topic t failed: the topic does not exist")
+            why = NotFoundError("reading the offsets of topic t failed: the topic does not exist")
+            return dict.fromkeys(places, why)
         return dict.fromkeys(places, 0)
 
 
