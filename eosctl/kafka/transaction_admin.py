@@ -48,6 +48,7 @@ from eosctl.wire.error_codes import (
     INVALID_REGULAR_EXPRESSION,
     INVALID_REQUEST,
     NONE,
+    REQUEST_TIMED_OUT,
 )
 from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
 from eosctl.wire.transaction_messages import (
@@ -163,7 +164,7 @@ class NativeTransactionAdmin:
                 lambda leader, _: {partition: write_abort_marker(self._cluster, leader, producer) or fault(NONE)},
             )
 
-        answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES)
+        answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES - {REQUEST_TIMED_OUT})
         return None if answers[partition].code == NONE else answers[partition]
 
     def describe_group(self, group_id: str) -> RawGroup:

@@ -17,6 +17,7 @@ from eosctl.report import Problem, Report, Row
 AUTHORIZATION_CODES = frozenset({29, 30, 31, 53, 58})
 # no answer: no leader, timed out, connection lost, coordinator loading, unknown or moving, transaction still ending
 UNREACHABLE_CODES = frozenset({5, 6, 7, 13, 14, 15, 16, 51})
+LOST_ANSWER_CODES = frozenset({7, 13})  # timed out, connection lost: the request may have been done all the same
 NOT_CHECKED, NO_ANSWER = "not_checked", 7
 _BAD = (Outcome.FAILED, Outcome.UNCONFIRMED)
 

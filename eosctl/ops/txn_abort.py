@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from eosctl.core.acl_lines import grant_hint
 from eosctl.core.hanging import coordinator_accounts_for, find_hanging
 from eosctl.core.transactions import ActiveProducer, KafkaFault
+from eosctl.deadline import Deadline
 from eosctl.errors import (
     BrokerError,
     EosctlError,
@@ -24,11 +25,14 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.ops.app import App
-from eosctl.ops.fence_report import AUTHORIZATION_CODES, error_cell, exit_code_of_faults
+from eosctl.ops.fence_report import AUTHORIZATION_CODES, LOST_ANSWER_CODES, error_cell, exit_code_of_faults
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_partitions import ask_coordinators, partitions_of
 from eosctl.ops.txn_report import missing_ids_problems, place_of, unseen_ids_warning
 from eosctl.report import Problem, Report
+
+NOT_CONFIRMED = "aborted_not_confirmed"
+_READ_BACK_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ def _last_stable_offset(app: App, request: AbortRequest) -> int:
 def apply_abort(app: App, plan: AbortPlan) -> Report:
     """Writes the marker, asks whether the transaction is gone, and reads the partition's LSO again.
 
-    Raises StalePlanError if the transaction has changed.
+    Raises StalePlanError if the transaction has changed. Never raises once the marker was sent: the row tells.
     """
     request, producer = plan.request, plan.producer
     with app.transactions() as admin:
@@ -159,11 +163,13 @@ def apply_abort(app: App, plan: AbortPlan) -> Report:
             raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, these brokers are of another one")
         _recheck(plan, _open_producers(app, admin, (request.topic, request.partition)))
         fault = admin.abort_transaction(producer)
-        outcome = "failed" if fault else _outcome(app, admin, producer)
-    problems = [] if fault is None else [_abort_problem(app, plan, fault)]
-    if outcome == "unconfirmed":
-        problems.append(_unconfirmed(request))
-    lso_after, unread = _lso_afterwards(app, request)
+    patient = replace(app, deadline=Deadline.after(_READ_BACK_S, app.clock))
+    refused = fault is not None and fault.code not in LOST_ANSWER_CODES
+    outcome = "failed" if refused else _read_back(patient, producer, marked=fault is None)
+    problems = [_abort_problem(app, plan, fault)] if fault is not None and refused else []
+    if outcome in (NOT_CONFIRMED, "unconfirmed"):
+        problems.append(_unconfirmed(request, fault))
+    lso_after, unread = _lso_afterwards(patient, request)
     problems += unread
     row = {
         **place_of(app, producer),
@@ -171,10 +177,11 @@ def apply_abort(app: App, plan: AbortPlan) -> Report:
         "lso_before": plan.lso,
         "lso_after": lso_after,
         "outcome": outcome,
-        "error": None if fault is None else error_cell(fault),
+        "error": None if fault is None or outcome == "aborted" else error_cell(fault),
     }
     target = {"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id}
-    code = ExitCode.OK if outcome == "aborted" else exit_code_of_faults([fault])
+    known = {"aborted": ExitCode.OK, NOT_CONFIRMED: ExitCode.PARTIAL}
+    code = known[outcome] if outcome in known else exit_code_of_faults([fault])
     return Report("txn-abort-result", [row], {outcome: 1}, target=target, problems=problems, exit_code=code)
 
 
@@ -195,22 +202,30 @@ def _recheck(plan: AbortPlan, producers: Sequence[ActiveProducer]) -> None:
         )
 
 
-def _outcome(app: App, admin: TransactionAdmin, producer: ActiveProducer) -> str:
-    """What the leader says after the marker: aborted, or still open; `unconfirmed` when it can't be asked."""
+def _read_back(app: App, producer: ActiveProducer, *, marked: bool) -> str:
+    """What the leader says after the marker, in time of its own: the marker is written, whatever becomes of that.
+
+    Where the answer to it was lost (not `marked`), only the leader's word counts.
+    """
+    unknown = NOT_CONFIRMED if marked else "unconfirmed"
     try:
-        still = _open_producers(app, admin, (producer.topic, producer.partition))
+        with app.transactions() as admin:
+            still = _open_producers(app, admin, (producer.topic, producer.partition))
     except EosctlError:
-        return "unconfirmed"
+        return unknown
     same = [one for one in still if (one.producer_id, one.txn_start_offset) == _identity(producer)]
-    return "unconfirmed" if same else "aborted"
+    return unknown if same else "aborted"
 
 
 def _identity(producer: ActiveProducer) -> tuple[int, int | None]:
     return producer.producer_id, producer.txn_start_offset
 
 
-def _unconfirmed(request: AbortRequest) -> Problem:
-    message = f"the marker was written, and nothing confirms that {request.topic}-{request.partition} has it"
+def _unconfirmed(request: AbortRequest, fault: KafkaFault | None) -> Problem:
+    place = f"{request.topic}-{request.partition}"
+    message = f"the marker was written, and nothing confirms that {place} has it"
+    if fault is not None:
+        message = f"whether the marker was written on {place} is not known: {fault}"
     hint = f"Look again: eosctl txn producers --topic {request.topic} --partition {request.partition}"
     return Problem("unconfirmed", message, hint)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,10 @@ from eosctl.ops.txn import ListFilter, describe_transactions, find_coordinators,
 from eosctl.ops.txn_abort import AbortRequest, apply_abort, plan_abort
 from eosctl.ops.txn_log import LogRequest, read_transaction_log
 from eosctl.ops.txn_partitions import find_hanging_transactions, list_producers
+from eosctl.render import render_report
 from eosctl.report import Report
+from eosctl.wire.error_codes import REQUEST_TIMED_OUT
+from tests.fakes.broker import Seen
 from tests.fakes.world import World
 from tests.schema_check import faults_of
 
@@ -50,6 +54,12 @@ def said(report: Report) -> list[str]:
     """The messages of what was not checked; the report is one that its schema allows."""
     assert faults_of(json.loads(json.dumps(report.envelope()))) == []
     return [problem.message for problem in report.problems if problem.code == "not_checked"]
+
+
+def text_of(report: Report) -> str:
+    stream = io.StringIO()
+    render_report(report, output="text", stream=stream, color=False)
+    return stream.getvalue()
 
 
 def ids(report: Report) -> list[object]:
@@ -177,6 +187,50 @@ def test_another_partition_without_a_leader_does_not_hinder_an_abort(world: Worl
     state.leaderless.add(("t", 0))
     report = apply_abort(world.app(), plan_abort(world.app(), abort()))
     assert (report.rows[0]["outcome"], report.exit_code) == ("aborted", ExitCode.OK)
+
+
+def after_the_marker(world: World, then: Callable[[], None]) -> None:
+    """What happens to the brokers once the marker is written."""
+
+    def answered(seen: Seen, frame: bytes) -> bytes:
+        if seen.api == "WriteTxnMarkers":
+            then()
+        return frame
+
+    world.brokers.tamper = answered
+
+
+def test_a_marker_that_nobody_confirms_any_more_is_written_all_the_same(world: World) -> None:
+    """The leader went away before the read-back: exit code 4, and a row that said `failed`."""
+    del world.brokers.state.transactions[LOST]
+    app = world.app()
+    plan = plan_abort(app, abort())
+    leader = world.brokers.state.leader(1)
+    after_the_marker(world, lambda: world.brokers.stop_broker(leader, noticed=False))
+    report = apply_abort(app, plan)
+    (row,) = report.rows
+    assert (row["outcome"], row["error"], report.exit_code) == ("aborted_not_confirmed", None, ExitCode.PARTIAL)
+    assert report.problems[0].message == "the marker was written, and nothing confirms that t-1 has it"
+    assert "aborted, not confirmed" in text_of(report)
+    assert app.deadline.remaining_s() >= 50, "the read-back has a few seconds of its own"
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_marker_whose_answer_is_lost_is_read_back(world: World, done: bool) -> None:
+    """It was called failed, whether it was written or not."""
+    del world.brokers.state.transactions[LOST]
+    app = world.app()
+    plan = plan_abort(app, abort())
+    if done:
+        world.brokers.lose_answers("WriteTxnMarkers", 10**6)
+    else:
+        world.brokers.fail_next("WriteTxnMarkers", REQUEST_TIMED_OUT)
+    report = apply_abort(app, plan)
+    (row,) = report.rows
+    expected = ("aborted", ExitCode.OK) if done else ("unconfirmed", ExitCode.UNREACHABLE)
+    assert (row["outcome"], report.exit_code) == expected
+    assert [problem.code for problem in report.problems] == ([] if done else ["unconfirmed"])
+    assert world.brokers.count("WriteTxnMarkers") > 1 or not done
 
 
 def test_a_holder_whose_id_is_not_listed_is_not_said_to_have_none(world: World) -> None:
