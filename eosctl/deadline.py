@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from eosctl.errors import DeadlineError
 
@@ -21,6 +22,23 @@ class Clock:
     def now_ms(self) -> int:
         """Milliseconds since the epoch, as Kafka counts them."""
         return int(self.now_s() * 1000)
+
+
+class Stopwatch:
+    """A clock that can be stopped: what passes meanwhile is taken from no deadline that is measured with it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._real, self._stopped_s = clock, 0.0
+        self.clock = replace(clock, monotonic_s=lambda: self._real.monotonic_s() - self._stopped_s)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Around what may take as long as it likes."""
+        since_s = self._real.monotonic_s()
+        try:
+            yield
+        finally:
+            self._stopped_s += self._real.monotonic_s() - since_s
 
 
 @dataclass(frozen=True, slots=True)
