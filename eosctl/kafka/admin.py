@@ -28,6 +28,7 @@ from eosctl.kafka.librdkafka import error_of, translate
 from eosctl.kafka.topic_spread import TopicSpread
 
 _POLL_S = 0.1
+_NO_LEADER_HINT = "Bring the broker back that has it, then run again."
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _LEADER_MOVES = (
@@ -45,6 +46,10 @@ Place = tuple[str, int]
 
 class _LeaderMovesError(UnreachableError):
     """The leader of a partition is not settled; the text tells what was asked."""
+
+
+class _NoLeaderError(_LeaderMovesError):
+    """The brokers know of no leader: none of the partition's replicas is alive, or a new one is being elected."""
 
 
 Answers = dict[Place, int | EosctlError]
@@ -100,23 +105,26 @@ class TopicAdmin:
         return {topic: len(found.partitions) for topic, found in described.items()}
 
     def bounds_of(self, topics: Collection[str]) -> dict[str, tuple[Bounds, ...]]:
-        """Begin, LSO and end of every partition of `topics`, once every leader answers. Raises NotFoundError."""
-        found = self._bounds(topics, patience=self._deadline, partly=False)
+        """Begin, LSO and end of every partition of `topics`, once every leader answers.
+
+        Raises NotFoundError, and UnreachableError where a partition gets no leader before long.
+        """
+        found = self._bounds(topics, partly=False)
         return {topic: bounds.known for topic, bounds in found.items()}
 
     def known_bounds(self, topic: str) -> KnownBounds:
         """As `bounds_of`, of those partitions whose leaders answer before long; raises UnreachableError for none."""
-        patience = self._deadline.half(at_most_s=LEADER_PATIENCE_S)
-        found = self._bounds([topic], patience=patience, partly=True)[topic]
+        found = self._bounds([topic], partly=True)[topic]
         if found.missing and not found.known:
-            raise UnreachableError(next(iter(found.missing.values())), hint="Bring the broker back, then run again.")
+            raise UnreachableError(next(iter(found.missing.values())), hint=_NO_LEADER_HINT)
         return found
 
-    def _bounds(self, topics: Collection[str], *, patience: Deadline, partly: bool) -> dict[str, KnownBounds]:
+    def _bounds(self, topics: Collection[str], *, partly: bool) -> dict[str, KnownBounds]:
         """The end is asked before the LSO, and the LSO is cut to it.
 
         A transaction that begins between the two questions is none of ours, and must not look like one that blocks.
         """
+        election = self._deadline.half(at_most_s=LEADER_PATIENCE_S)
         while True:
             places = self._led_places(topics)
             begin = self._ask_offsets(_good(places), _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
@@ -127,11 +135,12 @@ class TopicAdmin:
             if any(isinstance(why, NotFoundError) for why in faults.values()):
                 self.partition_counts(topics)  # raises where the topic is gone
             for why in faults.values():
-                if not isinstance(why, UnreachableError if partly else _PASSING):
+                final = not isinstance(why, UnreachableError if partly else _PASSING)
+                if final or (isinstance(why, _NoLeaderError) and not partly and election.expired()):
                     raise why
-            if not faults or (partly and patience.expired()):
+            if not faults or (partly and election.expired()):
                 break
-            patience.check(f"waiting for leaders ({next(iter(faults.values())).message})")
+            self._deadline.check(f"waiting for leaders ({next(iter(faults.values())).message})")
             self._deadline.sleep(_POLL_S)
         known: dict[str, list[Bounds]] = {topic: [] for topic in topics}
         for place, lso in _good(stable).items():
@@ -153,7 +162,7 @@ class TopicAdmin:
         return {
             (topic, number): 0
             if part.leader is not None and part.leader.id >= 0
-            else _LeaderMovesError(f"partition {number} of topic {topic} has no leader")
+            else _NoLeaderError(f"partition {number} of topic {topic} has no leader", hint=_NO_LEADER_HINT)
             for topic in topics
             for number, part in enumerate(described[topic].partitions)
         }

@@ -158,7 +158,7 @@ class FakeTopicStore(Faults):
     def _bounds(self, topic: str) -> tuple[Bounds, ...]:
         found = self._known_bounds(topic)
         if found.missing:
-            raise DeadlineError(f"timed out after 60 s while waiting for leaders ({min(found.missing.values())})")
+            raise UnreachableError(min(found.missing.values()))
         return found.known
 
     def _known_bounds(self, topic: str) -> KnownBounds:
