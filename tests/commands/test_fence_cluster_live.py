@@ -60,14 +60,21 @@ def test_a_coordinator_goes_in_the_middle(three_brokers: Stack, unique: str, how
 
 
 @pytest.mark.live
-def test_a_listing_right_after_a_broker_was_killed_is_complete(three_brokers: Stack, unique: str) -> None:
-    """Its partitions move to the others within seconds: that is waited for, and nothing is missing then."""
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
+def test_a_listing_right_after_a_broker_went_is_complete(
+    three_brokers: Stack, unique: str, how: signal.Signals
+) -> None:
+    """Its partitions move to the others within seconds: that is waited for, and nothing is missing then.
+
+    A frozen one had the whole of --timeout to itself.
+    """
     ids = [f"{unique}-{number}" for number in range(50)]
     with _admin(three_brokers) as admin:
         assert all(answer.fault is None for answer in admin.fence(ids, transaction_timeout_ms=30_000))
         busiest = f"broker-{_busiest(admin, ids)}"
+    broker = three_brokers.node(busiest).process
     try:
-        process.signal_group(three_brokers.node(busiest).process, signal.SIGKILL)
+        process.signal_group(broker, how)
         with _admin(three_brokers) as admin:
             listings = admin.list_transactions()
             assert listings.missing == ()
@@ -75,6 +82,7 @@ def test_a_listing_right_after_a_broker_was_killed_is_complete(three_brokers: St
             described = admin.describe_transactions(ids)
             assert all(isinstance(each, TransactionDescription) for each in described.values())
     finally:
+        process.signal_group(broker, signal.SIGCONT)
         three_brokers.stop_node(busiest)
         three_brokers.start_node(busiest)
 
