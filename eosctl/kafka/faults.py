@@ -6,7 +6,6 @@ are not: Java's begin at 100 ms and apply after successes too, which limits it t
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -44,6 +43,7 @@ LEADER_RETRIES = frozenset(
         *(NETWORK_EXCEPTION, REQUEST_TIMED_OUT),
     }
 )
+WITHOUT_LEADER = frozenset({COORDINATOR_NOT_AVAILABLE, LEADER_NOT_AVAILABLE})
 LEADER_PATIENCE_S = 15.0  # a leader is elected within the brokers' session timeout (9 s, or 18 s with ZooKeeper)
 _FIRST_WAIT_S, _GROWTH, _LONGEST_WAIT_S = 0.02, 1.5, 1.0
 
@@ -79,16 +79,15 @@ def ask_until_settled(
     retriable: frozenset[int],
     deadline: Deadline,
     within: Callable[[Deadline], AbstractContextManager[object]] = nullcontext,
-    at_most_s: float = math.inf,
 ) -> dict[K, V | KafkaFault]:
     """Asks for all keys, then again for those whose fault is retriable; in the end these keep their last fault.
 
-    The end is the deadline, but half of what is left, and `at_most_s`, once some keys are settled: the rest of the time
-    is for what is done with them. Each question is asked `within` that. An error that `ask` raises ends the call if
-    nothing is known yet; later it becomes the fault of what is open.
+    The end is the deadline, but half of what is left once some keys are settled, and less where all that is missing is
+    leaders: the rest of the time is for what is done with the answers. Each question is asked `within` that. An error
+    that `ask` raises ends the call if nothing is known yet; later it becomes the fault of what is open.
     """
     answers: dict[K, V | KafkaFault] = {}
-    pending, retry, patience = list(dict.fromkeys(keys)), 0, deadline
+    pending, retry, patience, election = list(dict.fromkeys(keys)), 0, deadline, deadline
     count = len(pending)
     while pending:
         try:
@@ -101,10 +100,11 @@ def ask_until_settled(
             answers.update(fresh)  # that time is up says less than what was answered before
         pending = [key for key in pending if _code(answers[key]) in retriable]
         if patience is deadline and len(pending) < count:
-            patience = deadline.half(at_most_s=at_most_s)
-        if not pending or patience.expired():
+            patience, election = deadline.half(), deadline.half(at_most_s=LEADER_PATIENCE_S)
+        until = election if all(_code(answers[key]) in WITHOUT_LEADER for key in pending) else patience
+        if not pending or until.expired():
             break
-        patience.sleep(wait_s(retry))
+        until.sleep(wait_s(retry))
         retry += 1
     return answers
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self, TypeVar
@@ -26,7 +25,6 @@ from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.coordinators import find_coordinators
 from eosctl.kafka.faults import (
     COORDINATOR_RETRIES,
-    LEADER_PATIENCE_S,
     LEADER_RETRIES,
     ask_until_settled,
     fault,
@@ -151,7 +149,6 @@ class NativeTransactionAdmin:
             wanted,
             lambda pending: self._ask_each_broker(find_leaders(self._cluster, pending), describe),
             retriable=LEADER_RETRIES,
-            at_most_s=LEADER_PATIENCE_S,
         )
 
     def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
@@ -181,7 +178,6 @@ class NativeTransactionAdmin:
         ask_once: Callable[[list[K]], Mapping[K, V | KafkaFault]],
         *,
         retriable: frozenset[int],
-        at_most_s: float = math.inf,
     ) -> dict[K, V | KafkaFault]:
         return ask_until_settled(
             keys,
@@ -189,7 +185,6 @@ class NativeTransactionAdmin:
             retriable=retriable,
             deadline=self._deadline,
             within=self._cluster.within,
-            at_most_s=at_most_s,
         )
 
     def _describe_once(self, pending: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:

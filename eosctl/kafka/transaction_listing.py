@@ -8,12 +8,12 @@ from eosctl.errors import DeadlineError, UnreachableError, UnsupportedError
 from eosctl.kafka.answers import listing_of
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.coordinator_loads import Coordinators, find_coordinating_brokers
-from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_PATIENCE_S, fault, fault_of, wait_s
+from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_PATIENCE_S, WITHOUT_LEADER, fault, fault_of, wait_s
 from eosctl.kafka.stream import Address
-from eosctl.wire.error_codes import LEADER_NOT_AVAILABLE, NONE
+from eosctl.wire.error_codes import NONE
 from eosctl.wire.transaction_messages import LIST_TRANSACTIONS, ListTransactionsRequest
 
-_PASSING = COORDINATOR_RETRIES | {LEADER_NOT_AVAILABLE}
+_PASSING = COORDINATOR_RETRIES | WITHOUT_LEADER
 
 
 def list_everywhere(
@@ -28,7 +28,7 @@ def list_everywhere(
         with cluster.within(deadline.half() if patience.expired() else patience):
             coordinators = find_coordinating_brokers(cluster)
         codes = {each.code for each in coordinators.missing}
-        waited = (election if codes == {LEADER_NOT_AVAILABLE} else patience).expired()
+        waited = (election if codes <= WITHOUT_LEADER else patience).expired()
         if not codes or waited:
             listings, answered = _list_at(cluster, coordinators, request)
             passing = any(each.code in _PASSING for each in listings.missing)

@@ -70,7 +70,7 @@ def test_ids_without_a_coordinator_do_not_hold_up_the_others(cluster: FakeCluste
         answers = getattr(admin, ask)(IDS)
         assert faults(answers) == expected
         assert set(answers) == set(IDS)
-        assert time_left(admin) >= 29
+        assert time_left(admin) >= (44 if how == "no leader" else 29)
 
 
 def test_while_nobody_answers_the_whole_time_is_waited(cluster: FakeCluster) -> None:
@@ -97,7 +97,7 @@ def test_a_coordinator_that_comes_back_is_waited_for(cluster: FakeCluster) -> No
 def test_a_frozen_coordinator_hides_its_own_ids_only(cluster: FakeCluster) -> None:
     """The whole of --timeout went to a frozen coordinator, and whoever was asked after it had none."""
     lost = led_by(cluster, LOST)
-    with admin_of(cluster, timeout_s=3) as admin:
+    with admin_of(cluster, timeout_s=5) as admin:
         assert admin.cluster_id()  # of a broker that answers
         cluster.frozen.add(LOST)
         described = admin.describe_transactions(IDS)
@@ -142,7 +142,7 @@ def test_a_coordinator_that_never_loads_leaves_half_of_the_time(cluster: FakeClu
 
 
 def test_a_listing_of_a_frozen_broker_is_left_out(cluster: FakeCluster) -> None:
-    with admin_of(cluster, timeout_s=3) as admin:
+    with admin_of(cluster, timeout_s=5) as admin:
         assert admin.cluster_id()
         cluster.frozen.add(LOST)
         listings = admin.list_transactions()
@@ -173,7 +173,7 @@ def test_a_frozen_bootstrap_server_leaves_time_for_the_next_one() -> None:
     """Its connection was accepted, and the rest of --timeout was spent waiting for its first answer."""
     with FakeCluster(brokers=2) as cluster:
         cluster.frozen.add(1)
-        with admin_of(cluster, timeout_s=2) as admin:
+        with admin_of(cluster, timeout_s=4) as admin:
             assert admin.cluster_id() == "fake-cluster-id"
 
 
