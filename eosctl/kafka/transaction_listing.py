@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from eosctl.core.transactions import KafkaFault, TransactionListing, TransactionListings
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError, UnsupportedError
@@ -24,19 +26,21 @@ def list_everywhere(
     A partition without a leader has less: where a replica is alive, a leader is elected within seconds.
     """
     patience, election, retry = deadline.half(), deadline.half(at_most_s=LEADER_PATIENCE_S), 0
+
+    def waited(missing: Iterable[KafkaFault]) -> bool:
+        return (election if all(each.code in WITHOUT_LEADER for each in missing) else patience).expired()
+
     while True:
         with cluster.within(deadline.half() if patience.expired() else patience):
             coordinators = find_coordinating_brokers(cluster)
-        codes = {each.code for each in coordinators.missing}
-        waited = (election if codes <= WITHOUT_LEADER else patience).expired()
-        if not codes or waited:
+        if not coordinators.missing or waited(coordinators.missing):
             listings, answered = _list_at(cluster, coordinators, request)
             passing = any(each.code in _PASSING for each in listings.missing)
-            if answered and (waited or not passing):
+            if answered and (not passing or waited(listings.missing)):
                 return listings
             if not passing or deadline.expired():
                 return listings.missing[0]
-            if waited:
+            if not answered and waited(listings.missing):
                 patience = election = deadline  # nobody has told anything: there is nothing to keep time for
         patience.sleep(wait_s(retry))
         retry += 1
