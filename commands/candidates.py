@@ -104,7 +104,7 @@ def _connectors(app: App) -> Sequence[str]:
 
 def _ids(app: App) -> Sequence[str]:
     with app.transactions() as admin:
-        return [listing.transactional_id for listing in admin.list_transactions()]
+        return [listing.transactional_id for listing in admin.list_transactions().found]
 
 
 def _topics(app: App) -> Sequence[str]:

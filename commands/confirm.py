@@ -81,7 +81,8 @@ def _ask(question: str, session: Session) -> None:
             hint="Look at the plan with --dry-run, then run again with --yes.",
         )
     try:
-        agreed = click.confirm(question, default=False, err=True)
+        with session.stopwatch().stopped():  # reading a plan takes its time, which is not the cluster's
+            agreed = click.confirm(question, default=False, err=True)
     except click.Abort as exc:
         click.echo(err=True)  # the cursor is still behind the question
         if isinstance(exc.__context__, KeyboardInterrupt):  # click makes one of Ctrl-C and of the end of input

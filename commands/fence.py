@@ -15,8 +15,9 @@ from eosctl.report import Report
 from .confirm import settle
 from .options import EosctlCommand, pass_app, write_options
 
-_VIA_HELP = "native: InitProducerId per id; connect: the leader's own fencing of a STOPPED --connector, which also \
-writes the task-count record (Kafka 3.5); producer: librdkafka, for what the native wire can't authenticate to."
+_VIA_HELP = "native: InitProducerId per id; connect: the leader's own fencing of a STOPPED --connector, about one id a \
+second, which also writes the task-count record (Kafka 3.5); producer: librdkafka, for what the native wire can't \
+authenticate to."
 
 
 @click.command("fence", cls=EosctlCommand)

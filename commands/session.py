@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eosctl.deadline import Clock
+    from eosctl.deadline import Clock, Stopwatch
     from eosctl.events import OnEvent
     from eosctl.ops.app import App
     from eosctl.ops.audit import AuditLog
@@ -44,6 +44,7 @@ class Session:
         self._clock, self._can_ask, self._doors = clock, can_ask, dict(doors or {})
         self._on_event = on_event
         self._target: Target | None = None
+        self._stopwatch: Stopwatch | None = None
         self._log: LogFile | None = None
         self._may_log = True
 
@@ -153,12 +154,20 @@ class Session:
         path = Path(named).expanduser() if named else self.state_dir() / "audit.jsonl"
         return AuditLog(path, self.state_dir() / "writes", self._clock or Clock())
 
+    def stopwatch(self) -> Stopwatch:
+        """What every deadline of this invocation is measured with; it is stopped while somebody is asked."""
+        from eosctl.deadline import Clock, Stopwatch
+
+        if self._stopwatch is None:
+            self._stopwatch = Stopwatch(self._clock or Clock())
+        return self._stopwatch
+
     def app(self) -> App:
         """The App of this invocation; raises the errors of `resolve_target`."""
-        from eosctl.deadline import Clock, Deadline
+        from eosctl.deadline import Deadline
         from eosctl.ops.app import App
 
-        clock = self._clock or Clock()
+        clock = self.stopwatch().clock
         return App(
             target=self.target(),
             deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), clock),

@@ -56,7 +56,8 @@ def list_command(
     """Transactional ids, from all coordinators.
 
     Ids of this Connect group are recognised: the connector and the task, or the leader. Ids without the right to
-    DESCRIBE them are left out by the brokers. Needs Kafka 3.0 or newer.
+    DESCRIBE them are left out by the brokers. Where a broker is gone, the rest is listed, with what is missing and
+    exit code 7. Needs Kafka 3.0 or newer.
 
     Example: eosctl txn list -b kafka:9092 --state Ongoing --open-longer-than 5m --client-side
     """
@@ -112,7 +113,8 @@ def producers_command(app: App, topic: str, partition: int | None) -> Report:
 def hanging_command(app: App, topic: str | None, all_topics: bool, max_transaction_timeout: float) -> Report:
     """Open transactions that no coordinator knows (KIP-664); exit 3 if there are any.
 
-    Not those that take long: their coordinator will end them. Needs Kafka 3.0 or newer, and READ on the topics.
+    Not those that take long: their coordinator will end them. Where a broker is gone, its partitions are rows with the
+    reason not_checked, and the exit code is 7. Needs Kafka 3.0 or newer, and READ on the topics.
 
     Example: eosctl txn hanging --all -b kafka:9092
     """
@@ -132,7 +134,7 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
 @click.option("--producer-id", type=int, metavar="ID", help="Its producer id, with the two epochs.")
 @click.option("--producer-epoch", type=int, metavar="N", help="The epoch of that producer.")
 @click.option("--coordinator-epoch", type=int, metavar="N", help="The coordinator epoch that the marker shall bear.")
-@click.option("--force", is_flag=True, help="Also if a coordinator still knows the transaction.")
+@click.option("--force", is_flag=True, help="Also if a coordinator still knows the transaction, or can't be asked.")
 @write_options
 @pass_app
 def abort_command(
@@ -149,9 +151,9 @@ def abort_command(
 ) -> Report:
     """End a hanging transaction: an ABORT marker, written by the partition's leader.
 
-    A transaction that its coordinator still knows is refused: `eosctl fence` ends that one properly. Afterwards the
-    LSO before and after is shown. Needs Kafka 3.0 or newer, READ on the topic and ALTER on the cluster
-    (CLUSTER_ACTION before 3.8).
+    A transaction that its coordinator still knows is refused: `eosctl fence` ends that one properly. So is any while a
+    coordinator can't be asked: it may know it. Afterwards the LSO before and after is shown. Needs Kafka 3.0 or newer,
+    READ on the topic and ALTER on the cluster (CLUSTER_ACTION before 3.8).
 
     Example: eosctl txn abort --topic connect-offsets --partition 7 --start-offset 4711 -b kafka:9092
     """

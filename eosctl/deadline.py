@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from eosctl.errors import DeadlineError
 
@@ -22,6 +24,23 @@ class Clock:
         return int(self.now_s() * 1000)
 
 
+class Stopwatch:
+    """A clock that can be stopped: what passes meanwhile is taken from no deadline that is measured with it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._real, self._stopped_s = clock, 0.0
+        self.clock = replace(clock, monotonic_s=lambda: self._real.monotonic_s() - self._stopped_s)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Around what may take as long as it likes."""
+        since_s = self._real.monotonic_s()
+        try:
+            yield
+        finally:
+            self._stopped_s += self._real.monotonic_s() - since_s
+
+
 @dataclass(frozen=True, slots=True)
 class Deadline:
     """A point in monotonic time (`at_s`) that every wait of a command respects."""
@@ -35,6 +54,11 @@ class Deadline:
         """The deadline `timeout_s` seconds from now."""
         clock = clock or Clock()
         return cls(at_s=clock.monotonic_s() + timeout_s, timeout_s=timeout_s, clock=clock)
+
+    def half(self, *, at_most_s: float = math.inf) -> Deadline:
+        """A deadline after half of the time that is left: for one of several things, so that the others get theirs."""
+        share_s = min(self.remaining_s() / 2, at_most_s)
+        return Deadline(self.clock.monotonic_s() + share_s, timeout_s=round(share_s, 1), clock=self.clock)
 
     def remaining_s(self) -> float:
         """Seconds left, never negative."""

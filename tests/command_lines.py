@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import Template
+from typing import Any
 
 from tests.command_tree import leaf_of
 from tests.conftest import Invoke, Outcome
@@ -143,11 +144,13 @@ def prepare(invoke: Invoke, world: World, line: Line, *, way: str = "files") -> 
         assert done.exit_code in RESULTS, f"{earlier}: {done.stderr}"
 
 
-def run_line(invoke: Invoke, world: World, line: Line, *more: str, way: str = "files", output: str = "json") -> Outcome:
-    """What a line answers in the world, once it is prepared."""
+def run_line(
+    invoke: Invoke, world: World, line: Line, *more: str, way: str = "files", output: str = "json", **how: Any
+) -> Outcome:
+    """What a line answers in the world, once it is prepared; `how` is for `invoke`."""
     args, environ = WAYS[way](world)
     told = [*args, *more, "-o", output if line.document else "text", "--timeout", "20s"]
-    return invoke(*words_of(world, line.text), *told, environ=environ, **world.surroundings)
+    return invoke(*words_of(world, line.text), *told, environ=environ, **{**world.surroundings, **how})
 
 
 def words_of(world: World, text: str) -> list[str]:

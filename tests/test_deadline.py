@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Stopwatch
 from eosctl.errors import DeadlineError
 from tests.fakes.clock import FakeTime
 
@@ -36,3 +36,24 @@ def test_what_others_do_happens_in_the_order_of_time() -> None:
     time.later(9.0, lambda: done.append(("never", time.now_s)))
     time.sleep(3.0)
     assert (done, time.now_s) == ([("first", 1.5), ("second", 2.0)], 3.0)
+
+
+def test_what_passes_while_the_clock_is_stopped_does_not_count() -> None:
+    time = FakeTime()
+    watch = Stopwatch(time.clock())
+    deadline = Deadline.after(2.0, watch.clock)
+    deadline.sleep(0.5)
+    with watch.stopped():
+        time.sleep(3600)
+    assert deadline.remaining_s() == 1.5
+    assert watch.clock.now_s() == 3600.5, "the time of day goes on"
+    deadline.sleep(9.0)
+    assert deadline.expired()
+
+
+def test_half_of_the_time_is_for_one_of_several_things() -> None:
+    time = FakeTime()
+    deadline = Deadline.after(60.0, time.clock())
+    assert (deadline.half().remaining_s(), deadline.half(at_most_s=15).remaining_s()) == (30.0, 15.0)
+    time.sleep(56.0)
+    assert deadline.half(at_most_s=15).remaining_s() == 2.0

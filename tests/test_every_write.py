@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eosctl.deadline import Clock
 from tests.command_lines import WITHOUT_LINE, WRITES, Line, prepare, run_line
 from tests.command_tree import writing_leaves
 from tests.conftest import Invoke, Outcome
@@ -58,6 +62,29 @@ def test_a_result_is_one_line_of_the_audit_log(invoke: Invoke, world: World, tmp
     assert entry["summary"] == document["data"]["summary"]
     assert entry["target"]["kafka_cluster_id"] == CLUSTER
     assert world.everything_written() != before, "a write that can't be seen makes the next test one of nothing"
+
+
+class _Slow(io.BytesIO):
+    """Somebody who reads a plan for an hour, and then says yes."""
+
+    def __init__(self) -> None:
+        super().__init__(b"y\n")
+        self.thought_s = 0.0
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        self.thought_s = 3600.0
+        return super().read1(size)
+
+
+@pytest.mark.parametrize("line", WRITES, ids=str)
+def test_the_time_at_the_question_is_not_taken_from_the_timeout(invoke: Invoke, world: World, line: Line) -> None:
+    """Whoever read the plan for a minute and said yes got exit code 4, and nothing was written."""
+    prepare(invoke, world, line)
+    somebody = _Slow()
+    clock = replace(world.surroundings.get("clock", Clock()), monotonic_s=lambda: time.monotonic() + somebody.thought_s)
+    told = Line(line.text.replace(" --yes", ""), document=line.document)
+    outcome = run_line(invoke, world, told, clock=clock, input=somebody, can_ask=True)
+    assert (outcome.exit_code, somebody.thought_s) == (0, 3600.0), outcome.stderr
 
 
 @pytest.mark.parametrize("line", WRITES, ids=str)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 
 from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id, task_transactional_id
+from eosctl.core.rescue import ROUND_TIMEOUTS_MS
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
@@ -24,6 +25,7 @@ from eosctl.errors import InputFileError
 MAX_ID_BYTES = 32_767  # Kafka strings have a 16-bit length
 # A task's own initTransactions() leaves 60000 behind (or its override), Connect's fencing round 90000: see DESIGN.md.
 FENCE_TRANSACTION_TIMEOUT_MS = 30_000
+_FENCING_TIMEOUTS_MS = frozenset({FENCE_TRANSACTION_TIMEOUT_MS}) | ROUND_TIMEOUTS_MS
 
 Described = Mapping[str, TransactionDescription | KafkaFault]
 
@@ -212,13 +214,14 @@ def unanswered(item: FenceItem, fault: KafkaFault) -> FenceItem:
 def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) -> FenceItem:
     """An unconfirmed item after the coordinator was asked for the id's state.
 
-    An idle id with our timeout and another producer id or epoch than before can only come from a fence like ours.
+    An idle id with another producer id or epoch than before, and with our timeout or that of a round of Connect's
+    (`--via connect`), can only come from a fence like ours.
     """
     if not isinstance(now, TransactionDescription):
         return item
     after = (now.producer_id, now.producer_epoch)
     before = None if item.before is None else (item.before.producer_id, item.before.producer_epoch)
-    ours = now.state is TransactionState.EMPTY and now.transaction_timeout_ms == FENCE_TRANSACTION_TIMEOUT_MS
+    ours = now.state is TransactionState.EMPTY and now.transaction_timeout_ms in _FENCING_TIMEOUTS_MS
     if ours and after != before:
         return _with(item, Outcome.FENCED, after=after, confirmed_by="read_back")
     said = (

@@ -6,7 +6,7 @@ coordinators say, exactly as `TransactionsCommand find-hanging` does (Kafka 3.0 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
@@ -15,7 +15,7 @@ from eosctl.core.transactions import (
     ActiveProducer,
     KafkaFault,
     TransactionDescription,
-    TransactionListing,
+    TransactionListings,
 )
 
 # `find-hanging --max-transaction-timeout`: the broker's own limit, transaction.max.timeout.ms, has the same default
@@ -53,18 +53,21 @@ def open_candidates(
 
 def find_hanging(
     candidates: Iterable[ActiveProducer],
-    listed: Iterable[TransactionListing],
+    listings: TransactionListings,
     described: Mapping[str, TransactionDescription | KafkaFault],
 ) -> list[HangingTransaction]:
     """The candidates that no coordinator accounts for, by topic, partition and start offset.
 
-    Raises nothing for an id that could not be described (no right to, say): it is taken for accounted for, because
-    aborting under a coordinator that still knows the transaction breaks it. `unjudged` names those.
+    Raises nothing for an id that could not be described (no right to, say), nor for a producer without an id where
+    coordinators are missing from the listing: both are taken for accounted for, because aborting under a coordinator
+    that still knows the transaction breaks it. `unjudged` and `without_owner` name those.
     """
-    owners = {listing.producer_id: listing.transactional_id for listing in listed}
+    owners = {listing.producer_id: listing.transactional_id for listing in listings.found}
     found = []
     for producer in candidates:
         transactional_id = owners.get(producer.producer_id)
+        if transactional_id is None and listings.missing:
+            continue
         reason = _reason(producer, transactional_id, described)
         if reason is not None:
             found.append(HangingTransaction(producer, reason, transactional_id))
@@ -101,12 +104,20 @@ def unjudged(described: Mapping[str, TransactionDescription | KafkaFault]) -> di
     }
 
 
+def without_owner(candidates: Iterable[ActiveProducer], listings: TransactionListings) -> list[ActiveProducer]:
+    """Those that an id may use whose coordinator is missing from the listing: nothing is claimed about them."""
+    if not listings.missing:
+        return []
+    owned = {listing.producer_id for listing in listings.found}
+    return [producer for producer in candidates if producer.producer_id not in owned]
+
+
 def coordinator_accounts_for(
     producer: ActiveProducer,
-    listed: Collection[TransactionListing],
+    listings: TransactionListings,
     described: Mapping[str, TransactionDescription | KafkaFault],
 ) -> str | None:
-    """The transactional id under which a coordinator still has this open transaction, or None when it is hanging."""
-    if find_hanging([producer], listed, described):
+    """The transactional id under which a coordinator still has this open transaction, or None where none is known."""
+    if find_hanging([producer], listings, described):
         return None
-    return next((one.transactional_id for one in listed if one.producer_id == producer.producer_id), None)
+    return next((one.transactional_id for one in listings.found if one.producer_id == producer.producer_id), None)

@@ -56,17 +56,27 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownBounds:
+    """The bounds of those partitions that could be asked; `missing` says of each other one why not."""
+
+    known: tuple[Bounds, ...]
+    missing: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class TopicRead:
     """The outcome of reading a topic up to bounds that were fixed at the start.
 
     `records` are in partition, then offset order: every record, or the newest per (partition, key) where that was
-    asked for. `records_read` counts all that passed by.
+    asked for. `records_read` counts all that passed by. `missing` are the partitions that could not be read, where that
+    was allowed, and why.
     """
 
     topic: str
     bounds: tuple[Bounds, ...]
     records: tuple[Record, ...]
     records_read: int
+    missing: Mapping[int, str] = field(default_factory=dict)
 
     def blocked(self) -> tuple[Bounds, ...]:
         """Partitions where an open transaction hides committed records behind it."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
+
+from eosctl.errors import UnreachableError
 
 TRANSACTIONAL_ID_NOT_FOUND = 105  # the error code of an id that its coordinator does not know
 
@@ -30,6 +33,10 @@ class KafkaFault:
     code: int
     name: str
     message: str = ""
+
+    def __str__(self) -> str:
+        """As one phrase."""
+        return f"{self.name}: {self.message}" if self.message not in ("", self.name) else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,23 @@ class TransactionListing:
     state: TransactionState
     producer_id: int
     coordinator_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionListings:
+    """The ids of the coordinators that could be asked; `missing` says of which others the ids are left out."""
+
+    found: Sequence[TransactionListing]
+    missing: tuple[KafkaFault, ...] = ()
+
+    def complete(self) -> Sequence[TransactionListing]:
+        """All ids there are; raises UnreachableError where some may be missing."""
+        if self.missing:
+            raise UnreachableError(
+                f"can't list all transactional ids: {'; '.join(map(str, self.missing))}",
+                hint="Bring back the brokers that know them, then run again.",
+            )
+        return self.found
 
 
 @dataclass(frozen=True, slots=True)

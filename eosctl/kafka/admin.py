@@ -5,7 +5,7 @@ It only asks and creates; records are read by topic_reader and written by topic_
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -18,15 +18,17 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 from confluent_kafka.admin import NewTopic as AskedTopic  # type: ignore[attr-defined]
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, NewTopic, TopicDescription
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, TopicDescription
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnreachableError
 from eosctl.kafka.access import Access
 from eosctl.kafka.admin_connection import AdminConnection
+from eosctl.kafka.faults import LEADER_PATIENCE_S
 from eosctl.kafka.librdkafka import error_of, translate
 from eosctl.kafka.topic_spread import TopicSpread
 
 _POLL_S = 0.1
+_NO_LEADER_HINT = "Bring the broker back that has it, then run again."
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _LEADER_MOVES = (
@@ -42,8 +44,17 @@ Place = tuple[str, int]
 """A topic and a partition."""
 
 
-class _LeaderMovesError(Exception):
+class _LeaderMovesError(UnreachableError):
     """The leader of a partition is not settled; the text tells what was asked."""
+
+
+class _NoLeaderError(_LeaderMovesError):
+    """The brokers know of no leader: none of the partition's replicas is alive, or a new one is being elected."""
+
+
+Answers = dict[Place, int | EosctlError]
+"""Offsets, or why a partition's is not known."""
+_PASSING = (_LeaderMovesError, NotFoundError)  # a leader may not have heard yet that its topic is there
 
 
 class TopicAdmin:
@@ -94,21 +105,67 @@ class TopicAdmin:
         return {topic: len(found.partitions) for topic, found in described.items()}
 
     def bounds_of(self, topics: Collection[str]) -> dict[str, tuple[Bounds, ...]]:
-        """Begin, LSO and end of every partition of `topics`. Raises NotFoundError.
+        """Begin, LSO and end of every partition of `topics`, once every leader answers.
 
-        The end is asked before the LSO, and the LSO is cut to it: a transaction that begins between the two questions
-        is none of ours, and must not look like one that blocks.
+        Raises NotFoundError, and UnreachableError where a partition gets no leader before long.
         """
-        counts = self.partition_counts(topics)
-        places = _places(counts)
-        begin = self._offsets(places, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
-        end = self._offsets(places, _LATEST, IsolationLevel.READ_UNCOMMITTED)
-        stable = self._offsets(places, _LATEST, IsolationLevel.READ_COMMITTED)
-        bounds: dict[str, list[Bounds]] = {topic: [] for topic in counts}
-        for at in places:
-            topic, partition = at
-            bounds[topic].append(Bounds(partition, begin[at], min(stable[at], end[at]), end[at]))
-        return {topic: tuple(found) for topic, found in bounds.items()}
+        found = self._bounds(topics, partly=False)
+        return {topic: bounds.known for topic, bounds in found.items()}
+
+    def known_bounds(self, topic: str) -> KnownBounds:
+        """As `bounds_of`, of those partitions whose leaders answer before long; raises UnreachableError for none."""
+        found = self._bounds([topic], partly=True)[topic]
+        if found.missing and not found.known:
+            raise UnreachableError(next(iter(found.missing.values())), hint=_NO_LEADER_HINT)
+        return found
+
+    def _bounds(self, topics: Collection[str], *, partly: bool) -> dict[str, KnownBounds]:
+        """The end is asked before the LSO, and the LSO is cut to it.
+
+        A transaction that begins between the two questions is none of ours, and must not look like one that blocks.
+        """
+        election = self._deadline.half(at_most_s=LEADER_PATIENCE_S)
+        while True:
+            places = self._led_places(topics)
+            begin = self._ask_offsets(_good(places), _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+            end = self._ask_offsets(_good(begin), _LATEST, IsolationLevel.READ_UNCOMMITTED)
+            stable = self._ask_offsets(_good(end), _LATEST, IsolationLevel.READ_COMMITTED)
+            asked = {**places, **begin, **end, **stable}
+            faults = {place: why for place, why in asked.items() if isinstance(why, EosctlError)}
+            if any(isinstance(why, NotFoundError) for why in faults.values()):
+                self.partition_counts(topics)  # raises where the topic is gone
+            for why in faults.values():
+                final = not isinstance(why, UnreachableError if partly else _PASSING)
+                if final or (isinstance(why, _NoLeaderError) and not partly and election.expired()):
+                    raise why
+            if not faults or (partly and election.expired()):
+                break
+            self._deadline.check(f"waiting for leaders ({next(iter(faults.values())).message})")
+            self._deadline.sleep(_POLL_S)
+        known: dict[str, list[Bounds]] = {topic: [] for topic in topics}
+        for place, lso in _good(stable).items():
+            topic, partition = place
+            known[topic].append(Bounds(partition, _good(begin)[place], min(lso, _good(end)[place]), _good(end)[place]))
+        return {
+            topic: KnownBounds(
+                tuple(known[topic]), {number: why.message for (name, number), why in faults.items() if name == topic}
+            )
+            for topic in topics
+        }
+
+    def _led_places(self, topics: Collection[str]) -> Answers:
+        """Every partition in order, 0 for one that has a leader; raises NotFoundError."""
+        described = self._described(topics)
+        for topic in topics:
+            if topic not in described:
+                raise _missing(topic)
+        return {
+            (topic, number): 0
+            if part.leader is not None and part.leader.id >= 0
+            else _NoLeaderError(f"partition {number} of topic {topic} has no leader", hint=_NO_LEADER_HINT)
+            for topic in topics
+            for number, part in enumerate(described[topic].partitions)
+        }
 
     def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, EosctlError]:
         """Creates `topics` and waits until every broker knows them and every leader answers; the refusals by topic.
@@ -157,44 +214,33 @@ class TopicAdmin:
         described = self._described(partitions)  # librdkafka would remember that a topic was not there
         if {topic: len(found.partitions) for topic, found in described.items()} != dict(partitions):
             return False
-        try:
-            self._ask_offsets(_places(partitions), _LATEST, IsolationLevel.READ_UNCOMMITTED)
-        except (_LeaderMovesError, NotFoundError):
-            return False
-        return True
+        answers = self._ask_offsets(_places(partitions), _LATEST, IsolationLevel.READ_UNCOMMITTED)
+        faults = [why for why in answers.values() if isinstance(why, EosctlError)]
+        for why in faults:
+            if not isinstance(why, _PASSING):
+                raise why
+        return not faults
 
-    def _offsets(self, places: Sequence[Place], spec: OffsetSpec, isolation: Any) -> dict[Place, int]:
-        """One offset per partition; asked again while a leader moves, or has not heard yet that the topic is there."""
-        while True:
-            try:
-                return self._ask_offsets(places, spec, isolation)
-            except _LeaderMovesError as exc:
-                self._deadline.check(str(exc))
-            except NotFoundError as exc:
-                self.partition_counts({topic for topic, _ in places})  # raises where the topic is gone
-                self._deadline.check(exc.message)
-            self._deadline.sleep(_POLL_S)
-
-    def _ask_offsets(self, places: Sequence[Place], spec: OffsetSpec, isolation: Any) -> dict[Place, int]:
-        """Raises _LeaderMovesError where another try may help."""
-        if not places:
+    def _ask_offsets(self, places: Iterable[Place], spec: OffsetSpec, isolation: Any) -> Answers:
+        """One offset per partition, or why its leader did not tell."""
+        asked = {TopicPartition(*place): spec for place in places}
+        if not asked:
             return {}
         futures = self._connection.client().list_offsets(
-            {TopicPartition(*place): spec for place in places},
-            isolation_level=isolation,
-            request_timeout=self._connection.request_timeout_s(),
+            asked, isolation_level=isolation, request_timeout=self._connection.request_timeout_s()
         )
-        self._connection.wait(futures.values(), f"reading the offsets of {_some({topic for topic, _ in places})}")
-        offsets: dict[Place, int] = {}
-        for where, future in futures.items():
-            doing = f"reading the offsets of topic {where.topic}"
-            try:
-                offsets[where.topic, where.partition] = future.result().offset
-            except KafkaException as exc:
-                if error_of(exc).code() in _LEADER_MOVES:
-                    raise _LeaderMovesError(f"{doing} ({error_of(exc).name()})") from exc
-                raise self._connection.translated(exc, doing, self._reading(where.topic)) from exc
-        return offsets
+        self._connection.wait(futures.values(), f"reading the offsets of {_some({where.topic for where in asked})}")
+        return {(where.topic, where.partition): self._offset(where, future) for where, future in futures.items()}
+
+    def _offset(self, where: TopicPartition, future: Future[Any]) -> int | EosctlError:
+        doing = f"reading the offsets of topic {where.topic}"
+        try:
+            offset: int = future.result().offset
+        except KafkaException as exc:
+            if error_of(exc).code() in _LEADER_MOVES:
+                return _LeaderMovesError(f"{doing}, partition {where.partition} ({error_of(exc).name()})")
+            return self._connection.translated(exc, doing, self._reading(where.topic))
+        return offset
 
     def _configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         if not topics:
@@ -235,6 +281,10 @@ class TopicAdmin:
     def _reading(self, topic: str) -> Access:
         """What is asked about here is read next: READ, which includes the DESCRIBE that asking needs."""
         return Access("READ", "Topic", topic, self._settings)
+
+
+def _good(answers: Answers) -> dict[Place, int]:
+    return {place: answer for place, answer in answers.items() if isinstance(answer, int)}
 
 
 def _places(partitions: Mapping[str, int]) -> list[Place]:

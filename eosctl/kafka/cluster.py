@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ProtocolError, UnreachableError, UsageError
+from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError, UsageError
 from eosctl.kafka.connection import Connection
-from eosctl.kafka.stream import Address, ConnectionLostError, Stream, parse_address
+from eosctl.kafka.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream, parse_address
 from eosctl.wire.api import Api, BrokerVersions
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicQuery
 
@@ -40,12 +40,34 @@ class Cluster:
         self._open: set[Connection] = set()
         self._versions: dict[Address, BrokerVersions] = {}
         self._token: str | None = None
+        self._limits = threading.local()
+        self._cluster_id: str | None = None
         if settings.security_protocol.upper() not in _PROTOCOLS:
             raise UsageError(f"security.protocol {settings.security_protocol!r} is none of {sorted(_PROTOCOLS)}")
         if not self._bootstrap:
             raise UsageError("no bootstrap server was given", hint="Use --bootstrap-server host:port.")
 
     # -- asking
+
+    @contextmanager
+    def within(self, deadline: Deadline) -> Iterator[None]:
+        """What this thread asks in the block ends by `deadline`: one silent broker must not have everybody's time."""
+        outer = self._limit()
+        self._limits.deadline = deadline if deadline.at_s < outer.at_s else outer
+        try:
+            yield
+        finally:
+            self._limits.deadline = outer
+
+    @contextmanager
+    def one_of(self, brokers: int) -> Iterator[None]:
+        """Around the questions to one of so many brokers: half of the time is for the others, if there are any."""
+        with self.within(self._limit().half() if brokers > 1 else self._limit()):
+            yield
+
+    def _limit(self) -> Deadline:
+        limit: Deadline = getattr(self._limits, "deadline", self._deadline)
+        return limit
 
     def metadata(self, topics: Iterable[str] | None = ()) -> MetadataResponse:
         """The brokers, and the named topics, None for all topics; topics are never created by asking."""
@@ -54,7 +76,12 @@ class Cluster:
         answer = self.use_any(lambda connection: connection.call(METADATA, request))
         with self._lock:
             self._brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
+            self._cluster_id = answer.cluster_id
         return answer
+
+    def cluster_id(self) -> str:
+        """As the last metadata had it, which is asked for if there was none; empty if the broker does not tell."""
+        return self._cluster_id or self.metadata().cluster_id or ""
 
     def ask(self, address: Address, api: Api[Q, S], request: Q) -> S:
         """One request that may be repeated, to one broker."""
@@ -75,12 +102,17 @@ class Cluster:
     def use_any(self, talk: Callable[[Connection], T]) -> T:
         """Runs `talk` on the first broker that can be reached: connected ones, known brokers, bootstrap servers."""
         failures: list[EosctlError] = []
-        for address in self._candidates():
+        *others, last = self._candidates()
+        for address in others:
             try:
-                return self.use(address, talk)
-            except (UnreachableError, ProtocolError) as exc:
+                with self.within(self._limit().half(at_most_s=CONNECT_TIMEOUT_S)):
+                    return self.use(address, talk)
+            except (UnreachableError, ProtocolError, DeadlineError) as exc:
                 failures.append(exc)
-        raise _nobody_answers(failures)
+        try:
+            return self.use(last, talk)
+        except (UnreachableError, ProtocolError) as exc:
+            raise _nobody_answers([*failures, exc]) from exc
 
     def _explain_loss(self, exc: ConnectionLostError) -> ConnectionLostError:
         if self._settings.security_protocol.upper().startswith("SASL"):
@@ -94,6 +126,7 @@ class Cluster:
     def connection(self, address: Address, *, fresh: bool = False) -> Iterator[Connection]:
         """Lends a connection; it goes back to the idle ones, or is closed when the borrower raises."""
         connection = (None if fresh else self._take_idle(address)) or self._connect(address)
+        connection.stream.deadline = self._limit()
         try:
             yield connection
         except BaseException:
@@ -117,7 +150,7 @@ class Cluster:
 
     def _connect(self, address: Address) -> Connection:
         stream = Stream(
-            address, deadline=self._deadline, idle_timeout_s=max(self._settings.request_timeout_ms, 1) / 1000
+            address, deadline=self._limit(), idle_timeout_s=max(self._settings.request_timeout_ms, 1) / 1000
         )
         connection = Connection(stream, client_id=self._settings.client_id)
         with self._lock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 from eosctl.core.transactions import KafkaFault
@@ -34,11 +35,16 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 SAME_BROKER = frozenset({COORDINATOR_LOAD_IN_PROGRESS, CONCURRENT_TRANSACTIONS})
-NEW_COORDINATOR = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, NETWORK_EXCEPTION})
+NEW_COORDINATOR = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, NETWORK_EXCEPTION, REQUEST_TIMED_OUT})
 COORDINATOR_RETRIES = SAME_BROKER | NEW_COORDINATOR
 LEADER_RETRIES = frozenset(
-    {LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, KAFKA_STORAGE_ERROR, NETWORK_EXCEPTION}
+    {
+        *(LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, KAFKA_STORAGE_ERROR),
+        *(NETWORK_EXCEPTION, REQUEST_TIMED_OUT),
+    }
 )
+WITHOUT_LEADER = frozenset({COORDINATOR_NOT_AVAILABLE, LEADER_NOT_AVAILABLE})
+LEADER_PATIENCE_S = 15.0  # a leader is elected within the brokers' session timeout (9 s, or 18 s with ZooKeeper)
 _FIRST_WAIT_S, _GROWTH, _LONGEST_WAIT_S = 0.02, 1.5, 1.0
 
 
@@ -72,24 +78,33 @@ def ask_until_settled(
     *,
     retriable: frozenset[int],
     deadline: Deadline,
+    within: Callable[[Deadline], AbstractContextManager[object]] = nullcontext,
 ) -> dict[K, V | KafkaFault]:
-    """Asks for all keys, then again for those whose fault is retriable; at the deadline these keep their last fault.
+    """Asks for all keys, then again for those whose fault is retriable; in the end these keep their last fault.
 
-    An error that `ask` raises ends the call if nothing is known yet; later it becomes the fault of what is open.
+    The end is the deadline, but half of what is left once some keys are settled, and less where all that is missing is
+    leaders: the rest of the time is for what is done with the answers. Each question is asked `within` that. An error
+    that `ask` raises ends the call if nothing is known yet; later it becomes the fault of what is open.
     """
     answers: dict[K, V | KafkaFault] = {}
-    pending, retry = list(dict.fromkeys(keys)), 0
+    pending, retry, patience, election = list(dict.fromkeys(keys)), 0, deadline, deadline
+    count = len(pending)
     while pending:
         try:
-            answers.update(ask(pending))
+            with within(patience):
+                answers.update(ask(pending))
         except (UnreachableError, DeadlineError) as exc:
             if not answers:
                 raise
-            answers.update(dict.fromkeys(pending, fault_of(exc)))
+            fresh = {} if isinstance(exc, DeadlineError) else dict.fromkeys(pending, fault_of(exc))
+            answers.update(fresh)  # that time is up says less than what was answered before
         pending = [key for key in pending if _code(answers[key]) in retriable]
-        if not pending or deadline.expired():
+        if patience is deadline and len(pending) < count:
+            patience, election = deadline.half(), deadline.half(at_most_s=LEADER_PATIENCE_S)
+        until = election if all(_code(answers[key]) in WITHOUT_LEADER for key in pending) else patience
+        if not pending or until.expired():
             break
-        deadline.sleep(wait_s(retry))
+        until.sleep(wait_s(retry))
         retry += 1
     return answers
 

@@ -203,7 +203,7 @@ class Fencing:
     def _retry_or_end(self, attempt: _Attempt, why: KafkaFault, *, confirmed: bool = True) -> Iterator[FenceAnswer]:
         """Java's decisions: 14 and 51 go to the same broker again, 15, 16 and lost connections to a new lookup."""
         attempt.fault = why
-        if why.code not in COORDINATOR_RETRIES and why.code != REQUEST_TIMED_OUT:
+        if why.code not in COORDINATOR_RETRIES:
             yield self._end(attempt, confirmed=confirmed)
             return
         self._tell(why)

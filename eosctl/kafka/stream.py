@@ -50,12 +50,15 @@ class ConnectionLostError(UnreachableError):
 
 
 class Stream:
-    """A socket that is not connected yet; `abort` may be called from any thread, the rest belongs to one."""
+    """A socket that is not connected yet; `abort` may be called from any thread, the rest belongs to one.
+
+    `deadline` ends every wait; who borrows the connection sets its own.
+    """
 
     def __init__(self, address: Address, *, deadline: Deadline, idle_timeout_s: float) -> None:
         self.address = address
         self.frames = FrameBuffer(HANDSHAKE_LIMIT_BYTES)
-        self._deadline = deadline
+        self.deadline = deadline
         self._idle_timeout_s = idle_timeout_s
         self._socket: socket.socket | None = None
         self.aborted = False
@@ -75,7 +78,7 @@ class Stream:
                 failure = exc
                 self.close()
         else:
-            self._deadline.check(f"connecting to {self.address}")
+            self.deadline.check(f"connecting to {self.address}")
             message = f"can't connect to {self.address}: {_reason(failure)}"
             raise UnreachableError(message, hint=_CHECK_ADDRESS) from failure
         if tls is not None:
@@ -96,7 +99,7 @@ class Stream:
             self._socket = tls.wrap_socket(plain, server_hostname=self.address.host)
         except OSError as exc:
             self.close()
-            self._deadline.check(f"the TLS handshake with {self.address}")
+            self.deadline.check(f"the TLS handshake with {self.address}")
             raise tls_failure(exc, str(self.address)) from exc
 
     def send(self, data: bytes) -> None:
@@ -134,7 +137,7 @@ class Stream:
 
     def _lost(self, exc: OSError, doing: str) -> Exception:
         if isinstance(exc, TimeoutError):
-            self._deadline.check(f"{doing} {self.address}")
+            self.deadline.check(f"{doing} {self.address}")
             return ConnectionLostError(f"{self.address} did not answer within {self._idle_timeout_s:g} s")
         if _is_tls_error(exc):
             from eosctl.kafka.tls import is_alert, tls_failure
@@ -146,8 +149,8 @@ class Stream:
         return ConnectionLostError(f"lost the connection to {self.address}: {_reason(exc)}")
 
     def _wait_s(self, doing: str, at_most_s: float) -> float:
-        self._deadline.check(doing)
-        return min(at_most_s, max(self._deadline.remaining_s(), 0.001))
+        self.deadline.check(doing)
+        return min(at_most_s, max(self.deadline.remaining_s(), 0.001))
 
     def _require_socket(self) -> socket.socket:
         if self._socket is None or self.aborted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
@@ -60,21 +60,28 @@ class KafkaTopicStore:
         """`bounds` of many topics, by the same few requests."""
         return self._admin.bounds_of(topics)
 
-    def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
+    def known_bounds(self, topic: str) -> KnownBounds:
+        """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""
+        return self._admin.known_bounds(topic)
+
+    def read(
+        self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False, partly: bool = False
+    ) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start: the LSO, or the end for read_uncommitted.
 
         Connect's KafkaBasedLog (Kafka 4.3) waits for the high watermark instead, and so hangs behind an open
         transaction; here `TopicRead.blocked()` names such partitions. With `newest_per_key` records without a key
-        are all kept. Raises NotFoundError, UnauthorizedError, UnreachableError, DeadlineError.
+        are all kept. Partitions whose leader does not answer are left out where `partly` allows it. Raises
+        NotFoundError, UnauthorizedError, UnreachableError, DeadlineError.
         """
         if isolation not in _ISOLATIONS:
             raise UsageError(f"unknown isolation {isolation}", hint=f"One of {', '.join(_ISOLATIONS)}.")
-        bounds = self.bounds(topic)
+        bounds = self._admin.known_bounds(topic) if partly else KnownBounds(self.bounds(topic))
         reader = TopicReader(
-            self._settings, topic, bounds, isolation=isolation, deadline=self._deadline, on_event=self._on_event
+            self._settings, topic, bounds.known, isolation=isolation, deadline=self._deadline, on_event=self._on_event
         )
         records = reader.read_newest() if newest_per_key else reader.read_all()
-        return TopicRead(topic=topic, bounds=bounds, records=records, records_read=reader.records_read)
+        return TopicRead(topic, bounds.known, records, reader.records_read, bounds.missing)
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; where each landed, in the order given.

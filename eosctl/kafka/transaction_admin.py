@@ -15,16 +15,21 @@ from eosctl.core.transactions import (
     KafkaFault,
     RawGroup,
     TransactionDescription,
-    TransactionListing,
+    TransactionListings,
 )
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError, UsageError
-from eosctl.events import OnEvent, ignore_events
-from eosctl.kafka.answers import group_of, listing_of, transaction_of
+from eosctl.events import Event, OnEvent, ignore_events
+from eosctl.kafka.answers import group_of, transaction_of
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.coordinator_loads import missing_coordinator
 from eosctl.kafka.coordinators import find_coordinators
-from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
+from eosctl.kafka.faults import (
+    COORDINATOR_RETRIES,
+    LEADER_RETRIES,
+    ask_until_settled,
+    fault,
+    fault_of,
+)
 from eosctl.kafka.fencing import Fencing
 from eosctl.kafka.partition_leaders import (
     Partition,
@@ -34,19 +39,18 @@ from eosctl.kafka.partition_leaders import (
     write_abort_marker,
 )
 from eosctl.kafka.stream import Address
+from eosctl.kafka.transaction_listing import list_everywhere
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import (
     GROUP_AUTHORIZATION_FAILED,
     INVALID_REGULAR_EXPRESSION,
     INVALID_REQUEST,
-    NETWORK_EXCEPTION,
     NONE,
     REQUEST_TIMED_OUT,
 )
 from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
 from eosctl.wire.transaction_messages import (
     DESCRIBE_TRANSACTIONS,
-    LIST_TRANSACTIONS,
     DescribeTransactionsRequest,
     ListTransactionsRequest,
 )
@@ -73,19 +77,21 @@ class NativeTransactionAdmin:
 
     def cluster_id(self) -> str:
         """The Kafka cluster id; empty if the broker does not tell."""
-        return self._cluster.metadata().cluster_id or ""
+        return self._cluster.cluster_id()
 
     def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
         """The transaction coordinator of each id, or why it can't be known."""
-        return self._coordinators(transactional_ids, KeyType.TRANSACTION)
+        return self._settled(
+            transactional_ids,
+            lambda pending: find_coordinators(self._cluster, pending, KeyType.TRANSACTION),
+            retriable=COORDINATOR_RETRIES,
+        )
 
     def describe_transactions(
         self, transactional_ids: Sequence[str]
     ) -> Mapping[str, TransactionDescription | KafkaFault]:
         """DescribeTransactions of each id at its coordinator; an unknown id is TRANSACTIONAL_ID_NOT_FOUND."""
-        return ask_until_settled(
-            transactional_ids, self._describe_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
-        )
+        return self._settled(transactional_ids, self._describe_once, retriable=COORDINATOR_RETRIES)
 
     def list_transactions(
         self,
@@ -94,8 +100,8 @@ class NativeTransactionAdmin:
         producer_ids: Collection[int] = (),
         duration_ms: int | None = None,
         pattern: str | None = None,
-    ) -> Sequence[TransactionListing]:
-        """ListTransactions on every broker, complete or not at all; `duration_ms` keeps those open for longer.
+    ) -> TransactionListings:
+        """ListTransactions on every broker; `duration_ms` keeps those open for longer.
 
         Raises UnsupportedError for a filter that a broker can't apply, UsageError for a bad pattern.
         """
@@ -105,13 +111,7 @@ class NativeTransactionAdmin:
             duration_filter=-1 if duration_ms is None else duration_ms,
             transactional_id_pattern=pattern,
         )
-        answers = ask_until_settled(
-            [request],
-            lambda requests: {request: self._list_once(request) for request in requests},
-            retriable=COORDINATOR_RETRIES,
-            deadline=self._deadline,
-        )
-        return _value_or_raise(answers[request], "list transactions")
+        return _value_or_raise(list_everywhere(self._cluster, request, self._deadline), "list transactions")
 
     def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
         """One InitProducerId(-1, -1) per id, answers in the order they come; see `fencing`."""
@@ -132,48 +132,63 @@ class NativeTransactionAdmin:
         self, partitions: Iterable[Partition]
     ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
         """DescribeProducers at each partition's leader; a partition that does not exist is a fault."""
+        wanted = list(partitions)
+        done = 0
 
-        def ask_once(pending: list[Partition]) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
-            return _ask_each_broker(
-                find_leaders(self._cluster, pending),
-                lambda leader, batch: describe_producers_at(self._cluster, leader, batch),
-            )
+        def describe(
+            leader: Address, batch: list[Partition]
+        ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
+            nonlocal done
+            found = describe_producers_at(self._cluster, leader, batch)
+            done = min(done + len(batch), len(wanted))
+            if len(wanted) > _BATCH:
+                self._on_event(Event("looking for open transactions", done, len(wanted), "partitions"))
+            return found
 
-        return ask_until_settled(partitions, ask_once, retriable=LEADER_RETRIES, deadline=self._deadline)
+        return self._settled(
+            wanted,
+            lambda pending: self._ask_each_broker(find_leaders(self._cluster, pending), describe),
+            retriable=LEADER_RETRIES,
+        )
 
     def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
         """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
         partition = (producer.topic, producer.partition)
 
         def ask_once(pending: list[Partition]) -> Mapping[Partition, KafkaFault]:
-            return _ask_each_broker(
+            return self._ask_each_broker(
                 find_leaders(self._cluster, pending),
                 lambda leader, _: {partition: write_abort_marker(self._cluster, leader, producer) or fault(NONE)},
             )
 
-        answers = ask_until_settled([partition], ask_once, retriable=LEADER_RETRIES, deadline=self._deadline)
+        answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES - {REQUEST_TIMED_OUT})
         return None if answers[partition].code == NONE else answers[partition]
 
     def describe_group(self, group_id: str) -> RawGroup:
         """DescribeGroups at the group's coordinator; raises UnauthorizedError without DESCRIBE on the group."""
-        answers = ask_until_settled(
-            [group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
-        )
+        answers = self._settled([group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES)
         hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
         return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
 
-    # -- one round each; ask_until_settled repeats them
+    # -- one round each; `_settled` repeats them
 
-    def _coordinators(self, keys: Sequence[str], key_type: KeyType) -> dict[str, Coordinator | KafkaFault]:
+    def _settled(
+        self,
+        keys: Iterable[K],
+        ask_once: Callable[[list[K]], Mapping[K, V | KafkaFault]],
+        *,
+        retriable: frozenset[int],
+    ) -> dict[K, V | KafkaFault]:
         return ask_until_settled(
             keys,
-            lambda pending: find_coordinators(self._cluster, pending, key_type),
-            retriable=COORDINATOR_RETRIES,
+            ask_once,
+            retriable=retriable,
             deadline=self._deadline,
+            within=self._cluster.within,
         )
 
     def _describe_once(self, pending: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
-        found = self._coordinators(pending, KeyType.TRANSACTION)
+        found = find_coordinators(self._cluster, pending, KeyType.TRANSACTION)
         brokers = {item for item in found.values() if isinstance(item, Coordinator)}
         at = {Address(broker.host, broker.port): broker for broker in brokers}
 
@@ -182,37 +197,45 @@ class NativeTransactionAdmin:
             answer = self._cluster.ask(address, DESCRIBE_TRANSACTIONS, request)
             return {item.transactional_id: transaction_of(item, at[address]) for item in answer.transaction_states}
 
-        return _ask_each_broker(_addresses(found), describe)
+        return self._ask_each_broker(_addresses(found), describe)
 
     def _describe_groups_once(self, pending: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
         def describe(address: Address, batch: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
             answer = self._cluster.ask(address, DESCRIBE_GROUPS, DescribeGroupsRequest(tuple(batch)))
             return {item.group_id: group_of(item) for item in answer.groups}
 
-        return _ask_each_broker(_addresses(self._coordinators(pending, KeyType.GROUP)), describe)
+        return self._ask_each_broker(_addresses(find_coordinators(self._cluster, pending, KeyType.GROUP)), describe)
 
-    def _list_once(self, request: ListTransactionsRequest) -> list[TransactionListing] | KafkaFault:
-        """All brokers, or the first fault: when a coordinator moves meanwhile, half a listing would look whole."""
-        listings: list[TransactionListing] = []
-        try:
-            missing = missing_coordinator(self._cluster)
-        except UnreachableError as exc:
-            missing = fault_of(exc)
-        if missing is not None:
-            return missing
-        for broker in self._cluster.metadata().brokers:
-            try:
-                answer = self._cluster.ask(Address(broker.host, broker.port), LIST_TRANSACTIONS, request)
-            except UnreachableError as exc:
-                return fault_of(exc)
-            if answer.unknown_state_filters:
-                raise UnsupportedError(
-                    f"broker {broker.node_id} knows no state {', '.join(answer.unknown_state_filters)}"
-                )
-            if answer.error_code != NONE:
-                return fault(answer.error_code, f"broker {broker.node_id}")
-            listings.extend(listing_of(item, broker.node_id) for item in answer.transaction_states)
-        return listings
+    def _ask_each_broker(
+        self,
+        located: Mapping[K, Address | KafkaFault],
+        ask: Callable[[Address, list[K]], Mapping[K, V | KafkaFault]],
+    ) -> dict[K, V | KafkaFault]:
+        """Asks each broker for its keys, in batches; what hinders one batch is a fault of its keys, not of the others.
+
+        Raises UnsupportedError: a broker too old for the request is no matter of single keys.
+        """
+        answers: dict[K, V | KafkaFault] = {}
+        by_broker: defaultdict[Address, list[K]] = defaultdict(list)
+        for key, where in located.items():
+            if isinstance(where, KafkaFault):
+                answers[key] = where
+            else:
+                by_broker[where].append(key)
+        for address, keys in by_broker.items():
+            with self._cluster.one_of(len(by_broker)):
+                for start in range(0, len(keys), _BATCH):
+                    batch = keys[start : start + _BATCH]
+                    answers.update(
+                        dict.fromkeys(batch, fault(INVALID_REQUEST, f"{address} left this out of its answer"))
+                    )
+                    try:
+                        answers.update(ask(address, batch))
+                    except UnsupportedError:
+                        raise
+                    except EosctlError as exc:
+                        answers.update(dict.fromkeys(batch, fault_of(exc)))
+        return answers
 
 
 def _addresses(found: Mapping[str, Coordinator | KafkaFault]) -> dict[str, Address | KafkaFault]:
@@ -221,43 +244,15 @@ def _addresses(found: Mapping[str, Coordinator | KafkaFault]) -> dict[str, Addre
     }
 
 
-def _ask_each_broker(
-    located: Mapping[K, Address | KafkaFault],
-    ask: Callable[[Address, list[K]], Mapping[K, V | KafkaFault]],
-) -> dict[K, V | KafkaFault]:
-    """Asks each broker for its keys, in batches; what hinders one batch is a fault of its keys, not of the others.
-
-    Raises UnsupportedError: a broker too old for the request is no matter of single keys.
-    """
-    answers: dict[K, V | KafkaFault] = {}
-    by_broker: defaultdict[Address, list[K]] = defaultdict(list)
-    for key, where in located.items():
-        if isinstance(where, KafkaFault):
-            answers[key] = where
-        else:
-            by_broker[where].append(key)
-    for address, keys in by_broker.items():
-        for start in range(0, len(keys), _BATCH):
-            batch = keys[start : start + _BATCH]
-            answers.update(dict.fromkeys(batch, fault(INVALID_REQUEST, f"{address} left this out of its answer")))
-            try:
-                answers.update(ask(address, batch))
-            except UnsupportedError:
-                raise
-            except EosctlError as exc:
-                answers.update(dict.fromkeys(batch, fault_of(exc)))
-    return answers
-
-
 def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = None) -> V:
     """The answer to a question about one thing; its fault as the error that fits it, `denied` what grants it."""
     if not isinstance(answer, KafkaFault):
         return answer
-    reason = f"can't {doing}: {answer.name}{': ' + answer.message if answer.message else ''}"
+    reason = f"can't {doing}: {answer}"
     if answer.code == GROUP_AUTHORIZATION_FAILED:
         raise UnauthorizedError(reason, hint=denied)
     if answer.code == INVALID_REGULAR_EXPRESSION:
         raise UsageError(reason, hint="Brokers read the pattern as RE2.")
-    if answer.code in {NETWORK_EXCEPTION, REQUEST_TIMED_OUT}:
+    if answer.code in COORDINATOR_RETRIES | LEADER_RETRIES:
         raise UnreachableError(reason)
     raise BrokerError(reason)

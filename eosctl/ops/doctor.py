@@ -21,6 +21,7 @@ from eosctl.events import Event
 from eosctl.ops.acl_wanted import AclRequest
 from eosctl.ops.acls import check_acls
 from eosctl.ops.app import App
+from eosctl.ops.fence_report import NOT_CHECKED
 from eosctl.ops.offset_lint import lint_offsets
 from eosctl.ops.task_counts import validate_task_counts
 from eosctl.ops.txn_partitions import find_hanging_transactions
@@ -70,7 +71,8 @@ def _transactions(visit: _Visit) -> _Found:
     report = find_hanging_transactions(visit.app, None)
     if not report.summary["partitions"]:  # brokers leave out what one may not see, without a word
         raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
-    return [*(hanging_finding(row) for row in report.rows), *_of_problems("transactions", report.problems)]
+    hanging = [row for row in report.rows if row["reason"] != NOT_CHECKED]
+    return [*map(hanging_finding, hanging), *_of_problems("transactions", report.problems)]
 
 
 def _task_counts(visit: _Visit) -> _Found:

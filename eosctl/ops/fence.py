@@ -40,7 +40,7 @@ from eosctl.ops.fence_checks import (
 )
 from eosctl.ops.fence_gather import FenceRequest, Gathered, Liveness, find_liveness, gather_ids, newest_task_count
 from eosctl.ops.fence_report import fence_report
-from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers
+from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers, pace_caution
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 
@@ -106,8 +106,10 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     plan = FencePlan(request, gathered, liveness, cluster_id, items, ())
     if not request.live:
         refuse_prepared(plan.prepared())
-    problems = (*gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared()))
-    return replace(plan, problems=problems)
+    problems = [*gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared())]
+    if request.via == "connect" and request.connector is not None:
+        problems += pace_caution(app, request.connector, items)
+    return replace(plan, problems=tuple(problems))
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:

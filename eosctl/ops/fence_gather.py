@@ -10,7 +10,7 @@ from eosctl.core.fencing import LiveTask, live_ids, unique_ids
 from eosctl.core.ids import Owner, owner_of, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.txn_report import hidden_ids_warning
+from eosctl.ops.txn_report import hidden_ids_warning, missing_ids_problems
 from eosctl.report import Problem
 
 # states of a task that has no producer; a PAUSED task keeps its own, and so its id
@@ -74,8 +74,8 @@ def gather_ids(app: App, request: FenceRequest) -> Gathered:
     ids = list(request.transactional_ids)
     problems: list[Problem] = []
     if request.prefix is not None or request.pattern is not None:
-        matching = _matching_ids(app, _matcher(request))
-        problems = hidden_ids_warning(app, matching)
+        matching, missing = _matching_ids(app, _matcher(request))
+        problems = [*hidden_ids_warning(app, matching), *missing]
         ids += matching
     if request.connector is None:
         return Gathered(unique_ids(ids), problems=tuple(problems))
@@ -105,12 +105,15 @@ def _matcher(request: FenceRequest) -> Callable[[str], bool]:
     return lambda transactional_id: transactional_id.startswith(prefix) and bool(pattern.fullmatch(transactional_id))
 
 
-def _matching_ids(app: App, matches: Callable[[str], bool]) -> list[str]:
-    """Every id that the coordinators know and this principal may see, filtered here: brokers before 4.1 can't."""
+def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[str], list[Problem]]:
+    """Every id that the coordinators know and this principal may see, filtered here: brokers before 4.1 can't.
+
+    And a problem for each coordinator that can't be asked: then there may be more.
+    """
     with app.transactions() as admin:
-        return sorted(
-            listing.transactional_id for listing in admin.list_transactions() if matches(listing.transactional_id)
-        )
+        listings = admin.list_transactions()
+    ids = sorted(each.transactional_id for each in listings.found if matches(each.transactional_id))
+    return ids, missing_ids_problems(listings)
 
 
 def _with_connector(

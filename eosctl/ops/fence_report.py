@@ -15,8 +15,10 @@ from eosctl.report import Problem, Report, Row
 
 # TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED
 AUTHORIZATION_CODES = frozenset({29, 30, 31, 53, 58})
-# no answer: timed out, connection lost, coordinator loading, unknown or moving, transaction still ending
-UNREACHABLE_CODES = frozenset({7, 13, 14, 15, 16, 51})
+# no answer: no leader, timed out, connection lost, coordinator loading, unknown or moving, transaction still ending
+UNREACHABLE_CODES = frozenset({5, 6, 7, 13, 14, 15, 16, 51})
+LOST_ANSWER_CODES = frozenset({7, 13})  # timed out, connection lost: the request may have been done all the same
+NOT_CHECKED, NO_ANSWER = "not_checked", 7
 _BAD = (Outcome.FAILED, Outcome.UNCONFIRMED)
 
 
@@ -73,7 +75,11 @@ def _before(state: TransactionDescription, now_ms: int) -> Row:
 def fence_report(
     app: App, kind: str, items: Sequence[FenceItem], *, cluster_id: str, problems: Iterable[Problem]
 ) -> Report:
-    """The report of a plan or a result; its exit code follows from the outcomes."""
+    """The report of a plan or a result; its exit code follows from the outcomes, and from what was not looked at."""
+    problems = tuple(problems)
+    code = _exit_code(items)
+    if code is ExitCode.OK and any(problem.code == NOT_CHECKED for problem in problems):
+        code = ExitCode.PARTIAL
     return Report(
         kind=kind,
         rows=FenceRows(items, now_ms=app.clock.now_ms()),
@@ -85,7 +91,7 @@ def fence_report(
         },
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
         problems=(*problems, *_failure_problems(app, kind, items)),
-        exit_code=_exit_code(items),
+        exit_code=code,
     )
 
 

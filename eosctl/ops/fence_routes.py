@@ -9,23 +9,29 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eosctl.connect.signing import signature_headers
-from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
+from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS, FenceItem, Outcome
+from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.ids import connector_path
+from eosctl.core.rescue import ROUND_S
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.fence_gather import FenceRequest
+from eosctl.report import Problem
 
 if TYPE_CHECKING:
     from eosctl.ops.ports import ConnectWorker
 
 _SESSION_KEY = b"session-key"
+_REFUSAL_S = ROUND_S / 2  # a refusal comes at once, or when our patience with a rebalance is over
+_MARGIN_S = 30.0
 
 
 def fence_with_producers(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
@@ -54,6 +60,26 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
             f"connector {request.connector} is {state} with {counted(tasks, 'task')}; --via connect needs it STOPPED",
             hint=f"PUT {connector_path(request.connector)}/stop (Kafka 3.5+), then run again.",
         )
+
+
+def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[Problem]:
+    """What is said before: a round fences one id after the other, which can take longer than anybody waits for it."""
+    wanted = [item for item in items if item.outcome is Outcome.WOULD_FENCE]
+    known = Counter(item.coordinator.node_id for item in wanted if item.coordinator is not None)
+    unknown = sum(item.coordinator is None for item in wanted)
+    config = leader_worker(app).connector_config(connector)
+    seconds = round_s(max(known.values(), default=0) + unknown, pause_ms(config, {}))
+    left_s = app.deadline.remaining_s()
+    message = f"the leader fences one id after the other: {counted(len(wanted), 'id')} take it about {seconds:.0f} s"
+    if pace_of(seconds, workers=1) is Pace.IMPOSSIBLE:
+        hint = f"Fence without --via connect, or set {cure_text()} on the connector first."
+        return [
+            Problem("fencing_impossible", f"{message}, and it gives up after {ROUND_S:g}", hint, severity="warning")
+        ]
+    if seconds < left_s:
+        return []
+    hint = f"Give it --timeout {seconds + _MARGIN_S:.0f}s; the round goes on all the same when eosctl waits no longer."
+    return [Problem("fencing_slow", f"{message}, and --timeout leaves {left_s:.0f}", hint, severity="warning")]
 
 
 def _state_of(entry: Mapping[str, object]) -> tuple[str, int]:
@@ -95,14 +121,20 @@ def fence_through_connect(
 
 
 def _put_fence(app: App, connector: str) -> EosctlError | None:
-    """The failure, if any; a key that was just replaced, and a leader id that was just taken, deserve a second try."""
+    """The failure, if any; a key that was just replaced, and a leader id that was just taken, deserve a second try.
+
+    Not so what comes late: that round has fenced ids, and a second one would begin at the first of them.
+    """
     worker = leader_worker(app)
     failure: EosctlError | None = None
+    late_s = app.clock.monotonic_s() + _REFUSAL_S
     for _attempt in range(2):
         try:
             worker.fence(connector, session_headers(app))
         except (UnauthorizedError, ConnectError) as error:
             failure = error
+            if app.clock.monotonic_s() > late_s:
+                break
         else:
             return None
     return failure

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from eosctl.core.offset_findings import OpenTransaction
 from eosctl.core.records import Bounds
-from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription
+from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TransactionAdmin
@@ -37,7 +37,13 @@ def _ask(admin: TransactionAdmin, stuck: Stuck, problems: list[Problem]) -> list
             message = f"the producers of {topic}-{partition} can't be told: {answer.name} {answer.message}".rstrip()
             problems.append(Problem("producers_unknown", message, severity="warning"))
     ids = sorted({holder.producer_id for holder in holders.values() if holder is not None})
-    users = {one.producer_id: one.transactional_id for one in admin.list_transactions(producer_ids=ids)} if ids else {}
+    listings = admin.list_transactions(producer_ids=ids) if ids else TransactionListings(())
+    users = {one.producer_id: one.transactional_id for one in listings.found}
+    for fault in listings.missing:
+        message = f"some transactional ids are not known, so nothing is said of producers without one: {fault}"
+        problems.append(Problem("producers_unknown", message, severity="warning"))
+    if listings.missing:
+        holders = {place: one if one and one.producer_id in users else None for place, one in holders.items()}
     described = admin.describe_transactions(sorted(set(users.values()))) if users else {}
     found = []
     for topic, bound in stuck:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from eosctl.core.acl import Acl
-from eosctl.core.records import Bounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
 from eosctl.core.transactions import (
     ActiveProducer,
     Coordinator,
@@ -17,7 +17,7 @@ from eosctl.core.transactions import (
     KafkaFault,
     RawGroup,
     TransactionDescription,
-    TransactionListing,
+    TransactionListings,
 )
 from eosctl.errors import EosctlError
 
@@ -46,8 +46,11 @@ class TransactionAdmin(Protocol):
         producer_ids: Collection[int] = (),
         duration_ms: int | None = None,
         pattern: str | None = None,
-    ) -> Sequence[TransactionListing]:
-        """ListTransactions on every broker; a filter the broker can't apply raises UnsupportedError."""
+    ) -> TransactionListings:
+        """ListTransactions on every broker; a filter the broker can't apply raises UnsupportedError.
+
+        Coordinators that can't be asked are `missing`; raises UnreachableError where none can.
+        """
 
     def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
         """One InitProducerId(-1, -1) per id, answers in the order they come; per-id faults, never raises for one id."""
@@ -97,8 +100,16 @@ class TopicStore(Protocol):
     def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
         """`bounds` of many topics, by the same few requests."""
 
-    def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
-        """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted)."""
+    def known_bounds(self, topic: str) -> KnownBounds:
+        """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""
+
+    def read(
+        self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False, partly: bool = False
+    ) -> TopicRead:
+        """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted).
+
+        All partitions or none, unless `partly`: then those whose leaders answer.
+        """
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; every delivery report is checked."""

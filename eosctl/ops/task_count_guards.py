@@ -61,7 +61,7 @@ def says_already(connector: ConnectorState, count: int) -> bool:
 def _refuse_doubtful(app: App, group: ConnectGroup, topic: ConfigTopic) -> None:
     """Without members nobody is asked who runs: a mistyped group would write past the workers of the right one."""
     with app.transactions() as admin:
-        listings = admin.list_transactions()
+        listings = admin.list_transactions().complete()
     doubt = doubt_about(app, group, topic, listings)
     if doubt is not None and group.state == EMPTY:
         raise RefusedError(
@@ -136,7 +136,8 @@ def refuse_left_out(app: App, connector: str, count: int, *, fenced: Sequence[st
     """Raises RefusedError where a record of `count` would leave out ids that are alive and not `fenced` before it."""
     group_id = app.target.require_group_id()
     with app.transactions() as admin:
-        alive = alive_tasks(admin.list_transactions(), group_id, [connector]).get(connector, [])
+        listings = admin.list_transactions().complete()
+        alive = alive_tasks(listings, group_id, [connector]).get(connector, [])
         beyond = left_out(alive, count, fenced=set(fenced))
         ids = [task.transactional_id for task in beyond]
         described = admin.describe_transactions(ids) if ids else {}

@@ -151,7 +151,7 @@ def _list_transactions(app: App, problems: list[Problem]) -> Sequence[Transactio
     """Every id that the coordinators list; None, with a warning, where they can't be asked."""
     try:
         with app.transactions() as admin:
-            return admin.list_transactions()
+            return admin.list_transactions().complete()
     except EosctlError as exc:
         message = f"can't tell which transactional ids are alive: {exc.message}"
         problems.append(Problem("alive_ids_unknown", message, hint=exc.hint, severity="warning"))

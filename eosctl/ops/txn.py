@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from eosctl.core.acl_lines import grant_hint
+from eosctl.core.hanging import unjudged
 from eosctl.core.ids import owner_of
 from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
 from eosctl.core.transactions import (
@@ -15,12 +16,13 @@ from eosctl.core.transactions import (
     KafkaFault,
     TransactionDescription,
     TransactionListing,
+    TransactionListings,
     TransactionState,
 )
 from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TransactionAdmin
-from eosctl.ops.txn_report import hidden_ids_warning, id_problem, txn_report
+from eosctl.ops.txn_report import hidden_ids_warning, id_problem, missing_ids_problems, txn_report
 from eosctl.report import Problem, Report, Row, rfc3339
 
 T = TypeVar("T")
@@ -44,26 +46,36 @@ class ListFilter:
 
 
 def list_transactions(app: App, wanted: ListFilter) -> Report:
-    """One row per id; what a listing can't know is null.
+    """One row per id; what a listing can't know is null. Exit 7 where a coordinator can't be asked.
 
     Raises UnsupportedError, naming the Kafka version, for a filter that a broker can't apply.
     """
     with app.transactions() as admin:
-        cluster_id = admin.cluster_id()
-        listed = _list_here(app, admin, wanted) if wanted.client_side else _list_there(admin, wanted)
-    rows = [_listing_row(app, listing) for listing in sorted(listed, key=lambda listing: listing.transactional_id)]
-    summary, problems = _count_by(rows, "state"), hidden_ids_warning(app, rows)
-    return txn_report(app, "txn-list", rows, cluster_id=cluster_id, summary=summary, problems=problems)
+        listings = _list_here(app, admin, wanted) if wanted.client_side else _list_there(admin, wanted)
+        cluster_id = admin.cluster_id()  # known from the listing by now
+    rows = [_listing_row(app, each) for each in sorted(listings.found, key=lambda each: each.transactional_id)]
+    summary = _count_by(rows, "state")
+    problems = [*hidden_ids_warning(app, rows), *missing_ids_problems(listings)]
+    return txn_report(
+        app,
+        "txn-list",
+        rows,
+        cluster_id=cluster_id,
+        summary=summary,
+        problems=problems,
+        faults=listings.missing,
+        judged=1,  # what no coordinator answers is an error, not a report
+    )
 
 
-def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> Sequence[TransactionListing]:
+def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:
     """The brokers' own filters; what they let through of ids that have no transaction open is left out again.
 
     A broker measures an idle id from the start of its last transaction, or from 1970 if it never had one
     (`TransactionStateManager.listTransactionStates`, Kafka 3.8 to 4.3).
     """
     try:
-        listed = admin.list_transactions(
+        listings = admin.list_transactions(
             states=wanted.states,
             producer_ids=wanted.producer_ids,
             duration_ms=wanted.open_longer_than_ms,
@@ -72,23 +84,25 @@ def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> Sequence[Transac
     except UnsupportedError as error:
         raise UnsupportedError(error.message, hint="Add --client-side to list everything and filter here.") from error
     if wanted.open_longer_than_ms is None:
-        return listed
-    return [listing for listing in listed if listing.state in _OPEN]
+        return listings
+    return replace(listings, found=[each for each in listings.found if each.state in _OPEN])
 
 
-def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> Sequence[TransactionListing]:
+def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:
     try:
         pattern = re.compile(wanted.pattern if wanted.pattern is not None else ".*", re.DOTALL)
     except re.error as exc:
         raise UsageError(f"{wanted.pattern!r} is not a regular expression: {exc}") from exc
-    listed = admin.list_transactions(states=wanted.states, producer_ids=wanted.producer_ids)
-    listed = [listing for listing in listed if pattern.fullmatch(listing.transactional_id)]
+    listings = admin.list_transactions(states=wanted.states, producer_ids=wanted.producer_ids)
+    found = [each for each in listings.found if pattern.fullmatch(each.transactional_id)]
     if wanted.open_longer_than_ms is None:
-        return listed
-    listed = [listing for listing in listed if listing.state in _OPEN]
-    described = admin.describe_transactions([listing.transactional_id for listing in listed])
+        return replace(listings, found=found)
+    found = [each for each in found if each.state in _OPEN]
+    described = admin.describe_transactions([each.transactional_id for each in found])
     latest_ms = app.clock.now_ms() - wanted.open_longer_than_ms
-    return [listing for listing in listed if _started_before(described.get(listing.transactional_id), latest_ms)]
+    started = [each for each in found if _started_before(described.get(each.transactional_id), latest_ms)]
+    unknown = {fault.code: fault for fault in unjudged(described).values()}
+    return TransactionListings(started, (*listings.missing, *unknown.values()))
 
 
 def _started_before(state: TransactionDescription | KafkaFault | None, latest_ms: int) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from eosctl.core.acl_lines import grant_hint
 from eosctl.core.hanging import coordinator_accounts_for, find_hanging
 from eosctl.core.transactions import ActiveProducer, KafkaFault
+from eosctl.deadline import Deadline
 from eosctl.errors import (
     BrokerError,
     EosctlError,
@@ -20,14 +21,18 @@ from eosctl.errors import (
     RefusedError,
     StalePlanError,
     UnauthorizedError,
+    UnreachableError,
     UsageError,
 )
 from eosctl.ops.app import App
-from eosctl.ops.fence_report import AUTHORIZATION_CODES, error_cell, exit_code_of_faults
+from eosctl.ops.fence_report import AUTHORIZATION_CODES, LOST_ANSWER_CODES, error_cell, exit_code_of_faults
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_partitions import ask_coordinators, partitions_of
-from eosctl.ops.txn_report import place_of, text_of, unseen_ids_warning
+from eosctl.ops.txn_report import missing_ids_problems, place_of, unseen_ids_warning
 from eosctl.report import Problem, Report
+
+NOT_CONFIRMED = "aborted_not_confirmed"
+_READ_BACK_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,10 @@ class AbortRequest:
 
 @dataclass(frozen=True, slots=True)
 class AbortPlan:
-    """The one open transaction to end; `known_as` is the id whose coordinator still knows it."""
+    """The one open transaction to end; `known_as` is the id whose coordinator still knows it.
+
+    `missing`: which coordinators could not be asked for it.
+    """
 
     request: AbortRequest
     cluster_id: str
@@ -53,6 +61,7 @@ class AbortPlan:
     reason: str | None
     known_as: str | None
     lso: int
+    missing: tuple[Problem, ...] = ()
 
     def report(self, app: App) -> Report:
         """The plan as one row."""
@@ -61,10 +70,11 @@ class AbortPlan:
         return Report("txn-abort-plan", [row], {"would_abort": 1}, target=target, problems=self._cautions())
 
     def _cautions(self) -> tuple[Problem, ...]:
+        missing = tuple(replace(problem, severity="warning") for problem in self.missing)
         if self.known_as is None:
-            return tuple(unseen_ids_warning([self.reason]))
+            return (*missing, *unseen_ids_warning([self.reason]))
         message = f"forced: the coordinator of {self.known_as} still knows this transaction and is not told"
-        return (Problem("not_hanging", message, severity="warning"),)
+        return (*missing, Problem("not_hanging", message, severity="warning"))
 
 
 def plan_abort(app: App, request: AbortRequest) -> AbortPlan:
@@ -78,16 +88,23 @@ def plan_abort(app: App, request: AbortRequest) -> AbortPlan:
         cluster_id = admin.cluster_id()
         (place,) = partitions_of(admin, request.topic, request.partition)
         producer = _chosen(request, _open_producers(app, admin, place))
-        listed, described = ask_coordinators(admin, [producer])
-        known_as = coordinator_accounts_for(producer, listed, described)
-        hanging = find_hanging([producer], listed, described)
+        listings, described = ask_coordinators(admin, [producer])
+        known_as = coordinator_accounts_for(producer, listings, described)
+        hanging = find_hanging([producer], listings, described)
+    if listings.missing and not request.force:
+        raise RefusedError(
+            "whether the transaction is hanging is not known: a coordinator that may have it open can't be asked "
+            f"({'; '.join(map(str, listings.missing))})",
+            hint="Bring the broker back, then run again. --force aborts all the same.",
+        )
     if known_as is not None and not request.force:
         raise RefusedError(
             f"the transaction is not hanging: {known_as} has it open, and its coordinator will end it",
             hint=f"End it now with `eosctl fence {known_as}`, or insist with --force.",
         )
     reason = hanging[0].reason.value if hanging else None
-    return AbortPlan(request, cluster_id, producer, reason, known_as, _last_stable_offset(app, request))
+    lso = _last_stable_offset(app, request)
+    return AbortPlan(request, cluster_id, producer, reason, known_as, lso, tuple(missing_ids_problems(listings)))
 
 
 def _check(request: AbortRequest) -> None:
@@ -103,7 +120,7 @@ def _check(request: AbortRequest) -> None:
 def _open_producers(app: App, admin: TransactionAdmin, place: tuple[str, int]) -> list[ActiveProducer]:
     answer = admin.describe_producers([place])[place]
     if isinstance(answer, KafkaFault):
-        message = f"could not ask for the producers of {place[0]}-{place[1]}: {text_of(answer)}"
+        message = f"could not ask for the producers of {place[0]}-{place[1]}: {answer}"
         if answer.code in AUTHORIZATION_CODES:
             hint = grant_hint("READ", "Topic", [place[0]], settings=app.target.client)
             raise UnauthorizedError(message, hint=hint)
@@ -129,13 +146,16 @@ def _chosen(request: AbortRequest, producers: Sequence[ActiveProducer]) -> Activ
 
 def _last_stable_offset(app: App, request: AbortRequest) -> int:
     with app.topics() as store:
-        return next(bound.lso for bound in store.bounds(request.topic) if bound.partition == request.partition)
+        found = store.known_bounds(request.topic)
+    if request.partition in found.missing:
+        raise UnreachableError(found.missing[request.partition])
+    return next(bound.lso for bound in found.known if bound.partition == request.partition)
 
 
 def apply_abort(app: App, plan: AbortPlan) -> Report:
     """Writes the marker, asks whether the transaction is gone, and reads the partition's LSO again.
 
-    Raises StalePlanError if the transaction has changed.
+    Raises StalePlanError if the transaction has changed. Never raises once the marker was sent: the row tells.
     """
     request, producer = plan.request, plan.producer
     with app.transactions() as admin:
@@ -143,11 +163,13 @@ def apply_abort(app: App, plan: AbortPlan) -> Report:
             raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, these brokers are of another one")
         _recheck(plan, _open_producers(app, admin, (request.topic, request.partition)))
         fault = admin.abort_transaction(producer)
-        outcome = "failed" if fault else _outcome(app, admin, producer)
-    problems = [] if fault is None else [_abort_problem(app, plan, fault)]
-    if outcome == "unconfirmed":
-        problems.append(_unconfirmed(request))
-    lso_after, unread = _lso_afterwards(app, request)
+    patient = replace(app, deadline=Deadline.after(_READ_BACK_S, app.clock))
+    refused = fault is not None and fault.code not in LOST_ANSWER_CODES
+    outcome = "failed" if refused else _read_back(patient, producer, marked=fault is None)
+    problems = [_abort_problem(app, plan, fault)] if fault is not None and refused else []
+    if outcome in (NOT_CONFIRMED, "unconfirmed"):
+        problems.append(_unconfirmed(request, fault))
+    lso_after, unread = _lso_afterwards(patient, request)
     problems += unread
     row = {
         **place_of(app, producer),
@@ -155,10 +177,11 @@ def apply_abort(app: App, plan: AbortPlan) -> Report:
         "lso_before": plan.lso,
         "lso_after": lso_after,
         "outcome": outcome,
-        "error": None if fault is None else error_cell(fault),
+        "error": None if fault is None or outcome == "aborted" else error_cell(fault),
     }
     target = {"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id}
-    code = ExitCode.OK if outcome == "aborted" else exit_code_of_faults([fault])
+    known = {"aborted": ExitCode.OK, NOT_CONFIRMED: ExitCode.PARTIAL}
+    code = known[outcome] if outcome in known else exit_code_of_faults([fault])
     return Report("txn-abort-result", [row], {outcome: 1}, target=target, problems=problems, exit_code=code)
 
 
@@ -179,22 +202,30 @@ def _recheck(plan: AbortPlan, producers: Sequence[ActiveProducer]) -> None:
         )
 
 
-def _outcome(app: App, admin: TransactionAdmin, producer: ActiveProducer) -> str:
-    """What the leader says after the marker: aborted, or still open; `unconfirmed` when it can't be asked."""
+def _read_back(app: App, producer: ActiveProducer, *, marked: bool) -> str:
+    """What the leader says after the marker, in time of its own: the marker is written, whatever becomes of that.
+
+    Where the answer to it was lost (not `marked`), only the leader's word counts.
+    """
+    unknown = NOT_CONFIRMED if marked else "unconfirmed"
     try:
-        still = _open_producers(app, admin, (producer.topic, producer.partition))
+        with app.transactions() as admin:
+            still = _open_producers(app, admin, (producer.topic, producer.partition))
     except EosctlError:
-        return "unconfirmed"
+        return unknown
     same = [one for one in still if (one.producer_id, one.txn_start_offset) == _identity(producer)]
-    return "unconfirmed" if same else "aborted"
+    return unknown if same else "aborted"
 
 
 def _identity(producer: ActiveProducer) -> tuple[int, int | None]:
     return producer.producer_id, producer.txn_start_offset
 
 
-def _unconfirmed(request: AbortRequest) -> Problem:
-    message = f"the marker was written, and nothing confirms that {request.topic}-{request.partition} has it"
+def _unconfirmed(request: AbortRequest, fault: KafkaFault | None) -> Problem:
+    place = f"{request.topic}-{request.partition}"
+    message = f"the marker was written, and nothing confirms that {place} has it"
+    if fault is not None:
+        message = f"whether the marker was written on {place} is not known: {fault}"
     hint = f"Look again: eosctl txn producers --topic {request.topic} --partition {request.partition}"
     return Problem("unconfirmed", message, hint)
 
@@ -204,8 +235,8 @@ def _abort_problem(app: App, plan: AbortPlan, fault: KafkaFault) -> Problem:
     if fault.code in AUTHORIZATION_CODES:
         hint = grant_hint("ALTER", "Cluster", [""], settings=app.target.client)
         hint += "\n(brokers before Kafka 3.8 want ClusterAction instead of Alter)"
-        return Problem("not_authorized", f"could not abort on {place}: {text_of(fault)}", hint)
-    return Problem("failed", f"could not abort on {place}: {text_of(fault)}", _HINTS.get(fault.code))
+        return Problem("not_authorized", f"could not abort on {place}: {fault}", hint)
+    return Problem("failed", f"could not abort on {place}: {fault}", _HINTS.get(fault.code))
 
 
 _HINTS = {

@@ -6,10 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from eosctl.core.ids import owner_of
-from eosctl.core.records import Record
+from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, decode_value
 from eosctl.errors import ExitCode, ProtocolError
 from eosctl.ops.app import App
+from eosctl.ops.fence_report import NOT_CHECKED
 from eosctl.report import Problem, Report, Row, rfc3339
 
 _BAD_SHOWN = 10
@@ -25,13 +26,13 @@ class LogRequest:
 
 
 def read_transaction_log(app: App, request: LogRequest) -> Report:
-    """One row per record, in log order; what can't be decoded is a problem (exit 7), never a gap in silence.
+    """One row per record, in log order; what can't be read or decoded is a problem (exit 7), never a gap in silence.
 
     Raises NotFoundError when there is no `__transaction_state`: nobody has used a transaction yet.
     """
     with app.topics() as store:
         cluster_id = store.cluster_id()
-        read = store.read(TOPIC, isolation="read_uncommitted", newest_per_key=not request.all_records)
+        read = store.read(TOPIC, isolation="read_uncommitted", newest_per_key=not request.all_records, partly=True)
     rows: list[Row] = []
     problems: list[Problem] = []
     for record in read.records:
@@ -46,9 +47,18 @@ def read_transaction_log(app: App, request: LogRequest) -> Report:
         rows=rows,
         summary={"records_read": read.records_read, "rows": len(rows), "undecodable": len(problems)},
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
-        problems=problems[:_BAD_SHOWN],
-        exit_code=_exit_code(rows, problems),
+        problems=[*_unread(read), *problems[:_BAD_SHOWN]],
+        exit_code=ExitCode.PARTIAL if read.missing else _exit_code(rows, problems),
     )
+
+
+def _unread(read: TopicRead) -> list[Problem]:
+    if not read.missing:
+        return []
+    why = next(iter(read.missing.values()))
+    numbers = ", ".join(map(str, sorted(read.missing)))
+    some = f"{'partition' if len(read.missing) == 1 else 'partitions'} {numbers} of {TOPIC}"
+    return [Problem(NOT_CHECKED, f"{some} could not be read: {why}", "Bring the broker back, then run again.")]
 
 
 def _exit_code(rows: Collection[Row], problems: Collection[Problem]) -> ExitCode:

@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from eosctl.core.hanging import MAX_TRANSACTION_TIMEOUT_MS, find_hanging, open_candidates, unjudged
+from eosctl.core.hanging import MAX_TRANSACTION_TIMEOUT_MS, find_hanging, open_candidates, unjudged, without_owner
 from eosctl.core.ids import owner_of
-from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListing
+from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.core.wording import counted
-from eosctl.errors import ExitCode, NotFoundError
-from eosctl.events import Event
+from eosctl.errors import ExitCode, NotFoundError, UnreachableError
 from eosctl.ops.app import App
+from eosctl.ops.fence_report import NO_ANSWER, NOT_CHECKED
 from eosctl.ops.ports import TransactionAdmin
-from eosctl.ops.txn_report import Partition, id_problem, partition_problem, place_of, txn_report, unseen_ids_warning
+from eosctl.ops.txn_report import (
+    PLACE_MEMBERS,
+    Partition,
+    id_problem,
+    missing_ids_problems,
+    partition_problems,
+    place_of,
+    txn_report,
+    unseen_ids_warning,
+)
 from eosctl.report import Report
-
-_BATCH = 500  # partitions per DescribeProducers round, as TransactionsCommand has it
 
 
 def list_producers(app: App, topic: str, partition: int | None) -> Report:
@@ -29,12 +36,18 @@ def list_producers(app: App, topic: str, partition: int | None) -> Report:
         partitions = partitions_of(admin, topic, partition)
         answers = admin.describe_producers(partitions)
         found, faults = _active(answers)
-        users = _users(admin, {producer.producer_id for producer in found})
+        listings = _users(admin, {producer.producer_id for producer in found})
+    users = {listing.producer_id: listing.transactional_id for listing in listings.found}
     rows = [_producer_row(app, producer, users.get(producer.producer_id)) for producer in found]
-    problems = [partition_problem(app, place, fault) for place, fault in faults.items()]
-    summary = {"producers": len(rows), "open": sum(row["start_offset"] is not None for row in rows)}
     return txn_report(
-        app, "txn-producers", rows, cluster_id=cluster_id, summary=summary, problems=problems, faults=faults.values()
+        app,
+        "txn-producers",
+        rows,
+        cluster_id=cluster_id,
+        summary={"producers": len(rows), "open": sum(row["start_offset"] is not None for row in rows)},
+        problems=[*partition_problems(app, faults), *missing_ids_problems(listings)],
+        faults=[*faults.values(), *listings.missing],
+        judged=len(partitions) - len(faults),
     )
 
 
@@ -57,12 +70,14 @@ def _active(
     return sorted(found, key=lambda one: (one.topic, one.partition, one.producer_id)), faults
 
 
-def _users(admin: TransactionAdmin, producer_ids: Collection[int]) -> dict[int, str]:
-    """Producer id -> the transactional id that uses it now; idempotent producers have none."""
+def _users(admin: TransactionAdmin, producer_ids: Collection[int]) -> TransactionListings:
+    """The transactional ids that use the producer ids now; idempotent producers have none."""
     if not producer_ids:
-        return {}
-    listed = admin.list_transactions(producer_ids=sorted(producer_ids))
-    return {listing.producer_id: listing.transactional_id for listing in listed}
+        return TransactionListings(())
+    try:
+        return admin.list_transactions(producer_ids=sorted(producer_ids))
+    except UnreachableError as exc:
+        return TransactionListings((), (KafkaFault(NO_ANSWER, exc.code.upper(), exc.message),))
 
 
 def _producer_row(app: App, producer: ActiveProducer, transactional_id: str | None) -> dict[str, object]:
@@ -85,52 +100,54 @@ def find_hanging_transactions(
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
         partitions = _all_partitions(admin) if topic is None else partitions_of(admin, topic, None)
-        found, faults = _active(_describe_in_rounds(app, admin, partitions))
+        found, faults = _active(admin.describe_producers(partitions))
         candidates = open_candidates(
             found, now_ms=app.clock.now_ms(), max_transaction_timeout_ms=max_transaction_timeout_ms
         )
-        listed, described = ask_coordinators(admin, candidates)
-    rows = [
+        listings, described = ask_coordinators(admin, candidates)
+    hanging = [
         {**place_of(app, one.producer), "transactional_id": one.transactional_id, "reason": one.reason.value}
-        for one in find_hanging(candidates, listed, described)
+        for one in find_hanging(candidates, listings, described)
     ]
-    problems = [partition_problem(app, place, fault) for place, fault in faults.items()]
-    problems += unseen_ids_warning(str(row["reason"]) for row in rows)
+    ownerless = without_owner(candidates, listings)
+    rows = [*hanging, *(_not_checked(place_of(app, one)) for one in ownerless), *map(_unseen_row, faults)]
     silent = unjudged(described)
-    problems += [id_problem(app, name, fault, "describe") for name, fault in silent.items()]
-    summary = {"partitions": len(partitions), "open_too_long": len(candidates), "hanging": len(rows)}
+    problems = [
+        *partition_problems(app, faults),
+        *unseen_ids_warning(str(row["reason"]) for row in hanging),
+        *(id_problem(app, name, fault, "describe") for name, fault in silent.items()),
+        *missing_ids_problems(listings),
+    ]
     report = txn_report(
         app,
         "txn-hanging",
         rows,
         cluster_id=cluster_id,
-        summary=summary,
+        summary={"partitions": len(partitions), "open_too_long": len(candidates), "hanging": len(hanging)},
         problems=problems,
-        faults=[*faults.values(), *silent.values()],
+        faults=[*faults.values(), *silent.values(), *listings.missing],
         judged=len(partitions) - len(faults),
     )
-    return replace(report, exit_code=ExitCode.FINDINGS) if rows and report.exit_code is ExitCode.OK else report
+    return replace(report, exit_code=ExitCode.FINDINGS) if hanging and report.exit_code is ExitCode.OK else report
+
+
+def _not_checked(place: Mapping[str, object]) -> dict[str, object]:
+    """A transaction, or a partition, of which it is not known whether it hangs."""
+    return {**place, "transactional_id": None, "reason": NOT_CHECKED}
+
+
+def _unseen_row(place: Partition) -> dict[str, object]:
+    return _not_checked({**dict.fromkeys(PLACE_MEMBERS), "topic": place[0], "partition": place[1]})
 
 
 def _all_partitions(admin: TransactionAdmin) -> list[Partition]:
     return [(topic, index) for topic, count in sorted(admin.topic_partitions().items()) for index in range(count)]
 
 
-def _describe_in_rounds(
-    app: App, admin: TransactionAdmin, partitions: Sequence[Partition]
-) -> dict[Partition, Sequence[ActiveProducer] | KafkaFault]:
-    answers: dict[Partition, Sequence[ActiveProducer] | KafkaFault] = {}
-    for start in range(0, len(partitions), _BATCH):
-        answers.update(admin.describe_producers(partitions[start : start + _BATCH]))
-        app.on_event(Event("looking for open transactions", len(answers), len(partitions), "partitions"))
-    return answers
-
-
 def ask_coordinators(
     admin: TransactionAdmin, candidates: Sequence[ActiveProducer]
-) -> tuple[Sequence[TransactionListing], Mapping[str, TransactionDescription | KafkaFault]]:
+) -> tuple[TransactionListings, Mapping[str, TransactionDescription | KafkaFault]]:
     """Who uses the candidates' producer ids now, and what their coordinators know of those."""
-    if not candidates:
-        return [], {}
-    listed = admin.list_transactions(producer_ids=sorted({producer.producer_id for producer in candidates}))
-    return listed, admin.describe_transactions(sorted({listing.transactional_id for listing in listed}))
+    listings = _users(admin, {producer.producer_id for producer in candidates})
+    ids = sorted({listing.transactional_id for listing in listings.found})
+    return listings, admin.describe_transactions(ids) if ids else {}

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.core.acl_lines import grant_hint, kafka_acls_line
 from eosctl.core.hanging import Reason
-from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
-from eosctl.ops.fence_report import AUTHORIZATION_CODES, exit_code_of_faults
+from eosctl.ops.fence_report import AUTHORIZATION_CODES, NOT_CHECKED, exit_code_of_faults
 from eosctl.report import Problem, Report, Row, rfc3339
 
 Partition = tuple[str, int]
+_MOST_NAMED = 10
+_ASK_AGAIN = "Bring the broker back, then run again."
+
+
+PLACE_MEMBERS = (
+    *("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset"),
+    *("last_timestamp_ms", "last_timestamp", "age_ms"),
+)
 
 
 def place_of(app: App, producer: ActiveProducer) -> dict[str, object]:
@@ -37,20 +46,36 @@ def id_problem(app: App, transactional_id: str, fault: KafkaFault, doing: str) -
         return Problem("not_found", f"no coordinator knows {transactional_id}", forgotten)
     denied = fault.code in AUTHORIZATION_CODES
     hint = grant_hint("DESCRIBE", "TransactionalId", [transactional_id], settings=app.target.client) if denied else None
-    return Problem(
-        "not_authorized" if denied else "failed", f"could not {doing} {transactional_id}: {text_of(fault)}", hint
-    )
+    return Problem("not_authorized" if denied else "failed", f"could not {doing} {transactional_id}: {fault}", hint)
 
 
-def partition_problem(app: App, place: Partition, fault: KafkaFault) -> Problem:
-    """Why one partition could not be looked at."""
+def partition_problems(app: App, faults: Mapping[Partition, KafkaFault]) -> list[Problem]:
+    """Why partitions could not be looked at: one problem per reason, however many partitions it hit."""
+    by_reason: defaultdict[str, list[Partition]] = defaultdict(list)
+    for place, fault in faults.items():
+        by_reason[fault.name].append(place)
+    return [_partition_problem(app, places, faults[places[0]]) for places in by_reason.values()]
+
+
+def _partition_problem(app: App, places: Sequence[Partition], fault: KafkaFault) -> Problem:
+    named = ", ".join(f"{topic}-{partition}" for topic, partition in places[:_MOST_NAMED])
+    more = f" and {len(places) - _MOST_NAMED} more partitions" if len(places) > _MOST_NAMED else ""
     denied = fault.code in AUTHORIZATION_CODES
-    hint = grant_hint("READ", "Topic", [place[0]], settings=app.target.client) if denied else None
+    topics = sorted({topic for topic, _partition in places})
+    hint = grant_hint("READ", "Topic", topics, settings=app.target.client) if denied else None
+    why = str(fault) if len(places) == 1 else fault.name
     return Problem(
-        "not_authorized" if denied else "failed",
-        f"could not ask for the producers of {place[0]}-{place[1]}: {text_of(fault)}",
+        "not_authorized" if denied else NOT_CHECKED,
+        f"could not ask for the producers of {named}{more}: {why}",
         hint,
     )
+
+
+def missing_ids_problems(listings: TransactionListings) -> list[Problem]:
+    """Of which coordinators the ids are not in a listing: one problem each, for these may be any number of ids."""
+    return [
+        Problem(NOT_CHECKED, f"some transactional ids are not known: {each}", _ASK_AGAIN) for each in listings.missing
+    ]
 
 
 def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
@@ -82,11 +107,6 @@ def hidden_ids_warning(app: App, found: Sequence[object]) -> list[Problem]:
             severity="warning",
         )
     ]
-
-
-def text_of(fault: KafkaFault) -> str:
-    """A fault as one phrase."""
-    return f"{fault.name}: {fault.message}" if fault.message not in ("", fault.name) else fault.name
 
 
 def txn_report(

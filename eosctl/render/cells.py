@@ -12,7 +12,7 @@ _STYLES = {
     "fenced": "green", "ok": "green", "pass": "green", "running": "green", "healthy": "green", "enabled": "green",
     "failed": "red", "fail": "red", "error": "red", "conflict": "red", "unreachable": "red", "differs": "yellow",
     "unconfirmed": "yellow", "warning": "yellow", "unknown": "yellow", "not_enabled": "yellow", "write": "yellow",
-    "delete": "yellow",
+    "delete": "yellow", "aborted, not confirmed": "yellow",
 }  # fmt: skip
 
 

@@ -176,6 +176,10 @@ def _owner(row: Row) -> object:
     return f"{owner['application']}?" if owner.get("application") else owner["kind"]  # its shape is all that is known
 
 
+def _abort_outcome(row: Row) -> object:
+    return "aborted, not confirmed" if row["outcome"] == "aborted_not_confirmed" else row["outcome"]
+
+
 def _outcome(row: Row) -> object:
     return f"{row['outcome']} (fenced before)" if row.get("already_fenced") else row["outcome"]
 
@@ -261,7 +265,7 @@ VIEWS |= {
         empty="No transaction is hanging.",
     ),
     "txn-abort-plan": View(_ABORT_COLUMNS),
-    "txn-abort-result": View((*_ABORT_COLUMNS, Column("LSO-AFTER", "lso_after"), Column("OUTCOME", "outcome"))),
+    "txn-abort-result": View((*_ABORT_COLUMNS, Column("LSO-AFTER", "lso_after"), Column("OUTCOME", _abort_outcome))),
     "txn-coordinator": View(
         (
             Column("TRANSACTIONAL-ID", "transactional_id"),

@@ -97,6 +97,9 @@ _PRODUCER = {
     "last_timestamp": "time|null",
     "age_ms": "int",
 }
+_NOT_CHECKED = _PRODUCER | {  # nothing but the place is known of a partition that could not be asked
+    **dict.fromkeys(("producer_id", "producer_epoch", "coordinator_epoch", "last_timestamp_ms", "age_ms"), "int|null")
+}
 _ABORT = {**_PRODUCER, "reason": "str|null", "lso_before": "int"}
 _LOGGED_NUMBERS = (
     *("producer_id", "producer_epoch", "transaction_timeout_ms", "last_update_ms", "started_ms", "version"),
@@ -133,7 +136,7 @@ KINDS: dict[str, Kind] = {
     ),
     "txn-hanging": Kind(
         "Open transactions that no coordinator accounts for.",
-        {**_PRODUCER, "transactional_id": "str|null", "reason": "str"},
+        {**_NOT_CHECKED, "transactional_id": "str|null", "reason": "str"},
         {"partitions": "int", "open_too_long": "int", "hanging": "int"},
     ),
     "txn-abort-plan": Kind("The transaction that would be aborted.", _ABORT, {"would_abort": "int"}),

@@ -60,6 +60,34 @@ def test_a_coordinator_goes_in_the_middle(three_brokers: Stack, unique: str, how
 
 
 @pytest.mark.live
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
+def test_a_listing_right_after_a_broker_went_is_complete(
+    three_brokers: Stack, unique: str, how: signal.Signals
+) -> None:
+    """Its partitions move to the others within seconds: that is waited for, and nothing is missing then.
+
+    A frozen one had the whole of --timeout to itself.
+    """
+    ids = [f"{unique}-{number}" for number in range(50)]
+    with _admin(three_brokers) as admin:
+        assert all(answer.fault is None for answer in admin.fence(ids, transaction_timeout_ms=30_000))
+        busiest = f"broker-{_busiest(admin, ids)}"
+    broker = three_brokers.node(busiest).process
+    try:
+        process.signal_group(broker, how)
+        with _admin(three_brokers) as admin:
+            listings = admin.list_transactions()
+            assert listings.missing == ()
+            assert {*ids} <= {each.transactional_id for each in listings.found}
+            described = admin.describe_transactions(ids)
+            assert all(isinstance(each, TransactionDescription) for each in described.values())
+    finally:
+        process.signal_group(broker, signal.SIGCONT)
+        three_brokers.stop_node(busiest)
+        three_brokers.start_node(busiest)
+
+
+@pytest.mark.live
 def test_ids_go_to_their_own_coordinators(three_brokers: Stack, invoke: Any, unique: str, tmp_path: Path) -> None:
     ids = tmp_path / "ids"
     ids.write_text("".join(f"{unique}-{number}\n" for number in range(60)))

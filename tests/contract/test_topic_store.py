@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eosctl.core.records import Bounds, NewTopic, OutRecord
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord
 from eosctl.errors import BrokerError, NotFoundError, UsageError
 from eosctl.ops.ports import TopicStore
 from tests.contract.clusters import REAL, Subject
@@ -95,11 +95,20 @@ def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> Non
     assert [r.value for r in store.read(name, newest_per_key=True).records] == [b"1", b"2"]
 
 
+def test_partitions_that_all_have_leaders_are_all_known(store: TopicStore, topic: str) -> None:
+    store.write(_at(topic, 1, (b"k", b"v")))
+    assert store.known_bounds(topic) == KnownBounds(store.bounds(topic), {})
+    read = store.read(topic, partly=True)
+    assert ([r.value for r in read.records], read.missing) == ([b"v"], {})
+
+
 def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.read("contract-nowhere")
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.bounds("contract-nowhere")
+    with pytest.raises(NotFoundError, match="contract-nowhere"):
+        store.known_bounds("contract-nowhere")
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.bounds_of(["contract-nowhere"])
     with pytest.raises(NotFoundError, match="contract-nowhere"):

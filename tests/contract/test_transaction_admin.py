@@ -108,7 +108,7 @@ def test_listing_filters_by_state_producer_and_pattern(subject: Subject, name: s
         open_id = described(admin, f"{name}-open").producer_id
 
         def ids(**filters: Any) -> set[str]:
-            listed = admin.list_transactions(**filters)
+            listed = admin.list_transactions(**filters).complete()
             return {
                 item.transactional_id.removeprefix(name) for item in listed if item.transactional_id.startswith(name)
             }
@@ -123,7 +123,7 @@ def test_listing_filters_by_state_producer_and_pattern(subject: Subject, name: s
             with pytest.raises(UnsupportedError, match=r"Kafka 4\.1"):
                 ids(pattern=f"{name}-e.*")
         assert ids(states=["Ongoing"], duration_ms=3_600_000) == set()
-        (listing,) = admin.list_transactions(producer_ids=[open_id])
+        (listing,) = admin.list_transactions(producer_ids=[open_id]).complete()
         assert (listing.state, listing.producer_id) == (TransactionState.ONGOING, open_id)
         list(admin.fence([f"{name}-open"], transaction_timeout_ms=30_000))
 

@@ -227,6 +227,9 @@ def test_an_answer_without_an_epoch_fences_nothing(producer_id: int | None, epoc
     [
         (state_of("x", epoch=4, timeout_ms=30_000), Outcome.FENCED),
         (state_of("x", epoch=0, producer_id=8, timeout_ms=30_000), Outcome.FENCED),
+        (state_of("x", epoch=4, timeout_ms=90_000), Outcome.FENCED),  # by a round of Connect's
+        (state_of("x", epoch=4, timeout_ms=1), Outcome.FENCED),  # by one of a worker before 3.7.1
+        (state_of("x", epoch=3, timeout_ms=90_000), Outcome.UNCONFIRMED),  # by an older round
         (state_of("x", epoch=4), Outcome.UNCONFIRMED),  # somebody else's timeout
         (state_of("x", epoch=3, timeout_ms=30_000), Outcome.UNCONFIRMED),  # nothing moved
         (state_of("x", TransactionState.PREPARE_ABORT, epoch=4, timeout_ms=30_000), Outcome.UNCONFIRMED),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eosctl.core.hanging import (
@@ -11,6 +13,7 @@ from eosctl.core.hanging import (
     find_hanging,
     open_candidates,
     unjudged,
+    without_owner,
 )
 from eosctl.core.transactions import (
     ActiveProducer,
@@ -18,11 +21,13 @@ from eosctl.core.transactions import (
     KafkaFault,
     TransactionDescription,
     TransactionListing,
+    TransactionListings,
     TransactionState,
 )
 
 NOW_MS = 10_000_000
-LISTED = [TransactionListing("x", TransactionState.ONGOING, 7, 1)]
+LISTED = TransactionListings([TransactionListing("x", TransactionState.ONGOING, 7, 1)])
+NOTHING = TransactionListings(())
 
 
 def producer(
@@ -55,7 +60,7 @@ def test_candidates_are_open_and_older_than_any_transaction_may_be(one: ActivePr
 @pytest.mark.parametrize(
     ("listed", "state", "reason"),
     [
-        ([], None, Reason.NO_TRANSACTIONAL_ID),
+        (NOTHING, None, Reason.NO_TRANSACTIONAL_ID),
         (LISTED, KafkaFault(105, "TRANSACTIONAL_ID_NOT_FOUND"), Reason.ID_FORGOTTEN),
         (LISTED, described(), Reason.PARTITION_NOT_IN_TRANSACTION),
         (LISTED, described(("t", 1), ("u", 0)), Reason.PARTITION_NOT_IN_TRANSACTION),
@@ -64,7 +69,7 @@ def test_candidates_are_open_and_older_than_any_transaction_may_be(one: ActivePr
     ],
 )
 def test_why_a_transaction_hangs(
-    listed: list[TransactionListing], state: TransactionDescription | KafkaFault | None, reason: Reason | None
+    listed: TransactionListings, state: TransactionDescription | KafkaFault | None, reason: Reason | None
 ) -> None:
     states = {} if state is None else {"x": state}
     found = find_hanging([producer()], listed, states)
@@ -80,10 +85,25 @@ def test_what_could_not_be_judged_is_named() -> None:
     }
 
 
+@pytest.mark.parametrize("producer_id", [7, 8])
+def test_without_a_coordinator_nothing_is_said_of_producers_that_no_listed_id_uses(producer_id: int) -> None:
+    """The live transaction of an offline partition of __transaction_state was called hanging."""
+    partial = replace(LISTED, missing=(KafkaFault(5, "LEADER_NOT_AVAILABLE", "partition 3 has no leader"),))
+    one = producer(producer_id=producer_id)
+    found = find_hanging([one], partial, {"x": described()})
+    if producer_id == 7:
+        assert [hanging.reason for hanging in found] == [Reason.PARTITION_NOT_IN_TRANSACTION]
+        assert without_owner([one], partial) == []
+    else:
+        assert (found, without_owner([one], partial)) == ([], [one])
+        assert coordinator_accounts_for(one, partial, {}) is None
+    assert without_owner([one], LISTED) == []
+
+
 def test_order_is_topic_partition_offset() -> None:
     given = [producer("u"), producer("t", 1, start=9), producer("t", 1, start=2), producer("t", 0)]
     places = [
-        (h.producer.topic, h.producer.partition, h.producer.txn_start_offset) for h in find_hanging(given, [], {})
+        (h.producer.topic, h.producer.partition, h.producer.txn_start_offset) for h in find_hanging(given, NOTHING, {})
     ]
     assert places == [("t", 0, 5), ("t", 1, 2), ("t", 1, 9), ("u", 0, 5)]
-    assert all(isinstance(hanging, HangingTransaction) for hanging in find_hanging(given, [], {}))
+    assert all(isinstance(hanging, HangingTransaction) for hanging in find_hanging(given, NOTHING, {}))

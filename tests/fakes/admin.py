@@ -15,6 +15,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.connection import Connection
+from eosctl.kafka.coordinators import find_coordinators
 from eosctl.kafka.faults import COORDINATOR_RETRIES, ask_until_settled, fault
 from eosctl.kafka.stream import Address, ConnectionLostError, Stream
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
@@ -116,7 +117,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
 
         def ask_once(pending: list[str]) -> Mapping[str, InitProducerIdResponse | KafkaFault]:
             nonlocal attempts, asked
-            found = self._coordinators(pending, KeyType.TRANSACTION)[transactional_id]
+            found = find_coordinators(self._cluster, pending, KeyType.TRANSACTION)[transactional_id]
             if isinstance(found, KafkaFault):
                 return {transactional_id: found}
             asked, attempts = found, attempts + 1

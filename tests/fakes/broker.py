@@ -109,6 +109,8 @@ class _Broker:
             if not logged_in and header.api_key not in _BEFORE_LOGIN:
                 return  # as a SASL listener does
             time.sleep(self.cluster.latency_s)  # serial for a connection, as in a broker
+            if self.node in self.cluster.frozen:
+                continue
             answer = self.cluster.answer(self.node, frame)
             if answer is None:
                 return
@@ -133,7 +135,8 @@ class FakeCluster:
 
     `versions` narrows what is offered: {"FindCoordinator": (0, 3)}. `users` (name -> password) turns SASL PLAIN on,
     and OAUTHBEARER with the passwords as tokens. It listens within its `with` block; FakeTransactionAdmin needs none,
-    and its methods are those that `calls` knows. `unaware` are topics that a node has not heard of yet.
+    and its methods are those that `calls` knows. `unaware` are topics that a node has not heard of yet. Metadata leaves
+    `unnamed` nodes out; `frozen` ones accept connections and answer nothing.
     """
 
     def __init__(
@@ -154,6 +157,9 @@ class FakeCluster:
         self.deny_topics: set[str] = set()
         self.deny_read: set[str] = set()
         self.unaware: dict[int, set[str]] = {}
+        self.unnamed: set[int] = set()
+        self.frozen: set[int] = set()
+        self._gone: set[int] = set()
         self.seen: list[Seen] = []
         self.tamper: Callable[[Seen, bytes], bytes] = lambda _seen, frame: frame
         self._failures: dict[str, collections.deque[int]] = collections.defaultdict(collections.deque)
@@ -187,10 +193,12 @@ class FakeCluster:
         with self._lock:
             self._lose[api] += count
 
-    def stop_broker(self, node: int) -> None:
-        """A broker dies; its coordinators and leaders move to the others."""
+    def stop_broker(self, node: int, *, noticed: bool = True) -> None:
+        """A broker dies; its coordinators and leaders move to the others once that is noticed."""
         with self._lock:
-            self.state.nodes.remove(node)
+            self._gone.add(node)
+            if noticed:
+                self.state.nodes.remove(node)
         if node in self._brokers:
             self._brokers[node].close()
 
@@ -208,7 +216,8 @@ class FakeCluster:
 
     def node_at(self, host: str, port: int) -> int | None:
         """The node with this address; None where it is down."""
-        return next((node for node in self.state.nodes if self.address(node) == (host, port)), None)
+        there = (node for node in self.state.nodes if node not in self._gone)
+        return next((node for node in there if self.address(node) == (host, port)), None)
 
     def offered(self, api: Api[Any, Any]) -> tuple[int, int]:
         """The versions this cluster says it has."""

@@ -65,7 +65,9 @@ def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api
     cluster, state = asked.cluster, asked.cluster.state
     names = sorted(state.topics) if request.topics is None else [topic.name or "" for topic in request.topics]
     return cluster_api.MetadataResponse(
-        brokers=tuple(cluster_api.Broker(node, *cluster.address(node)) for node in state.nodes),
+        brokers=tuple(
+            cluster_api.Broker(node, *cluster.address(node)) for node in state.nodes if node not in cluster.unnamed
+        ),
         cluster_id=state.cluster_id,
         controller_id=state.nodes[0],
         topics=tuple(_topic_metadata(asked, name) for name in names),
@@ -79,10 +81,15 @@ def _topic_metadata(asked: Asked, name: str) -> cluster_api.TopicMetadata:
     if name not in state.topics or name in cluster.unaware.get(asked.node, ()):
         return cluster_api.TopicMetadata(error_code=codes.UNKNOWN_TOPIC_OR_PARTITION, name=name)
     partitions = tuple(
-        cluster_api.PartitionMetadata(partition_index=index, leader_id=state.leader(index))
-        for index in range(len(state.topics[name].partitions))
+        _partition_metadata(state.leader_of(name, index), index) for index in range(len(state.topics[name].partitions))
     )
     return cluster_api.TopicMetadata(error_code=codes.NONE, name=name, partitions=partitions)
+
+
+def _partition_metadata(leader: int | None, index: int) -> cluster_api.PartitionMetadata:
+    if leader is None:
+        return cluster_api.PartitionMetadata(codes.LEADER_NOT_AVAILABLE, partition_index=index, leader_id=-1)
+    return cluster_api.PartitionMetadata(partition_index=index, leader_id=leader)
 
 
 def _find_coordinator(asked: Asked, request: cluster_api.FindCoordinatorRequest) -> cluster_api.FindCoordinatorResponse:
@@ -101,6 +108,8 @@ def _found(asked: Asked, key: str) -> cluster_api.FoundCoordinator:
     if error:
         return cluster_api.FoundCoordinator(key, error_code=error, error_message="")
     node = asked.cluster.state.coordinator(key)
+    if node is None:
+        return cluster_api.FoundCoordinator(key, error_code=codes.COORDINATOR_NOT_AVAILABLE, error_message="")
     return cluster_api.FoundCoordinator(key, node, *asked.cluster.address(node))
 
 
@@ -196,7 +205,7 @@ def _not_leader(asked: Asked, topic: str, index: int) -> int:
         return asked.error
     if topic not in state.topics or index >= len(state.topics[topic].partitions):
         return codes.UNKNOWN_TOPIC_OR_PARTITION
-    return codes.NONE if state.leader(index) == asked.node else codes.NOT_LEADER_OR_FOLLOWER
+    return codes.NONE if state.leader_of(topic, index) == asked.node else codes.NOT_LEADER_OR_FOLLOWER
 
 
 def _partition_producers(asked: Asked, topic: str, index: int) -> txn.PartitionProducers:

@@ -42,8 +42,8 @@ class BrokerState:
 
     `late_markers` is how many looks at a transaction (the bounds of its partitions, InitProducerId of its id) come
     between the answer to its end and its markers: 0 writes them at once. `stamp_ms` is the time of the last record, and
-    each is a second younger. `loading` are partitions of `__transaction_state` that are not read yet. A group may be a
-    function that tells who is in it now.
+    each is a second younger. `loading` are partitions of `__transaction_state` that are not read yet; no broker leads
+    the `leaderless` ones of any topic. A group may be a function that tells who is in it now.
     """
 
     def __init__(self, *, cluster_id: str = "fake-cluster-id", brokers: int = 1, clock: Clock | None = None) -> None:
@@ -56,12 +56,13 @@ class BrokerState:
         self.moved: dict[str, int] = {}
         self.late_markers = 0
         self.loading: set[int] = set()
+        self.leaderless: set[tuple[str, int]] = set()
         self.stamp_ms = 1_700_000_000_000
         self._producer_ids, self._topic_numbers = itertools.count(1000), itertools.count()
 
     # -- where things are
 
-    def coordinator(self, key: str) -> int:
+    def coordinator(self, key: str) -> int | None:
         """The node that coordinates a key: where it was moved to, else by hash over the nodes that are up.
 
         With a topic `__transaction_state` it is the leader of the key's partition, as it is for transactional ids.
@@ -69,8 +70,12 @@ class BrokerState:
         if self.moved.get(key) in self.nodes:
             return self.moved[key]
         if TOPIC in self.topics:
-            return self.leader(coordinator_partition(key, len(self.topics[TOPIC].partitions)))
+            return self.leader_of(TOPIC, coordinator_partition(key, len(self.topics[TOPIC].partitions)))
         return self.nodes[zlib.crc32(key.encode()) % len(self.nodes)]
+
+    def leader_of(self, topic: str, partition: int) -> int | None:
+        """The node that leads a partition of a topic; None where it is one of the `leaderless`."""
+        return None if (topic, partition) in self.leaderless else self.leader(partition)
 
     def leader(self, partition: int) -> int:
         """The node that leads partition number `partition` of every topic."""

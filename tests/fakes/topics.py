@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from eosctl.core.murmur2 import partition_for
-from eosctl.core.records import Bounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
 from eosctl.ops.app import App
 from eosctl.wire import error_codes as codes
@@ -125,16 +125,24 @@ class FakeTopicStore(Faults):
         with self.call("bounds", topic):
             return self._bounds(topic)
 
-    def read(self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False) -> TopicRead:
+    def known_bounds(self, topic: str) -> KnownBounds:
+        with self.call("known_bounds", topic):
+            return self._known_bounds(topic)
+
+    def read(
+        self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False, partly: bool = False
+    ) -> TopicRead:
         with self.call("read", topic, isolation):
-            bounds = self._bounds(topic)
+            bounds = self._known_bounds(topic) if partly else KnownBounds(self._bounds(topic))
             records: list[Record] = []
             count = 0
-            for log in self._topic(topic).partitions:
+            for number, log in enumerate(self._topic(topic).partitions):
+                if number in bounds.missing:
+                    continue
                 visible = log.visible(isolation)
                 count += len(visible)
                 records += _newest(visible) if newest_per_key else visible
-            return TopicRead(topic, bounds, tuple(records), count)
+            return TopicRead(topic, bounds.known, tuple(records), count, bounds.missing)
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         with self.call("write", transactional_id):
@@ -150,9 +158,19 @@ class FakeTopicStore(Faults):
     # -- how it is done
 
     def _bounds(self, topic: str) -> tuple[Bounds, ...]:
+        found = self._known_bounds(topic)
+        if found.missing:
+            raise UnreachableError(min(found.missing.values()))
+        return found.known
+
+    def _known_bounds(self, topic: str) -> KnownBounds:
         logs = self._topic(topic).partitions
         self.state.look_at(topic)
-        return tuple(Bounds(number, log.begin, log.lso, log.end) for number, log in enumerate(logs))
+        led = [number for number in range(len(logs)) if self.state.leader_of(topic, number) is not None]
+        missing = {n: f"partition {n} of topic {topic} has no leader" for n in range(len(logs)) if n not in led}
+        if missing and not led:
+            raise UnreachableError(missing[0])
+        return KnownBounds(tuple(Bounds(n, logs[n].begin, logs[n].lso, logs[n].end) for n in led), missing)
 
     def _append(self, record: OutRecord, done: list[OutRecord]) -> Written:
         partition = self._partition(record)

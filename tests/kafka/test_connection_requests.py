@@ -14,7 +14,7 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.coordinator_loads import missing_coordinator
+from eosctl.kafka.coordinator_loads import find_coordinating_brokers
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster
 from tests.kafka.connecting import admin_of
@@ -35,9 +35,9 @@ def test_listing_waits_for_a_loading_coordinator_and_is_never_half() -> None:
             cluster.state.open_transaction(f"id-{number}", ("t", 0))
         with admin_of(cluster) as admin:
             cluster.fail_next("ListTransactions", codes.NONE, codes.COORDINATOR_LOAD_IN_PROGRESS)
-            assert len(admin.list_transactions()) == 30
+            assert len(admin.list_transactions().complete()) == 30
             cluster.stop_broker(3)
-            assert len({item.transactional_id for item in admin.list_transactions()}) == 30
+            assert len({item.transactional_id for item in admin.list_transactions().complete()}) == 30
 
 
 def test_listing_waits_until_every_coordinator_has_loaded_its_transactions() -> None:
@@ -47,7 +47,7 @@ def test_listing_waits_until_every_coordinator_has_loaded_its_transactions() -> 
         cluster.state.open_transaction("one", ("t", 0))
         cluster.fail_next("DescribeTransactions", codes.NOT_COORDINATOR, codes.COORDINATOR_LOAD_IN_PROGRESS)
         with admin_of(cluster) as admin:
-            assert [item.transactional_id for item in admin.list_transactions()] == ["one"]
+            assert [item.transactional_id for item in admin.list_transactions().complete()] == ["one"]
             assert cluster.count("DescribeTransactions") == 4  # two that fail, then one of each broker
             assert cluster.count("ListTransactions") == 2
 
@@ -59,13 +59,12 @@ def test_no_partition_of_the_transaction_topic_is_left_out(partition: int) -> No
         cluster.state.loading.add(partition)
         asked = Cluster(ClientSettings(cluster.bootstrap_servers), deadline=Deadline.after(20))
         try:
-            missing = missing_coordinator(asked)
+            (missing,) = find_coordinating_brokers(asked).missing
         finally:
             asked.close()
         leader = cluster.state.leader(partition)
-    assert missing is not None
     assert missing.name == "COORDINATOR_LOAD_IN_PROGRESS"
-    assert missing.message == f"broker {leader}, partition {partition} of {TOPIC}"
+    assert missing.message == f"broker {leader} does not know partition {partition} of {TOPIC} yet"
 
 
 def test_a_bad_pattern_is_a_usage_error() -> None:
@@ -77,7 +76,7 @@ def test_a_bad_pattern_is_a_usage_error() -> None:
 
 def test_a_filter_the_broker_is_too_old_for_is_refused() -> None:
     with FakeCluster(versions={"ListTransactions": (0, 1)}) as cluster, admin_of(cluster) as admin:
-        assert admin.list_transactions(duration_ms=5) == []
+        assert admin.list_transactions(duration_ms=5).complete() == []
         with pytest.raises(UnsupportedError, match=r"needs Kafka 4\.1 \(ListTransactions v2\)"):
             admin.list_transactions(pattern="x.*")
 

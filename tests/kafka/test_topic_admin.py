@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, NewTopic
+from eosctl.core.records import Bounds, KnownBounds, NewTopic
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, NotFoundError
-from eosctl.kafka.admin import Place, TopicAdmin
+from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnreachableError
+from eosctl.kafka.admin import Answers, Place, TopicAdmin
 from tests.fakes.clock import FakeTime
 
 
@@ -21,6 +21,8 @@ class LaggingLeader(TopicAdmin):
 
     def __init__(self, questions: int, *, deleted: bool = False) -> None:
         self.time, self.questions, self.deleted = FakeTime(), questions, deleted
+        self.partitions = 1
+        self.leaderless: int | None = None
         deadline = Deadline.after(60, self.time.clock())
         super().__init__(ClientSettings(("127.0.0.1:1",)), deadline=deadline)  # nobody answers there
 
@@ -28,14 +30,15 @@ class LaggingLeader(TopicAdmin):
         return {}
 
     def _described(self, topics: Collection[str]) -> dict[str, Any]:
-        partition = SimpleNamespace(leader=SimpleNamespace(id=1))
+        partitions = [SimpleNamespace(leader=None if self.leaderless == n else SimpleNamespace(id=1)) for n in (0, 1)]
         gone = self.deleted and self.questions < 10
-        return {} if gone else {"t": SimpleNamespace(partitions=[partition])}
+        return {} if gone else {"t": SimpleNamespace(partitions=partitions[: self.partitions])}
 
-    def _ask_offsets(self, places: Sequence[Place], spec: Any, isolation: Any) -> dict[Place, int]:
+    def _ask_offsets(self, places: Iterable[Place], spec: Any, isolation: Any) -> Answers:
         self.questions -= 1
         if self.questions >= 0:
-            raise NotFoundError("reading the offsets of topic t failed: the topic does not exist")
+            why = NotFoundError("reading the offsets of topic t failed: the topic does not exist")
+            return dict.fromkeys(places, why)
         return dict.fromkeys(places, 0)
 
 
@@ -62,3 +65,38 @@ def test_a_leader_that_never_hears_of_it_ends_at_the_deadline() -> None:
         LaggingLeader(10**6).create_all([NewTopic("t", 1, 1)])
     with pytest.raises(DeadlineError):
         LaggingLeader(10**6).bounds_of(["t"])
+
+
+def half_led() -> LaggingLeader:
+    """Topic t has two partitions, and no broker leads the second."""
+    admin = LaggingLeader(0)
+    admin.partitions, admin.leaderless = 2, 1
+    return admin
+
+
+def test_offsets_of_partitions_with_leaders_are_known_beside_those_without() -> None:
+    """Whoever asked for one partition waited to the deadline for another one."""
+    admin = half_led()
+    assert admin.known_bounds("t") == KnownBounds((Bounds(0, 0, 0, 0),), {1: "partition 1 of topic t has no leader"})
+    assert 15 <= admin.time.now_s < 16, "an election takes seconds"
+
+
+def test_all_offsets_are_refused_before_the_deadline_where_a_partition_gets_no_leader() -> None:
+    """It ended with `timed out`, and whatever else there was to ask had no time any more."""
+    admin = half_led()
+    with pytest.raises(UnreachableError, match="partition 1 of topic t has no leader"):
+        admin.bounds_of(["t"])
+    assert 15 <= admin.time.now_s < 16
+
+
+def test_a_leader_that_is_elected_meanwhile_is_asked() -> None:
+    admin = half_led()
+    admin.time.later(5.0, lambda: setattr(admin, "leaderless", None))
+    assert admin.bounds_of(["t"]) == {"t": (Bounds(0, 0, 0, 0), Bounds(1, 0, 0, 0))}
+
+
+def test_no_partition_with_a_leader_is_an_error() -> None:
+    admin = half_led()
+    admin.partitions, admin.leaderless = 1, 0
+    with pytest.raises(UnreachableError, match="partition 0 of topic t has no leader"):
+        admin.known_bounds("t")

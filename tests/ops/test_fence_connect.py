@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.rescue import ROUND_TIMEOUTS_MS
-from eosctl.errors import ConnectError, ExitCode, RefusedError, StalePlanError, UnauthorizedError
+from eosctl.errors import ConnectError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UnreachableError
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.fence_routes import leader_worker
@@ -100,6 +100,59 @@ def test_what_was_fenced_before_the_leader_gave_up_is_told(scene: Scene) -> None
     report = fence(scene)
     assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "unconfirmed", "g-c-2": "unconfirmed"}
     assert (report.exit_code, report.problems[0].message) == (ExitCode.PARTIAL, "500: Failed to fence zombies")
+
+
+def test_what_the_round_fenced_is_read_back_when_its_answer_is_lost(scene: Scene) -> None:
+    """Connect's 90000 was not taken for a fence: ids of a round that --timeout did not wait for stayed unconfirmed."""
+    fenced = fences(scene, 0, 1)
+
+    def slow(call: Call) -> None:
+        fenced(call)
+        scene.time.sleep(40)
+
+    scene.connect.before("fence", slow)
+    scene.connect.fail_next("fence", UnreachableError("the Connect worker can't be reached: read timed out"))
+    report = fence(scene)
+    assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "fenced", "g-c-2": "unconfirmed"}
+    assert [row(report, each)["confirmed_by"] for each in ("g-c-0", "g-c-2")] == ["read_back", None]
+    assert (report.exit_code, codes(report)) == (ExitCode.PARTIAL, ["unreachable", "unconfirmed"])
+
+
+def test_a_round_that_failed_late_is_not_begun_again(scene: Scene) -> None:
+    """The second request started another round of 90 s, at the first id again."""
+    scene.connect.before("fence", lambda _call: scene.time.sleep(90))
+    scene.connect.fail_next("fence", ConnectError("500: Request timed out"))
+    plan = plan_fence(scene.app(timeout_s=200), REQUEST)
+    report = apply_fence(scene.app(timeout_s=200), plan)
+    assert report.problems[0].message == "500: Request timed out"
+    assert scene.connect.fenced == []
+
+
+@pytest.mark.parametrize(
+    ("ids", "timeout_s", "override", "said"),
+    [
+        (50, 60, "1000", None),
+        (50, 40, "1000", ("fencing_slow", "50 ids take it about 50 s, and --timeout leaves 40", "--timeout 80s")),
+        (50, 40, "10", None),
+        (120, 600, "1000", ("fencing_impossible", "120 ids take it about 120 s, and it gives up after 90", "=10")),
+    ],
+)
+def test_how_long_a_round_takes_is_said_before(
+    scene: Scene, ids: int, timeout_s: float, override: str, said: tuple[str, str, str] | None
+) -> None:
+    """The default timeout ends a round of more than about sixty ids, and nobody was told."""
+    scene.brokers.state.nodes = [1]
+    for task in range(ids):
+        scene.take_id(task)
+    scene.keep_config("tasks-fencing-c", {"task-count": ids})
+    scene.connector.config["admin.override.retry.backoff.max.ms"] = override
+    plan = plan_fence(scene.app(timeout_s=timeout_s), REQUEST)
+    found = [each for each in plan.problems if each.code.startswith("fencing_")]
+    assert [each.code for each in found] == ([] if said is None else [said[0]])
+    if said is not None:
+        assert said[1] in found[0].message
+        assert said[2] in str(found[0].hint)
+        assert found[0].severity == "warning"
 
 
 @pytest.mark.parametrize("failure", [ConnectError("409: rebalance"), UnauthorizedError("403: invalid signature")])

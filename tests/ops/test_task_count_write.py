@@ -12,6 +12,7 @@ import pytest
 
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
+from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     EosctlError,
@@ -205,6 +206,19 @@ def test_a_record_that_is_there_and_leaves_out_an_id_is_told_of(scene: Scene) ->
     assert not plan_write(scene.app(), WriteRequest("c", 3)).changes_something
     scene.take_id(7)
     with pytest.raises(RefusedError, match="would leave out 1 known id: g-c-7"):
+        plan_write(scene.app(), WriteRequest("c", 3))
+
+
+def test_nothing_is_written_while_ids_may_be_alive_that_nobody_can_list(scene: Scene) -> None:
+    """A partial listing must not be taken for all: the record would leave out what an offline coordinator has."""
+    stop(scene)
+    state = scene.brokers.state
+    state.add_topic(TOPIC, partitions := 50)
+    scene.take_id(7)
+    lost = coordinator_partition("g-c-7", partitions)
+    assert lost not in {coordinator_partition(each, partitions) for each in ("g", "g-c-0", "g-c-1", "g-c-2")}
+    state.leaderless.add((TOPIC, lost))
+    with pytest.raises(UnreachableError, match=f"can't list all transactional ids: .*partition {lost} of {TOPIC}"):
         plan_write(scene.app(), WriteRequest("c", 3))
 
 

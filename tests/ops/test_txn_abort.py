@@ -110,15 +110,15 @@ def _silent(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("then", "outcome", "exit_code", "problems"),
     [
-        (_still_open, "unconfirmed", ExitCode.FAILED, ["unconfirmed"]),
-        (_silent, "unconfirmed", ExitCode.FAILED, ["unconfirmed"]),
+        (_still_open, "aborted_not_confirmed", ExitCode.PARTIAL, ["unconfirmed"]),
+        (_silent, "aborted_not_confirmed", ExitCode.PARTIAL, ["unconfirmed"]),
         (_next_one_open, "aborted", ExitCode.OK, []),
     ],
 )
 def test_that_it_is_aborted_is_read_back_and_not_believed(
     hanging: Stage, then: Callable[[Stage], None], outcome: str, exit_code: ExitCode, problems: list[str]
 ) -> None:
-    """An abort that nothing confirms ended with exit code 1 and without a word."""
+    """An abort that nothing confirms ended with exit code 1, as one that had failed."""
     plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
 
     def once_marked(seen: Seen, answer: bytes) -> bytes:

@@ -1,0 +1,211 @@
+"""Requests to many brokers of which some are gone, frozen or lead nothing: the others' answers come all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eosctl.core.transaction_log import TOPIC, coordinator_partition
+from eosctl.core.transactions import KafkaFault, TransactionListings
+from eosctl.deadline import Deadline
+from eosctl.errors import ExitCode, UnreachableError
+from eosctl.ops.fence import apply_fence, plan_fence
+from eosctl.ops.fence_gather import FenceRequest
+from tests.fakes.admin import FakeTransactionAdmin
+from tests.fakes.broker import FakeCluster
+from tests.fakes.clock import FakeTime
+from tests.fakes.world import World
+from tests.kafka.connecting import admin_of
+
+PARTITIONS = 6
+IDS = [f"id-{number}" for number in range(30)]
+LOST = 2  # the broker that is gone, and the partition that has no leader
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    """Three brokers that coordinate thirty ids."""
+    with FakeCluster(brokers=3) as built:
+        built.state.add_topic(TOPIC, PARTITIONS)
+        for transactional_id in IDS:
+            built.state.init_producer_id(transactional_id, 60_000)
+        yield built
+
+
+def of_partition(number: int) -> set[str]:
+    return {each for each in IDS if coordinator_partition(each, PARTITIONS) == number}
+
+
+def led_by(cluster: FakeCluster, node: int) -> set[str]:
+    return {each for each in IDS if cluster.state.coordinator(each) == node}
+
+
+def faults(answers: object) -> dict[str, str]:
+    assert isinstance(answers, dict)
+    return {key: answer.name for key, answer in answers.items() if isinstance(answer, KafkaFault)}
+
+
+def in_memory(cluster: FakeCluster) -> FakeTransactionAdmin:
+    """An admin whose waits take no time; `time_left` tells what they would have left."""
+    return FakeTransactionAdmin(cluster, deadline=Deadline.after(60, FakeTime().clock()))
+
+
+def time_left(admin: FakeTransactionAdmin) -> float:
+    return admin._deadline.remaining_s()
+
+
+@pytest.mark.parametrize("how", ["no leader", "refuses connections"])
+@pytest.mark.parametrize("ask", ["describe_transactions", "find_coordinators"])
+def test_ids_without_a_coordinator_do_not_hold_up_the_others(cluster: FakeCluster, how: str, ask: str) -> None:
+    """The lookup went on to the deadline over one id, no coordinator was asked for the others, and no time was left."""
+    if how == "no leader":
+        cluster.state.leaderless.add((TOPIC, LOST))
+        expected = dict.fromkeys(of_partition(LOST), "COORDINATOR_NOT_AVAILABLE")
+    else:
+        cluster.stop_broker(LOST, noticed=False)
+        lost = led_by(cluster, LOST) if ask == "describe_transactions" else set()
+        expected = dict.fromkeys(lost, "NETWORK_EXCEPTION")
+    with in_memory(cluster) as admin:
+        answers = getattr(admin, ask)(IDS)
+        assert faults(answers) == expected
+        assert set(answers) == set(IDS)
+        assert time_left(admin) >= (44 if how == "no leader" else 29)
+
+
+def test_while_nobody_answers_the_whole_time_is_waited(cluster: FakeCluster) -> None:
+    """Half of it would help nobody: there is nothing that could be done with the answers."""
+    cluster.state.leaderless = {(TOPIC, number) for number in range(PARTITIONS)}
+    with in_memory(cluster) as admin:
+        assert set(faults(admin.describe_transactions(IDS))) == set(IDS)
+        assert time_left(admin) == 0
+
+
+def test_a_coordinator_that_comes_back_is_waited_for(cluster: FakeCluster) -> None:
+    cluster.state.leaderless.add((TOPIC, LOST))
+
+    def elect(_seen: object, frame: bytes) -> bytes:
+        if cluster.count("FindCoordinator") > 5:
+            cluster.state.leaderless.clear()
+        return frame
+
+    cluster.tamper = elect
+    with in_memory(cluster) as admin:
+        assert faults(admin.describe_transactions(IDS)) == {}
+
+
+def test_a_frozen_coordinator_hides_its_own_ids_only(cluster: FakeCluster) -> None:
+    """The whole of --timeout went to a frozen coordinator, and whoever was asked after it had none."""
+    lost = led_by(cluster, LOST)
+    with admin_of(cluster, timeout_s=5) as admin:
+        assert admin.cluster_id()  # of a broker that answers
+        cluster.frozen.add(LOST)
+        described = admin.describe_transactions(IDS)
+        assert faults(described) == dict.fromkeys(lost, "REQUEST_TIMED_OUT")
+
+
+def listed(listings: TransactionListings) -> set[str]:
+    return {each.transactional_id for each in listings.found}
+
+
+def test_a_listing_without_some_partitions_names_them(cluster: FakeCluster) -> None:
+    """It waited to the deadline for one partition without a leader, and failed then."""
+    cluster.state.leaderless |= {(TOPIC, LOST), (TOPIC, LOST + 1)}
+    with in_memory(cluster) as admin:
+        listings = admin.list_transactions()
+        assert listed(listings) == {*IDS} - of_partition(LOST) - of_partition(LOST + 1)
+        assert [str(each) for each in listings.missing] == [
+            f"LEADER_NOT_AVAILABLE: partitions {LOST}, {LOST + 1} of {TOPIC} have no leader"
+        ]
+        assert time_left(admin) >= 44, "an election takes seconds: this one does not come"
+        with pytest.raises(UnreachableError, match=f"can't list all transactional ids: .* partitions {LOST}"):
+            listings.complete()
+
+
+def test_a_listing_without_a_broker_names_it_and_what_it_leads(cluster: FakeCluster) -> None:
+    cluster.stop_broker(LOST, noticed=False)
+    with in_memory(cluster) as admin:
+        listings = admin.list_transactions()
+        assert listed(listings) == {*IDS} - led_by(cluster, LOST)
+        (missing,) = listings.missing
+        assert missing.name == "NETWORK_EXCEPTION"
+        assert missing.message.startswith(f"broker {LOST}, which leads partitions 1, 4 of {TOPIC}: can't connect to")
+        assert 29 <= time_left(admin) <= 31, "what is wrong may pass: half of the time is for that"
+
+
+def test_a_coordinator_that_never_loads_leaves_half_of_the_time(cluster: FakeCluster) -> None:
+    cluster.state.loading.add(LOST)
+    with in_memory(cluster) as admin:
+        (missing,) = admin.list_transactions().missing
+        assert missing.name == "COORDINATOR_LOAD_IN_PROGRESS"
+        assert 29 <= time_left(admin) <= 31
+
+
+def test_a_listing_of_a_frozen_broker_is_left_out(cluster: FakeCluster) -> None:
+    with admin_of(cluster, timeout_s=5) as admin:
+        assert admin.cluster_id()
+        cluster.frozen.add(LOST)
+        listings = admin.list_transactions()
+        assert listed(listings) == {*IDS} - led_by(cluster, LOST)
+        assert [each.name for each in listings.missing] == ["REQUEST_TIMED_OUT"]
+
+
+@pytest.mark.parametrize("what", ["no leader", "no broker"])
+def test_nothing_is_never_all_there_is_where_nobody_can_tell(cluster: FakeCluster, what: str) -> None:
+    """Metadata without brokers was taken for a cluster without transactions: an empty listing, and exit code 0."""
+    if what == "no broker":
+        cluster.unnamed = {1, 2, 3}
+    else:
+        cluster.state.leaderless = {(TOPIC, number) for number in range(PARTITIONS)}
+    with in_memory(cluster) as admin, pytest.raises(UnreachableError, match="can't list transactions"):
+        admin.list_transactions()
+
+
+def test_metadata_is_asked_for_once(cluster: FakeCluster) -> None:
+    """For the brokers, for the leaders of the topic, and for the id of the cluster: three times in all."""
+    with in_memory(cluster) as admin:
+        admin.list_transactions()
+        assert admin.cluster_id()
+    assert cluster.count("Metadata") == 1
+
+
+def test_a_frozen_bootstrap_server_leaves_time_for_the_next_one() -> None:
+    """Its connection was accepted, and the rest of --timeout was spent waiting for its first answer."""
+    with FakeCluster(brokers=2) as cluster:
+        cluster.frozen.add(1)
+        with admin_of(cluster, timeout_s=4) as admin:
+            assert admin.cluster_id() == "fake-cluster-id"
+
+
+def test_ids_of_a_frozen_coordinator_are_found_again_where_they_moved(cluster: FakeCluster) -> None:
+    lost = led_by(cluster, LOST)
+    assert lost
+
+    def move(_seen: object, frame: bytes) -> bytes:
+        if cluster.frozen and cluster.count("DescribeTransactions"):
+            cluster.state.moved.update(dict.fromkeys(lost, 1))
+        return frame
+
+    cluster.tamper = move
+    with admin_of(cluster, timeout_s=6) as admin:
+        assert admin.cluster_id()
+        cluster.frozen.add(LOST)
+        assert faults(admin.describe_transactions(IDS)) == {}
+
+
+def test_ids_of_a_coordinator_that_is_gone_are_failed_rows_beside_those_that_are_fenced() -> None:
+    """Describing them went on to the deadline, and the ids of the other coordinators could not be fenced any more."""
+    world = World()
+    state = world.brokers.state
+    state.add_topic(TOPIC, PARTITIONS)
+    for transactional_id in IDS:
+        state.init_producer_id(transactional_id, 60_000)
+    state.leaderless.add((TOPIC, LOST))
+    app = world.app(group_id=None)
+    report = apply_fence(app, plan_fence(app, FenceRequest(tuple(IDS))))
+    assert {row["transactional_id"]: row["outcome"] for row in report.rows} == {
+        each: "failed" if each in of_partition(LOST) else "fenced" for each in IDS
+    }
+    (problem,) = [each for each in report.problems if each.code == "failed"]
+    assert "COORDINATOR_NOT_AVAILABLE" in problem.message
+    assert report.exit_code is ExitCode.PARTIAL
