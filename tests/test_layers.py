@@ -100,10 +100,11 @@ def test_no_one_imports_commands_statically() -> None:
     """`eosctl.commands` is mapped to ./commands at install time: type checkers can't follow it by name."""
     files = [*(ROOT / "eosctl").rglob("*.py"), *(ROOT / "commands").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
     for path in files:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
-        names += [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-        assert not [name for name in names if name.startswith("eosctl.commands")], path
+        if b"eosctl.commands" in path.read_bytes():
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
+            names += [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+            assert not [name for name in names if name.startswith("eosctl.commands")], path
 
 
 def test_the_rules_can_fail(tmp_path: Path) -> None:

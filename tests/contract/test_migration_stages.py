@@ -94,7 +94,7 @@ class Stage:
     def ids(self, plan: MigrationPlan) -> list[str]:
         """The transactional ids that the plan was written with."""
         with self.subject.admin() as admin:
-            found = [each.transactional_id for each in admin.list_transactions()]
+            found = [each.transactional_id for each in admin.list_transactions().complete()]
         return sorted(each for each in found if each.startswith(plan.transactional_id()))
 
 

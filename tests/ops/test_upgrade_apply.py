@@ -53,14 +53,14 @@ def test_back_through_preparing_and_the_losses_are_said(tmp_path: Path) -> None:
     ("before", "target", "ending", "every"),
     [
         ("disabled", Mode.ENABLED, "killed", 1),
-        ("enabled", Mode.DISABLED, "killed", 1),
+        ("enabled", Mode.DISABLED, "killed", 2),
         ("disabled", Mode.ENABLED, "interrupted", 3),
     ],
 )
 def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
     tmp_path: Path, before: str, target: Mode, ending: str, every: int
 ) -> None:
-    """Every call is the last one once, every third one for Ctrl-C. No worker is enabled beside a disabled one."""
+    """Every call is the last one once; fewer on the way back and for Ctrl-C. None is enabled beside a disabled one."""
     error: type[BaseException] = KilledError if ending == "killed" else KeyboardInterrupt
     kill_at = 0
     while True:
