@@ -125,7 +125,8 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str,
 def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -> Report:
     """Fences the ids of the plan and reports each one; raises StalePlanError if a task took one of them meanwhile.
 
-    Never raises for one id, nor for what breaks half-way: rows tell. Ctrl-C ends it with the rows so far, exit 130.
+    Raises RefusedError if nobody can say that any more. Never raises for one id, nor for what breaks half-way: rows
+    tell. Ctrl-C ends it with the rows so far, exit 130.
     """
     _recheck(app, plan)
     items = {item.transactional_id: item for item in plan.items}
@@ -176,7 +177,7 @@ def _with_progress(app: App, answers: Iterable[FenceAnswer], *, total: int) -> I
 
 
 def _recheck(app: App, plan: FencePlan) -> None:
-    """What must still hold: the same cluster, no task started under a planned id, the same task-count record.
+    """What must still hold: the same cluster, no task that began to run or may have, the same task-count record.
 
     States and epochs may have moved: they do with every transaction, and fencing is right all the same; but not where
     Flink may have prepared one meanwhile.
@@ -190,7 +191,9 @@ def _recheck(app: App, plan: FencePlan) -> None:
     if plan.request.via == "connect":
         check_connect_route(app, plan.request)
     if not plan.request.live:
-        started = newly_live(plan.items, find_liveness(app).by_id)
+        liveness = find_liveness(app)
+        refuse_unknown(plan.items, liveness.problems)
+        started = newly_live(plan.items, liveness.by_id)
         if started:
             raise StalePlanError(
                 f"since the plan was made, {tasks_text(started)} began to run; nothing was fenced",

@@ -10,6 +10,7 @@ import pytest
 from eosctl.core.transactions import FenceAnswer
 from eosctl.errors import (
     ExitCode,
+    RefusedError,
     StalePlanError,
     UnreachableError,
 )
@@ -62,6 +63,18 @@ def test_a_task_that_starts_between_plan_and_apply_makes_the_plan_stale(stage: S
     plan = plan_fence(app, FenceRequest(("g-c-0",)))
     stage.runs(("c", 0))
     with pytest.raises(StalePlanError, match="task 0 of connector c"):
+        apply_fence(app, plan)
+    assert stage.brokers.count("InitProducerId") == 0
+
+
+def test_what_cannot_be_known_any_more_at_apply_is_refused_as_at_plan(stage: Stage) -> None:
+    """FAILED at the plan, RUNNING and a REST interface that is silent at apply: the task used to be fenced."""
+    stage.runs(("c", 0), state="FAILED")
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0",)))
+    stage.runs(("c", 0))
+    stage.connect.fail_always("connectors", UnreachableError("w1 is silent"))
+    with pytest.raises(RefusedError, match=r"cannot fence g-c-0: .*w1 is silent"):
         apply_fence(app, plan)
     assert stage.brokers.count("InitProducerId") == 0
 
