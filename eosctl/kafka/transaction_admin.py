@@ -43,7 +43,7 @@ from eosctl.wire.error_codes import (
     NONE,
     REQUEST_TIMED_OUT,
 )
-from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
+from eosctl.wire.group_messages import DESCRIBE_GROUPS, LIST_GROUPS, DescribeGroupsRequest, ListGroupsRequest
 from eosctl.wire.transaction_messages import (
     DESCRIBE_TRANSACTIONS,
     LIST_TRANSACTIONS,
@@ -162,6 +162,13 @@ class NativeTransactionAdmin:
         hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
         return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
 
+    def list_groups(self) -> Mapping[str, str]:
+        """ListGroups on every broker, complete or not at all: group id -> protocol type; hidden groups are absent."""
+        answers = ask_until_settled(
+            [""], lambda _: {"": self._list_groups_once()}, retriable=COORDINATOR_RETRIES, deadline=self._deadline
+        )
+        return _value_or_raise(answers[""], "list groups")
+
     # -- one round each; ask_until_settled repeats them
 
     def _coordinators(self, keys: Sequence[str], key_type: KeyType) -> dict[str, Coordinator | KafkaFault]:
@@ -190,6 +197,18 @@ class NativeTransactionAdmin:
             return {item.group_id: group_of(item) for item in answer.groups}
 
         return _ask_each_broker(_addresses(self._coordinators(pending, KeyType.GROUP)), describe)
+
+    def _list_groups_once(self) -> dict[str, str] | KafkaFault:
+        groups: dict[str, str] = {}
+        for broker in self._cluster.metadata().brokers:
+            try:
+                answer = self._cluster.ask(Address(broker.host, broker.port), LIST_GROUPS, ListGroupsRequest())
+            except UnreachableError as exc:
+                return fault_of(exc)
+            if answer.error_code != NONE:
+                return fault(answer.error_code, f"broker {broker.node_id}")
+            groups.update((item.group_id, item.protocol_type) for item in answer.groups)
+        return groups
 
     def _list_once(self, request: ListTransactionsRequest) -> list[TransactionListing] | KafkaFault:
         """All brokers, or the first fault: when a coordinator moves meanwhile, half a listing would look whole."""
