@@ -87,6 +87,19 @@ def application_of(transactional_id: str) -> str | None:
     return None
 
 
+def task_of(transactional_id: str, group_id: str) -> tuple[str, int] | None:
+    """Connector and task, if this can be the id of a task of group `group_id`."""
+    head, _dash, tail = transactional_id.rpartition("-")
+    connector = head.removeprefix(f"{group_id}-")
+    return None if connector in ("", head) or not _is_task_number(tail) else (connector, int(tail))
+
+
+def may_be_task(transactional_id: str) -> bool:
+    """Whether this can be the id of a task of any group."""
+    head, _dash, tail = transactional_id.rpartition("-")
+    return bool(re.fullmatch(r".+-.+", head, re.DOTALL)) and _is_task_number(tail)
+
+
 def owner_of(transactional_id: str, group_id: str | None, connectors: Iterable[str] = ()) -> Owner:
     """Whose this id is, as seen from group `group_id`.
 
@@ -100,16 +113,15 @@ def owner_of(transactional_id: str, group_id: str | None, connectors: Iterable[s
         return other
     if transactional_id == leader_transactional_id(group_id):
         return Owner("leader")
-    head, _dash, tail = transactional_id.rpartition("-")
-    connector = head.removeprefix(f"{group_id}-")
-    if connector in ("", head) or not _is_task_number(tail):
+    work = task_of(transactional_id, group_id)
+    if work is None:
         return other
     known = set(connectors)
     if known:
-        return Owner("task", connector, int(tail)) if connector in known else other
+        return Owner("task", *work) if work[0] in known else other
     if transactional_id.startswith(leader_transactional_id("")):
         return Owner("ambiguous")
-    return Owner("task", connector, int(tail))
+    return Owner("task", *work)
 
 
 def _is_task_number(text: str) -> bool:

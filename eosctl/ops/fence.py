@@ -38,7 +38,8 @@ from eosctl.ops.fence_checks import (
     refuse_unknown,
     tasks_text,
 )
-from eosctl.ops.fence_gather import FenceRequest, Gathered, Liveness, find_liveness, gather_ids, newest_task_count
+from eosctl.ops.fence_gather import FenceRequest, Gathered, gather_ids, newest_task_count
+from eosctl.ops.fence_liveness import Liveness, find_liveness
 from eosctl.ops.fence_report import fence_report
 from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers
 from eosctl.ops.ports import TransactionAdmin
@@ -82,15 +83,15 @@ class FencePlan:
 def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     """Finds the ids, describes them and checks who holds them.
 
-    Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run or may run and for what
-    Flink may have prepared (without `live`), and what gathering raises: UsageError, NotFoundError, UnreachableError,
-    UnauthorizedError.
+    Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run (without `live`) or may run
+    (without `unknown_liveness`), for what Flink may have prepared (without `discard_prepared`), and what gathering
+    raises: UsageError, NotFoundError, UnreachableError, UnauthorizedError.
     """
     if request.via == "connect":
         check_connect_route(app, request)
     gathered = gather_ids(app, request)
-    liveness = find_liveness(app)
     cluster_id, described = _describe(app, request, gathered.ids)
+    liveness = find_liveness(app, request, gathered.ids)
     items = plan_items(
         gathered.ids,
         described,
@@ -102,9 +103,10 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
         refuse_leaders(blocked_leaders(items))
     if not request.live:
         refuse_live(blocked_live(items))
-        refuse_unknown(items, liveness.problems)
+    if not request.unknown_liveness:
+        refuse_unknown(items, liveness.unknown)
     plan = FencePlan(request, gathered, liveness, cluster_id, items, ())
-    if not request.live:
+    if not request.discard_prepared:
         refuse_prepared(plan.prepared())
     problems = (*gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared()))
     return replace(plan, problems=problems)
@@ -186,19 +188,11 @@ def _recheck(app: App, plan: FencePlan) -> None:
         with app.transactions() as admin:
             if admin.cluster_id() != plan.cluster_id:
                 raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, this is another one")
-            if not plan.request.live:
+            if not plan.request.discard_prepared:
                 _recheck_prepared(plan, admin)
     if plan.request.via == "connect":
         check_connect_route(app, plan.request)
-    if not plan.request.live:
-        liveness = find_liveness(app)
-        refuse_unknown(plan.items, liveness.problems)
-        started = newly_live(plan.items, liveness.by_id)
-        if started:
-            raise StalePlanError(
-                f"since the plan was made, {tasks_text(started)} began to run; nothing was fenced",
-                hint="Stop the connector and plan again, or fence live tasks with --live.",
-            )
+    _recheck_liveness(app, plan)
     recorded = plan.gathered.task_count_record
     if recorded is not None and plan.request.connector is not None:
         count = newest_task_count(app, plan.request.connector).count
@@ -207,6 +201,20 @@ def _recheck(app: App, plan: FencePlan) -> None:
                 f"the task-count record of {plan.request.connector} was {recorded} in the plan and is {count} now",
                 hint="A worker has fenced meanwhile. Plan again.",
             )
+
+
+def _recheck_liveness(app: App, plan: FencePlan) -> None:
+    """Asks again what the flags do not set aside."""
+    request = plan.request
+    liveness = find_liveness(app, request, plan.wanted())
+    if not request.unknown_liveness:
+        refuse_unknown(plan.items, liveness.unknown)
+    started = [] if request.live else newly_live(plan.items, liveness.by_id)
+    if started:
+        raise StalePlanError(
+            f"since the plan was made, {tasks_text(started)} began to run; nothing was fenced",
+            hint="Stop the connector and plan again, or fence live tasks with --live.",
+        )
 
 
 def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:

@@ -11,11 +11,10 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.ops.app import App
-from eosctl.ops.ending_tasks import ending_tasks
+from eosctl.ops.ending_tasks import ENDING_PATIENCE_S, ending_tasks
 from eosctl.ops.workers import ConnectorStatus, connector_statuses, discover_urls
 
 _POLL_S = 0.25
-_ENDING_PATIENCE_S = 15.0  # 5 s by default for a task to end, and the rebalance after it
 _FORCE = "--force-running writes all the same."
 
 
@@ -87,7 +86,7 @@ def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
 
 
 def _refuse_ending(app: App, connectors: Sequence[str]) -> None:
-    patience = Deadline.after(min(_ENDING_PATIENCE_S, app.deadline.remaining_s()), app.clock)
+    patience = Deadline.after(min(ENDING_PATIENCE_S, app.deadline.remaining_s()), app.clock)
     while ending := ending_tasks(app, connectors):
         if patience.expired():
             raise RefusedError(

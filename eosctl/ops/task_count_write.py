@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.config_records import task_count_key
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.connect_group import EMPTY
 from eosctl.core.task_count_writes import decisions, with_record
 from eosctl.core.task_counts import fencing_decision
 from eosctl.core.wording import counted
@@ -70,8 +69,7 @@ def plan_write(app: App, request: WriteRequest) -> WritePlan:
     refuse_running_round(app, scene)
     if request.fence and scene.connector.task_count_record:
         refuse_implausible(scene.connector)
-        no_workers = scene.group_state == EMPTY  # judged already; of a forgotten group, fencing alone can't tell
-        fence = plan_fence(app, FenceRequest(connector=request.connector, live=no_workers))
+        fence = plan_fence(app, FenceRequest(connector=request.connector))
     refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else ())
     problems = [*_not_fenced(request, scene), *(fence.problems if fence else ())]
     return WritePlan(request, scene, fence, tuple(problems))

@@ -10,8 +10,10 @@ from eosctl.core.ids import (
     Owner,
     application_of,
     leader_transactional_id,
+    may_be_task,
     own_transactional_id,
     owner_of,
+    task_of,
     task_transactional_id,
     task_transactional_ids,
 )
@@ -58,6 +60,25 @@ def test_formats_are_connects_own() -> None:
 )
 def test_owner(transactional_id: str, group: str | None, connectors: tuple[str, ...], owner: Owner) -> None:
     assert owner_of(transactional_id, group, connectors) == owner
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "group", "work", "of_any"),
+    [
+        ("g-c-0", "g", ("c", 0), True),
+        ("g-a-b-12", "g", ("a-b", 12), True),
+        ("g-a-b-12", "g-a", ("b", 12), True),
+        ("g-a-b-12", "h", None, True),
+        ("g-c-01", "g", None, False),
+        ("g--0", "g", None, False),
+        ("g-0", "g", None, False),
+        ("connect-cluster-g", "connect", None, False),
+        ("", "g", None, False),
+    ],
+)
+def test_ids_that_can_be_a_tasks(transactional_id: str, group: str, work: tuple[str, int] | None, of_any: bool) -> None:
+    assert task_of(transactional_id, group) == work
+    assert may_be_task(transactional_id) is of_any
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.group_protocol import Work
+from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.deadline import Clock, Deadline
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -57,11 +57,13 @@ class World:
             self.topics.put(CONFIGS, key.encode(), None if value is None else json.dumps(value).encode())
 
     def runs(self, *work: Work, state: str = "RUNNING") -> None:
-        """REST shows these tasks, and of their connectors no other."""
+        """These tasks are in this state at the leader; the others that their connectors must have are FAILED."""
         for name in {name for name, _task in work}:
-            self.connect.add(name, tasks=0)
-        for name, task in work:
-            self.connect.connectors[name].tasks[task] = FakeTask(state, self.connect.leader)
+            tasks = 1 + max(task for connector, task in work if connector == name)
+            made = self.connect.add(name, tasks=tasks)
+            self.connect.own(self.connect.leader, *((name, task) for task in range(CONNECTOR_ITSELF, tasks)))
+            for task in range(tasks):
+                made.tasks[task] = FakeTask(state if (name, task) in work else "FAILED", self.connect.leader)
 
     def app(self, state_dir: Path | None = None, *, timeout_s: float = 60.0, **target: Any) -> App:
         """An App for the group; `target` changes what it is given."""
