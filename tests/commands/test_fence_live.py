@@ -125,6 +125,24 @@ def test_a_live_task_is_refused_then_fenced_and_comes_back(
     assert again.exit_code == 6
 
 
+def test_a_running_task_is_protected_whatever_group_is_named(invoke: Invoke, stack: Any, file_source: Any) -> None:
+    """Without -g, and with another one, it used to be fenced in silence; with --live its worker is not asked."""
+    file_source.put()
+    file_source.wait_running()
+    arguments = ["fence", f"{GROUP}-{file_source.name}-0", "--yes"]
+    anywhere = ["-b", stack.bootstrap_servers]
+    for flags in (anywhere, [*anywhere, "-g", "another-group"]):
+        refused = invoke(*arguments, *flags)
+        assert (refused.exit_code, refused.stdout) == (6, ""), refused.stderr
+        assert f"of group {GROUP} runs task 0 of connector {file_source.name} now" in refused.stderr
+    nowhere = [*anywhere, "-g", GROUP, "-u", "http://127.0.0.1:1"]
+    silent = invoke(*arguments, *nowhere)
+    assert (silent.exit_code, "--unknown-liveness" in silent.stderr) == (6, True), silent.stderr
+    waived = invoke(*arguments, "--live", "--dry-run", "-o", "json", *nowhere)
+    assert waived.exit_code == 0, waived.stderr
+    assert waived.json()["data"]["rows"][0]["live"] is not None
+
+
 def test_a_stopped_connector_is_fenced_without_more_words(
     invoke: Invoke, target_flags: list[str], file_source: Any
 ) -> None:
