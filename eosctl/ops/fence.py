@@ -23,11 +23,13 @@ from eosctl.core.fencing import (
     settled,
     unanswered,
 )
+from eosctl.core.ids import task_of
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, StalePlanError, UnsupportedError
 from eosctl.events import Event
+from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
 from eosctl.ops.fence_checks import (
     PREPARED,
@@ -84,14 +86,16 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     """Finds the ids, describes them and checks who holds them.
 
     Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run (without `live`) or may run
-    (without `unknown_liveness`), for what Flink may have prepared (without `discard_prepared`), and what gathering
-    raises: UsageError, NotFoundError, UnreachableError, UnauthorizedError.
+    (without `unknown_liveness`), for a connector of a group that was never there, for what Flink may have prepared
+    (without `discard_prepared`), and what gathering raises: UsageError, NotFoundError, UnreachableError,
+    UnauthorizedError.
     """
     if request.via == "connect":
         check_connect_route(app, request)
     gathered = gather_ids(app, request)
     cluster_id, described = _describe(app, request, gathered.ids)
     liveness = find_liveness(app, request, gathered.ids)
+    _refuse_never_there(app, request, liveness, described)
     items = plan_items(
         gathered.ids,
         described,
@@ -110,6 +114,15 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
         refuse_prepared(plan.prepared())
     problems = (*gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared()))
     return replace(plan, problems=problems)
+
+
+def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, described: Described) -> None:
+    """A group that is gone runs nothing; one that never was has no connector to be fenced."""
+    if request.connector is None or liveness.gone is None or request.unknown_liveness:
+        return
+    known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
+    ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
+    refuse_never_there(app, liveness.gone, [request.connector], Known(ids=ids or None, ask_workers=False))
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:

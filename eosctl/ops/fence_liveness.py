@@ -30,13 +30,15 @@ _POLL_S = 0.25
 class Liveness:
     """The ids that running tasks hold, and those of tasks of which nobody can say whether they run.
 
-    `problems` is what else to know; `connectors` are those of the group that was named, as far as they were heard of.
+    `problems` is what else to know; `connectors` are those of the group that was named, as far as they were heard of,
+    and `gone` is that group where it has no members.
     """
 
     by_id: Mapping[str, LiveTask] = field(default_factory=dict)
     unknown: Mapping[str, Problem] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     connectors: frozenset[str] = frozenset()
+    gone: ConnectGroup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class _Tasks:
     doubt: Problem | None = None
     connectors: frozenset[str] = frozenset()
     ending: bool = False
+    gone: ConnectGroup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +74,14 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
     by_id: dict[str, LiveTask] = {}
     unknown = {} if doubt is None else {each: doubt for each in ids if may_be_task(each)}
     connectors: frozenset[str] = frozenset()
+    gone: ConnectGroup | None = None
     for group_id in dict.fromkeys([*([app.target.group_id] if app.target.group_id else []), *groups]):
         works = {each: work for each in ids if (work := task_of(each, group_id)) is not None}
         if not works:
             continue
         tasks = _tasks_of(_at_group(app, group_id), request, frozenset(works.values()))
-        connectors |= tasks.connectors if group_id == app.target.group_id else frozenset()
+        if group_id == app.target.group_id:
+            connectors, gone = tasks.connectors, tasks.gone
         for each, work in works.items():
             if work in tasks.running:
                 by_id[each] = replace(tasks.running[work], group_id=_if_other(app, group_id))
@@ -85,7 +90,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
     unknown = {each: problem for each, problem in unknown.items() if each not in by_id}
     nobody = app.target.group_id is None and not groups and any(may_be_task(each) for each in ids)
     problems = tuple(dict.fromkeys(unknown.values())) or ((_NO_GROUP,) if nobody else ())
-    return Liveness(by_id, unknown, problems, connectors)
+    return Liveness(by_id, unknown, problems, connectors, gone)
 
 
 def _with_part_of_the_time(app: App, request: FenceRequest) -> App:
@@ -130,8 +135,9 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work]) -> _Tasks:
     group, doubt = _read_group(app, request)
     holders = _holders(group)
     known = frozenset(connector for connector, _task in holders)
+    gone = group if group is not None and not group.members else None
     if request.live:
-        return _Tasks({work: LiveTask(*work, at[0]) for work, at in holders.items()}, {}, doubt, known)
+        return _Tasks({work: LiveTask(*work, at[0]) for work, at in holders.items()}, {}, doubt, known, gone=gone)
     rest = _ask_workers(app, group) if app.target.connect_urls or wanted & holders.keys() else _Rest()
     members = None if group is None or doubt is not None else {worker_id_of(member) for member in group.members}
     running: dict[Work, LiveTask] = {}
@@ -146,7 +152,7 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work]) -> _Tasks:
         elif verdict is Verdict.MAY_RUN:
             may_run[work] = _may_run(app, at, rest) if at else _stranger(app, told)
             ending = ending or (bool(at) and work[0] in rest.connectors)
-    return _Tasks(running, may_run, doubt, known | rest.connectors, ending=ending and not running)
+    return _Tasks(running, may_run, doubt, known | rest.connectors, ending=ending and not running, gone=gone)
 
 
 def _read_group(app: App, request: FenceRequest) -> tuple[ConnectGroup | None, Problem | None]:
