@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -100,13 +100,20 @@ def may_be_task(transactional_id: str) -> bool:
     return bool(re.fullmatch(r".+-.+", head, re.DOTALL)) and _is_task_number(tail)
 
 
-def owner_of(transactional_id: str, group_id: str | None, connectors: Iterable[str] = ()) -> Owner:
+def owner_of(
+    transactional_id: str,
+    group_id: str | None,
+    connectors: Collection[str] = (),
+    *,
+    groups: Collection[str] | None = None,
+) -> Owner:
     """Whose this id is, as seen from group `group_id`.
 
     Ids are plain joins with `-`, so one id can be read in several ways: group `a-b` with connector `c` has the ids of
     group `a` with connector `b-c`, and the leader id of group `x-0` is a task id of group `connect`. With `connectors`
     (all that the group has) a task is claimed for one of them only; without, `<group>-<something>-<number>` is taken
-    for a task, unless it may as well be another group's leader: then it is ambiguous.
+    for a task, unless it may as well be another group's leader: then it is ambiguous. With `groups` (all that the
+    cluster has) it can only be the leader of one of those.
     """
     other = Owner("other", application=application_of(transactional_id))
     if group_id is None:
@@ -116,12 +123,14 @@ def owner_of(transactional_id: str, group_id: str | None, connectors: Iterable[s
     work = task_of(transactional_id, group_id)
     if work is None:
         return other
-    known = set(connectors)
-    if known:
-        return Owner("task", *work) if work[0] in known else other
-    if transactional_id.startswith(leader_transactional_id("")):
-        return Owner("ambiguous")
-    return Owner("task", *work)
+    leads = leader_transactional_id("")
+    if groups is not None and transactional_id.startswith(leads):
+        if transactional_id.removeprefix(leads) not in groups:
+            return Owner("task", *work)
+        return Owner("ambiguous") if not connectors or work[0] in connectors else other
+    if connectors:
+        return Owner("task", *work) if work[0] in connectors else other
+    return Owner("ambiguous") if transactional_id.startswith(leads) else Owner("task", *work)
 
 
 def _is_task_number(text: str) -> bool:

@@ -70,7 +70,7 @@ def _missing(app: App, group_id: str, connectors: Collection[str], known: Known)
     if known.may_be_new and others == {}:
         return None
     ids = _known_ids(app) if known.ids is None else known.ids
-    recorded = _recorded(app) if known.recorded is None else known.recorded
+    recorded = recorded_connectors(app) if known.recorded is None else known.recorded
     return replace(traces, ids=ids, recorded=recorded, others=others).missing(group_id)
 
 
@@ -82,7 +82,8 @@ def _known_ids(app: App) -> list[str] | None:
         return None
 
 
-def _recorded(app: App) -> frozenset[str] | None:
+def recorded_connectors(app: App) -> frozenset[str] | None:
+    """The connectors of the target's config topic; None where it is not to be read."""
     topic = app.target.config_topic
     try:
         with app.topics() as store:

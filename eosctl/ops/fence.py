@@ -42,6 +42,7 @@ from eosctl.ops.fence_checks import (
 )
 from eosctl.ops.fence_gather import FenceRequest, Gathered, gather_ids, newest_task_count
 from eosctl.ops.fence_liveness import Liveness, find_liveness
+from eosctl.ops.fence_owners import owners_of
 from eosctl.ops.fence_report import fence_report
 from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers
 from eosctl.ops.ports import TransactionAdmin
@@ -99,7 +100,7 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     items = plan_items(
         gathered.ids,
         described,
-        owner_of_id=lambda transactional_id: gathered.owner_of(app, transactional_id),
+        owner_of_id=owners_of(app, gathered, liveness).__getitem__,
         live=liveness.by_id,
         create_unknown=request.create_unknown or request.via == "connect",  # Connect creates what it does not know
     )

@@ -22,7 +22,7 @@ def refuse_leaders(items: Sequence[FenceItem]) -> None:
     raise RefusedError(
         f"{_some(item.transactional_id for item in items)} may be the id of a Connect leader",
         hint="A leader that loses it fails its next write to the config topic, and can stay stuck until a rebalance. "
-        "If that is what you want, add --allow-leader.",
+        "If that is what you want, add --allow-leader. Ids of a Connect task: name them with --connector.",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eosctl.core.fencing import unique_ids
-from eosctl.core.ids import Owner, owner_of, task_transactional_ids
+from eosctl.core.ids import Owner, task_transactional_ids
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.txn_report import hidden_ids_warning
@@ -41,13 +41,8 @@ class Gathered:
     ids: Sequence[str]
     task_count_record: int | None = None
     connector_of: Mapping[str, Owner] = field(default_factory=dict)
-    connectors: Sequence[str] = ()
+    connectors: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
-
-    def owner_of(self, app: App, transactional_id: str) -> Owner:
-        """Whose id this is: what `--connector` said, else what the id itself looks like."""
-        given = self.connector_of.get(transactional_id)
-        return given or owner_of(transactional_id, app.target.group_id, self.connectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ class TaskCount:
     """The newest task-count record of a connector, and the names of all connectors of the topic."""
 
     count: int | None
-    connectors: Sequence[str]
+    connectors: frozenset[str]
 
 
 def gather_ids(app: App, request: FenceRequest) -> Gathered:
@@ -111,7 +106,7 @@ def _with_connector(
 ) -> Gathered:
     group_id = app.target.require_group_id()
     recorded = None
-    connectors: Sequence[str] = ()
+    connectors: frozenset[str] = frozenset()
     if request.tasks is None:
         found = newest_task_count(app, connector)
         recorded, connectors = found.count, found.connectors
@@ -144,4 +139,4 @@ def newest_task_count(app: App, connector: str) -> TaskCount:
     with app.topics() as store:
         state = read_config_topic(app, store).state
     known = state.connectors.get(connector)
-    return TaskCount(None if known is None else known.task_count_record, sorted(state.connectors))
+    return TaskCount(None if known is None else known.task_count_record, frozenset(state.connectors))

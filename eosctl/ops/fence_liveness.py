@@ -31,7 +31,7 @@ class Liveness:
     """The ids that running tasks hold, and those of tasks of which nobody can say whether they run.
 
     `problems` is what else to know; `connectors` are those of the group that was named, as far as they were heard of,
-    and `gone` is that group where it has no members.
+    and `gone` is that group where it has no members. `groups` are the Connect groups that can be seen; None: unknown.
     """
 
     by_id: Mapping[str, LiveTask] = field(default_factory=dict)
@@ -39,6 +39,7 @@ class Liveness:
     problems: tuple[Problem, ...] = ()
     connectors: frozenset[str] = frozenset()
     gone: ConnectGroup | None = None
+    groups: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +71,13 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
     if request.live and request.unknown_liveness:
         return Liveness(problems=(_unknown("nobody was asked, as told by --live and --unknown-liveness"),))
     app = _with_part_of_the_time(app, request)
-    groups, doubt = _connect_groups(app)
+    groups, doubt = list_connect_groups(app)
     by_id: dict[str, LiveTask] = {}
     unknown = {} if doubt is None else {each: doubt for each in ids if may_be_task(each)}
     connectors: frozenset[str] = frozenset()
     gone: ConnectGroup | None = None
-    for group_id in dict.fromkeys([*([app.target.group_id] if app.target.group_id else []), *groups]):
+    named = [app.target.group_id] if app.target.group_id else []
+    for group_id in dict.fromkeys([*named, *sorted(groups or ())]):
         works = {each: work for each in ids if (work := task_of(each, group_id)) is not None}
         if not works:
             continue
@@ -90,7 +92,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
     unknown = {each: problem for each, problem in unknown.items() if each not in by_id}
     nobody = app.target.group_id is None and not groups and any(may_be_task(each) for each in ids)
     problems = tuple(dict.fromkeys(unknown.values())) or ((_NO_GROUP,) if nobody else ())
-    return Liveness(by_id, unknown, problems, connectors, gone)
+    return Liveness(by_id, unknown, problems, connectors, gone, groups)
 
 
 def _with_part_of_the_time(app: App, request: FenceRequest) -> App:
@@ -100,14 +102,14 @@ def _with_part_of_the_time(app: App, request: FenceRequest) -> App:
     return replace(app, deadline=Deadline.after(part_s, app.clock))
 
 
-def _connect_groups(app: App) -> tuple[list[str], Problem | None]:
-    """The Connect groups of this Kafka cluster that one may see, by name."""
+def list_connect_groups(app: App) -> tuple[frozenset[str] | None, Problem | None]:
+    """The Connect groups of this Kafka cluster that one may see, or why that can't be told."""
     try:
         with app.transactions() as admin:
             listed = admin.list_groups()
     except EosctlError as error:
-        return [], _unknown(f"which Connect groups there are can't be told: {error.message}", error.hint)
-    return sorted(group_id for group_id, protocol_type in listed.items() if protocol_type == PROTOCOL_TYPE), None
+        return None, _unknown(f"which Connect groups there are can't be told: {error.message}", error.hint)
+    return frozenset(group_id for group_id, kind in listed.items() if kind == PROTOCOL_TYPE), None
 
 
 def _at_group(app: App, group_id: str) -> App:
@@ -134,7 +136,7 @@ def _tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work]) -> _Task
 def _look(app: App, request: FenceRequest, wanted: frozenset[Work]) -> _Tasks:
     group, doubt = _read_group(app, request)
     holders = _holders(group)
-    known = frozenset(connector for connector, _task in holders)
+    known = frozenset(connector for member in (group.members if group else ()) for connector, _task in member.held)
     gone = group if group is not None and not group.members else None
     if request.live:
         return _Tasks({work: LiveTask(*work, at[0]) for work, at in holders.items()}, {}, doubt, known, gone=gone)

@@ -62,6 +62,31 @@ def test_owner(transactional_id: str, group: str | None, connectors: tuple[str, 
     assert owner_of(transactional_id, group, connectors) == owner
 
 
+TASK = Owner("task", "c", 0)
+
+
+@pytest.mark.parametrize(
+    ("connectors", "groups", "owner"),
+    [
+        ((), {"connect-cluster"}, TASK),
+        (("c",), {"connect-cluster"}, TASK),
+        (("d",), {"connect-cluster"}, TASK),  # of a connector that is no more
+        (("c",), None, TASK),
+        ((), None, Owner("ambiguous")),
+        (("c",), {"connect-cluster", "c-0"}, Owner("ambiguous")),
+        ((), {"connect-cluster", "c-0"}, Owner("ambiguous")),
+        (("d",), {"connect-cluster", "c-0"}, Owner("other")),
+        (("d",), None, Owner("other")),
+    ],
+)
+def test_an_id_is_ambiguous_only_where_a_group_and_a_connector_fit(
+    connectors: tuple[str, ...], groups: set[str] | None, owner: Owner
+) -> None:
+    """Task 0 of connector c of group connect-cluster, or the leader of group c-0."""
+    assert owner_of("connect-cluster-c-0", "connect-cluster", connectors, groups=groups) == owner
+    assert owner_of("connect-cluster-connect-cluster", "connect-cluster", connectors, groups=groups).kind == "leader"
+
+
 @pytest.mark.parametrize(
     ("transactional_id", "group", "work", "of_any"),
     [

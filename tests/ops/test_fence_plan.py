@@ -108,8 +108,48 @@ def test_a_connector_whose_name_makes_its_id_look_like_a_leaders(stage: Stage) -
     stage.asked_group = "connect"
     stage.brokers.state.transactions["connect-cluster-x-0"] = FakeTransaction(9, 0)
     assert outcomes(stage.plan(connector="cluster-x", tasks=1)) == {"connect-cluster-x-0": "would_fence"}
-    with pytest.raises(RefusedError, match="leader"):
+    stage.other_group("x-0", "http://x1:8083")
+    with pytest.raises(RefusedError, match="leader") as caught:
         stage.plan("connect-cluster-x-0")
+    assert re.findall("--[a-z-]+", str(caught.value.hint)) == ["--allow-leader", "--connector"]
+
+
+@pytest.mark.parametrize("flags", [{}, {"live": True, "unknown_liveness": True}])
+def test_tasks_of_a_group_called_connect_cluster_are_no_leaders(stage: Stage, flags: Any) -> None:
+    """Many distributions call their group so: all its ids were ambiguous, and --allow-leader lifted too much."""
+    stage.asked_group = "connect-cluster"
+    ids = [f"connect-cluster-c-{task}" for task in range(2)]
+    stage.brokers.state.transactions |= {each: FakeTransaction(number, 0) for number, each in enumerate(ids, 50)}
+    report = stage.plan(prefix="connect-cluster-c-", **flags)
+    assert outcomes(report) == dict.fromkeys(ids, "would_fence")
+    assert row(report, ids[1])["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
+    stage.brokers.state.transactions["connect-cluster-connect-cluster"] = FakeTransaction(60, 0)
+    with pytest.raises(RefusedError, match="connect-cluster-connect-cluster, connect-cluster-g may be the id"):
+        stage.plan(prefix="connect-cluster-", **flags)
+
+
+@pytest.mark.parametrize(("known", "kind"), [(None, "ambiguous"), ("c", "ambiguous"), ("d", "other")])
+def test_an_id_is_ambiguous_where_a_group_fits_and_a_connector_may(stage: Stage, known: str | None, kind: str) -> None:
+    """Group connect-cluster with connector c, and a group c-0."""
+    stage.asked_group = "connect-cluster"
+    stage.other_group("c-0", "http://x1:8083")
+    stage.brokers.state.transactions["connect-cluster-c-0"] = FakeTransaction(50, 0)
+    if known is not None:
+        stage.configs(created(known, 1))
+    with pytest.raises(RefusedError, match="may be the id of a Connect leader"):
+        stage.plan("connect-cluster-c-0")
+    assert row(stage.plan("connect-cluster-c-0", allow_leader=True), "connect-cluster-c-0")["owner"]["kind"] == kind
+
+
+def test_a_running_task_of_a_group_called_connect_cluster_is_protected(stage: Stage) -> None:
+    """Without -g, --allow-leader was needed for each of its ids, and lifted what protects tasks."""
+    stage.asked_group = None
+    stage.other_group("connect-cluster", "http://x1:8083").add("c")
+    stage.brokers.state.transactions |= {f"connect-cluster-c-{task}": FakeTransaction(50 + task, 0) for task in (0, 1)}
+    for flags in ({}, {"allow_leader": True}):
+        with pytest.raises(RefusedError, match="of group connect-cluster runs task 0 of connector c"):
+            stage.plan("connect-cluster-c-0", **flags)
+    assert outcomes(stage.plan("connect-cluster-c-1")) == {"connect-cluster-c-1": "would_fence"}
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PAUSED", "RESTARTING"])
