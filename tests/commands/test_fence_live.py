@@ -143,6 +143,26 @@ def test_a_running_task_is_protected_whatever_group_is_named(invoke: Invoke, sta
     assert waived.json()["data"]["rows"][0]["live"] is not None
 
 
+def test_zombies_of_a_group_that_is_gone_are_fenced_without_more_words(invoke: Invoke, stack: Any, unique: str) -> None:
+    """Be it called connect-cluster; and a group that never was is refused, with what was looked at."""
+    anywhere = ["-b", stack.bootstrap_servers, "--yes", "-o", "json"]
+    for group, connector in ((f"gone-{unique}", "orders"), ("connect-cluster", unique)):
+        transactional_id = f"{group}-{connector}-0"
+        producer = zombie(stack, transactional_id, unique)
+        for words in (["--connector", connector, "--tasks", "1"], ["--prefix", f"{group}-{connector}-"]):
+            outcome = invoke("fence", *words, "-g", group, *anywhere)
+            assert outcome.exit_code == 0, outcome.stderr
+            (row,) = outcome.json()["data"]["rows"]
+            assert (row["outcome"], row["owner"]["connector"]) == ("fenced", connector)
+        with pytest.raises(KafkaException):
+            producer.commit_transaction(30)
+        with contextlib.suppress(KafkaException):
+            producer.close()
+    never = invoke("fence", "--connector", "orders", "--tasks", "1", "-g", f"never-{unique}", *anywhere)
+    assert never.exit_code == 6, never.stderr
+    assert "nothing tells that it ever did: no transactional id is its leader's or a task's of it" in never.stderr
+
+
 def test_a_stopped_connector_is_fenced_without_more_words(
     invoke: Invoke, target_flags: list[str], file_source: Any
 ) -> None:
