@@ -7,6 +7,7 @@ nothing is waited for; with both, nobody is asked anything.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -82,7 +83,8 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
         works = {each: work for each in its_own if (work := task_of(each, group_id)) is not None}
         if not works:
             continue
-        tasks = _tasks_of(_at_group(app, group_id), request, frozenset(works.values()))
+        waits = not request.unknown_liveness and (groups is None or group_id in groups)  # a forgotten one is not listed
+        tasks = _tasks_of(_at_group(app, group_id), request, frozenset(works.values()), waits=waits)
         if group_id == app.target.group_id:
             connectors, gone = tasks.connectors, tasks.gone
         for each, work in works.items():
@@ -98,7 +100,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
 
 def _with_part_of_the_time(app: App, request: FenceRequest) -> App:
     """Who is silent must leave time to say so, or to fence."""
-    part_s = app.deadline.remaining_s() / 2
+    part_s = math.ceil(app.deadline.remaining_s() * 5) / 10  # a half, in words that a message can say
     part_s = min(part_s, _QUICK_S) if request.unknown_liveness else part_s
     return replace(app, deadline=Deadline.after(part_s, app.clock))
 
@@ -124,18 +126,18 @@ def _if_other(app: App, group_id: str) -> str | None:
     return None if group_id == app.target.group_id else group_id
 
 
-def _tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work]) -> _Tasks:
-    """What runs in the target's group; tasks that its workers are about to end are waited for."""
+def _tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bool) -> _Tasks:
+    """What runs in the target's group; its rebalance and tasks that are about to end are waited for, if it `waits`."""
     patience = Deadline.after(min(ENDING_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
     while True:
-        tasks = _look(app, request, wanted)
-        if not tasks.ending or request.unknown_liveness or patience.expired():
+        tasks = _look(app, request, wanted, waits=waits)
+        if not tasks.ending or not waits or patience.expired():
             return tasks
         patience.sleep(_POLL_S)
 
 
-def _look(app: App, request: FenceRequest, wanted: frozenset[Work]) -> _Tasks:
-    group, doubt = _read_group(app, request)
+def _look(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bool) -> _Tasks:
+    group, doubt = _read_group(app, waits=waits)
     holders = _holders(group)
     known = frozenset(connector for member in (group.members if group else ()) for connector, _task in member.held)
     gone = group if group is not None and not group.members else None
@@ -158,11 +160,11 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work]) -> _Tasks:
     return _Tasks(running, may_run, doubt, known | rest.connectors, ending=ending and not running, gone=gone)
 
 
-def _read_group(app: App, request: FenceRequest) -> tuple[ConnectGroup | None, Problem | None]:
+def _read_group(app: App, *, waits: bool) -> tuple[ConnectGroup | None, Problem | None]:
     """The group, and why it does not tell who may run what."""
     group_id = app.target.require_group_id()
     try:
-        group, _cluster_id = read_group(app, gone_ok=True, wait=not request.unknown_liveness)
+        group, _cluster_id = read_group(app, gone_ok=True, wait=waits)
     except EosctlError as error:
         return None, _unknown(f"the members of group {group_id} can't be told: {error.message}", error.hint)
     if group.members and group.state != STABLE:
