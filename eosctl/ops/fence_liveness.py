@@ -89,7 +89,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
             connectors, gone = tasks.connectors, tasks.gone
         for each, work in works.items():
             if work in tasks.running:
-                by_id[each] = replace(tasks.running[work], group_id=_if_other(app, group_id))
+                by_id.setdefault(each, replace(tasks.running[work], group_id=_if_other(app, group_id)))
             elif (problem := tasks.may_run.get(work) or tasks.doubt) is not None:
                 unknown[each] = problem
     unknown = {each: problem for each, problem in unknown.items() if each not in by_id}

@@ -78,6 +78,8 @@ def test_one_id_that_two_groups_may_have_is_protected_for_both(stage: Stage) -> 
     stage.other_group("g-h", H1).add("c")
     stage.brokers.state.transactions["g-h-c-0"] = FakeTransaction(31, 0)
     assert "of group g-h runs task 0 of connector c" in refusal(stage, "g-h-c-0").message
+    stage.runs(("h-c", 0))
+    assert "worker w1:8083 runs task 0 of connector h-c now" in refusal(stage, "g-h-c-0").message
 
 
 def test_a_failed_task_of_another_group_is_no_obstacle(stage: Stage) -> None:
