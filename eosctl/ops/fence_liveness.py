@@ -8,7 +8,7 @@ nothing is waited for; with both, nobody is asked anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eosctl.core.connect_group import STABLE, ConnectGroup
@@ -62,6 +62,11 @@ class _Rest:
     tasks: Mapping[Work, TaskStatus] = field(default_factory=dict)
     connectors: frozenset[str] = frozenset()
     silence: EosctlError | None = None
+
+    def may_be_of(self, members: Collection[str] | None) -> bool:
+        """Whether workers have answered who do not show by their tasks that they are of another group."""
+        at = {status.worker_id for status in self.tasks.values()}
+        return self.silence is None and (not at or members is None or not at.isdisjoint(members))
 
 
 def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Liveness:
@@ -156,7 +161,7 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bo
             running[work] = LiveTask(*work, told.worker_id)
         elif verdict is Verdict.MAY_RUN:
             may_run[work] = _may_run(app, at, rest) if at else _stranger(app, told)
-            ending = ending or (bool(at) and work[0] in rest.connectors)
+            ending = ending or (bool(at) and rest.may_be_of(members))
     return _Tasks(running, may_run, doubt, known | rest.connectors, ending=ending and not running, gone=gone)
 
 

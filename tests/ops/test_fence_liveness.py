@@ -178,9 +178,11 @@ def held_by_w1(*held: tuple[str, int]) -> RawGroup:
     return RawGroup("g", "Stable", "connect", "sessioned", (RawGroupMember("m1", "c", "/h", metadata, assignment),))
 
 
-def test_a_task_that_is_about_to_end_is_waited_for(stage: Stage) -> None:
-    """REST shows no tasks of a stopped connector while a follower still waits for their last commit."""
-    stage.connect.add("c", state="STOPPED")
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_task_that_is_about_to_end_is_waited_for(stage: Stage, deleted: bool) -> None:
+    """REST shows no tasks of a connector that was stopped, or deleted, while a worker waits for their last commit."""
+    if not deleted:
+        stage.connect.add("c", state="STOPPED")
     looks = iter([held_by_w1(*HELD), held_by_w1(*HELD)])
     stage.brokers.state.groups["g"] = lambda: next(looks, held_by_w1())
     assert outcomes(stage.plan("g-c-0")) == {"g-c-0": "would_fence"}
