@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from eosctl.wire import error_codes
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.fence_stage import W1, Stage, codes, fence_stage, outcomes
+from tests.fakes.world import World
 
 H1 = "http://h1:8083"
 HELD = [("c", 0)]
@@ -50,7 +52,6 @@ def test_a_worker_of_another_group_does_not_vouch_for_a_task(stage: Stage, there
     stage.runs(("c", 0))
     other = stage.other_group("h", H1)
     other.add("c" if there.startswith("a FAILED") else "d", failed=(0,))
-    stage.timeout_s = 4.0
     error = refusal(stage, "g-c-0", connect_urls=(H1,))
     assert "worker w1:8083 of group g may run their tasks" in error.message
     assert "Compare -u and -g" in str(error.hint)
@@ -139,13 +140,27 @@ def test_a_worker_of_another_cluster_is_refused(stage: Stage) -> None:
     assert "another" in refusal(stage, "g-c-0").message
 
 
-def test_a_group_in_a_rebalance_does_not_tell_what_runs(stage: Stage) -> None:
-    stage.connect.rebalance(3600)
-    stage.timeout_s = 4.0
-    error = refusal(stage, "g-c-0")
-    assert "the group g is PreparingRebalance" in error.message
-    assert flags_of(error) == ["--unknown-liveness"]
-    assert outcomes(stage.plan("g-c-0", unknown_liveness=True)) == {"g-c-0": "would_fence"}
+@pytest.fixture
+def world() -> World:
+    """Id g-c-0 (empty), on a clock that does not wait."""
+    made = World(modes={W1: "enabled"})
+    made.brokers.state.transactions["g-c-0"] = FakeTransaction(1, 4)
+    return made
+
+
+def planned(world: World, **options: Any) -> dict[str, str]:
+    app = world.app(connect_urls=(W1,))
+    return outcomes(plan_fence(app, FenceRequest(("g-c-0",), **options)).report(app))
+
+
+def test_a_group_in_a_rebalance_does_not_tell_what_runs(world: World) -> None:
+    world.connect.rebalance(math.inf)
+    with pytest.raises(RefusedError, match="the group g is PreparingRebalance") as caught:
+        planned(world)
+    assert flags_of(caught.value) == ["--unknown-liveness"]
+    began_s = world.time.now_s
+    assert planned(world, unknown_liveness=True) == {"g-c-0": "would_fence"}
+    assert world.time.now_s == began_s, "what the flag sets aside is not waited for"
 
 
 @pytest.mark.parametrize(
@@ -179,17 +194,17 @@ def held_by_w1(*held: tuple[str, int]) -> RawGroup:
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-def test_a_task_that_is_about_to_end_is_waited_for(stage: Stage, deleted: bool) -> None:
+def test_a_task_that_is_about_to_end_is_waited_for(world: World, deleted: bool) -> None:
     """REST shows no tasks of a connector that was stopped, or deleted, while a worker waits for their last commit."""
     if not deleted:
-        stage.connect.add("c", state="STOPPED")
+        world.connect.add("c", state="STOPPED")
     looks = iter([held_by_w1(*HELD), held_by_w1(*HELD)])
-    stage.brokers.state.groups["g"] = lambda: next(looks, held_by_w1())
-    assert outcomes(stage.plan("g-c-0")) == {"g-c-0": "would_fence"}
+    world.brokers.state.groups["g"] = lambda: next(looks, held_by_w1())
+    assert planned(world) == {"g-c-0": "would_fence"}
     assert next(looks, None) is None
-    stage.brokers.state.groups["g"] = held_by_w1(*HELD)
-    stage.timeout_s = 4.0
-    assert "may run their tasks: the workers that were asked do not tell" in refusal(stage, "g-c-0").message
+    world.brokers.state.groups["g"] = held_by_w1(*HELD)
+    with pytest.raises(RefusedError, match="may run their tasks: the workers that were asked do not tell"):
+        planned(world)
 
 
 @pytest.mark.parametrize("flags", [{"live": True}, {"live": True, "unknown_liveness": True}], ids=["live", "both"])
