@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Clock
 from eosctl.ops.app import App
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.report import Report
 from tests.fakes.broker_state import FakeTransaction
-from tests.fakes.connect import FakeConnect
-from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.world import CONFIGS, World
 
 W1 = "http://w1:8083"
@@ -31,7 +28,6 @@ class Stage(World):
     nodes: int = 2
     asked_group: str | None = "g"
     timeout_s: float = 20.0
-    others: list[FakeConnect] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,21 +46,9 @@ class Stage(World):
 
     def doors(self) -> dict[str, Any]:
         """App's own way to the brokers, which listen."""
-        doors = {**super().doors(), "open_worker": self.open_worker}
+        doors = super().doors()
         del doors["open_transactions"]
         return doors
-
-    def other_group(self, group_id: str, url: str) -> FakeConnect:
-        """Another Connect group on the same Kafka cluster, with one worker."""
-        made = FakeConnect({url: "enabled"}, group_id=group_id, time=self.time, kafka_cluster_id=self.cluster_id)
-        self.brokers.state.groups[group_id] = made.describe
-        self.others.append(made)
-        return made
-
-    def open_worker(self, app: App, url: str) -> FakeConnectWorker:
-        """App's door to the workers of all groups."""
-        text = parse_worker_url(url).text
-        return next((other for other in self.others if text in other.modes), self.connect).open_worker(app, url)
 
     def clock(self) -> Clock:
         """The real one: fencing waits for sockets."""
