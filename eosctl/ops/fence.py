@@ -27,7 +27,7 @@ from eosctl.core.ids import task_of
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, StalePlanError, UnsupportedError
+from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError, UnsupportedError
 from eosctl.events import Event
 from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
@@ -115,6 +115,14 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
         refuse_prepared(plan.prepared())
     problems = (*gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared()))
     return replace(plan, problems=problems)
+
+
+def plan_recorded(app: App, connector: str) -> FencePlan:
+    """The plan for the recorded ids of a connector, for commands without the options that refusals name."""
+    try:
+        return plan_fence(app, FenceRequest(connector=connector))
+    except RefusedError as error:
+        raise RefusedError(error.message, hint=f"{error.hint} These are options of `eosctl fence`.") from error
 
 
 def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, described: Described) -> None:

@@ -16,8 +16,7 @@ from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import refuse_never_there
 from eosctl.ops.app import App
-from eosctl.ops.fence import FencePlan, plan_fence
-from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.fence import FencePlan, plan_recorded
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.rescue_journal import Begun, unfinished_rescue
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
@@ -73,7 +72,7 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
             f"`eosctl task-counts write {connector} --count 0`, which fences too. Else `eosctl doctor` tells what the "
             "tasks died of.",
         )
-    fence = plan_fence(app, FenceRequest(connector=connector)) if patient.diagnosis.verdict is Verdict.FENCE else None
+    fence = plan_recorded(app, connector) if patient.diagnosis.verdict is Verdict.FENCE else None
     return RescuePlan(connector, patient, _steps(patient), fence)
 
 
