@@ -115,22 +115,27 @@ def owner_of(
     for a task, unless it may as well be another group's leader: then it is ambiguous. With `groups` (all that the
     cluster has) it can only be the leader of one of those.
     """
-    other = Owner("other", application=application_of(transactional_id))
-    if group_id is None:
-        return other
-    if transactional_id == leader_transactional_id(group_id):
+    if group_id is not None and transactional_id == leader_transactional_id(group_id):
         return Owner("leader")
-    work = task_of(transactional_id, group_id)
-    if work is None:
-        return other
+    work = None if group_id is None else task_of(transactional_id, group_id)
+    if work is not None and (kind := _kind_of_task(transactional_id, work[0], connectors, groups)) != "other":
+        return Owner("task", *work) if kind == "task" else Owner(kind)
+    return Owner("other", application=application_of(transactional_id))
+
+
+def _kind_of_task(
+    transactional_id: str, connector: str, connectors: Collection[str], groups: Collection[str] | None
+) -> str:
+    """What an id is that can be the one of a task of `connector`."""
     leads = leader_transactional_id("")
-    if groups is not None and transactional_id.startswith(leads):
-        if transactional_id.removeprefix(leads) not in groups:
-            return Owner("task", *work)
-        return Owner("ambiguous") if not connectors or work[0] in connectors else other
-    if connectors:
-        return Owner("task", *work) if work[0] in connectors else other
-    return Owner("ambiguous") if transactional_id.startswith(leads) else Owner("task", *work)
+    known, there = bool(connectors), connector in connectors
+    if not transactional_id.startswith(leads):
+        return "task" if there or not known else "other"
+    if groups is None:
+        return "task" if there else "other" if known else "ambiguous"
+    if transactional_id.removeprefix(leads) not in groups:
+        return "task"
+    return "ambiguous" if there or not known else "other"
 
 
 def _is_task_number(text: str) -> bool:

@@ -84,7 +84,8 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
     gone: ConnectGroup | None = None
     named = [app.target.group_id] if app.target.group_id else []
     for group_id in dict.fromkeys([*named, *sorted(groups or ())]):
-        its_own = (each for each in ids if each.startswith(f"{group_id}-"))  # of 100,000 ids, quicker than by task_of
+        prefix = f"{group_id}-"  # of 100,000 ids, quicker than by task_of alone
+        its_own = (each for each in ids if each.startswith(prefix))
         works = {each: work for each in its_own if (work := task_of(each, group_id)) is not None}
         if not works:
             continue
