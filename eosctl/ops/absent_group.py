@@ -1,4 +1,4 @@
-"""Whether a Connect group without members was ever on this Kafka cluster: one rule for all that asks for such a group.
+"""Whether a Connect group without members was ever on this Kafka cluster: one rule for all who ask.
 
 The workers of a group that is gone run nothing, and need no waiver; a mistyped group looks the same to its coordinator.
 """

@@ -131,7 +131,10 @@ def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, des
         return
     known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
     ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
-    refuse_never_there(app, liveness.gone, [request.connector], Known(ids=ids or None, ask_workers=False))
+    try:
+        refuse_never_there(app, liveness.gone, [request.connector], Known(ids=ids or None, ask_workers=False))
+    except RefusedError as error:
+        raise RefusedError(error.message, hint=f"{error.hint} If all is right, add --unknown-liveness.") from error
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:

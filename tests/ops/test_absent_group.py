@@ -63,6 +63,7 @@ def test_a_connector_of_a_group_that_was_never_there_is_refused_with_what_was_lo
     assert "the Connect group 'mistyped' does not exist on this Kafka cluster" in caught.value.message
     assert "no transactional id is its leader's or a task's of it" in caught.value.message
     assert "topic connect-configs has no connector c" in caught.value.message
+    assert "add --unknown-liveness" in str(caught.value.hint)
     waived = plan(world, group_id="mistyped", connector="c", tasks=1, unknown_liveness=True)
     assert outcomes(waived) == {"mistyped-c-0": "skipped_unknown"}
 
