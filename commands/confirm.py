@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 # options by which a user sets a check aside; a test compares this with the options of every writing command
 OVERRIDES = frozenset(
     {
-        *("accept_drift", "allow_leader", "allow_open_transactions", "create_unknown", "force", "force_running"),
-        *("live", "no_fence", "overwrite_newer", "start_over", "workers_down"),
+        *("accept_drift", "allow_leader", "allow_open_transactions", "create_unknown", "discard_prepared"),
+        *("force", "force_running"),
+        *("live", "no_fence", "overwrite_newer", "start_over", "unknown_liveness", "workers_down"),
     }
 )
 

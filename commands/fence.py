@@ -27,7 +27,11 @@ authenticate to."
 @click.option("--match", metavar="REGEX", help="Every known id that matches as a whole (Python's re).")
 @click.option("--connector", metavar="NAME", help="The ids that Connect itself would fence: tasks 0 to R-1.")
 @click.option("--tasks", type=click.IntRange(min=0), metavar="N", help="R, in place of the newest task-count record.")
-@click.option("--live", is_flag=True, help="Also ids of tasks that run now, which fail; and what Flink prepared.")
+@click.option("--live", is_flag=True, help="Also ids of tasks that run now; those tasks fail.")
+@click.option("--unknown-liveness", is_flag=True, help="Also ids of tasks of which nobody can say whether they run.")
+@click.option(
+    "--discard-prepared", is_flag=True, help="Also open transactions that Flink may have prepared; lost then."
+)
 @click.option("--allow-leader", is_flag=True, help="Also what may be the id of a Connect leader.")
 @click.option("--create-unknown", is_flag=True, help="Also ids that no coordinator knows: fencing creates them.")
 @click.option("--via", type=click.Choice(["native", "connect", "producer"]), default="native", help=_VIA_HELP)
@@ -42,6 +46,8 @@ def fence(
     connector: str | None,
     tasks: int | None,
     live: bool,
+    unknown_liveness: bool,
+    discard_prepared: bool,
     allow_leader: bool,
     create_unknown: bool,
     via: str,
@@ -54,12 +60,16 @@ def fence(
     producer epoch at the coordinator: the zombie's open transaction is aborted, and its next write or commit fails.
     It is what Connect does before it starts the tasks of an exactly-once source, one InitProducerId per id.
 
-    Ids that no coordinator knows are skipped; ids of running tasks, and of a Connect leader, are refused unless you
-    say --live or --allow-leader. A fenced task goes FAILED and Connect does not restart it. An open transaction under
-    an id like those of Flink's sink (PREFIX-SUBTASK-NUMBER) may hold what a checkpoint has prepared, and fencing would
-    throw it away: refused without --live too.
+    Ids that no coordinator knows are skipped. Each danger is refused until its flag is given: ids of tasks that run
+    now, of whatever Connect group (--live; a fenced task goes FAILED and Connect does not restart it); ids of tasks
+    that may run, because their group or its workers do not say (--unknown-liveness); ids of a Connect leader
+    (--allow-leader); open transactions under ids like those of Flink's sink, PREFIX-SUBTASK-NUMBER, which may hold
+    what a checkpoint has prepared (--discard-prepared).
 
-    Needs Kafka 3.0 or newer. ACLs: DESCRIBE and WRITE on each TransactionalId.
+    Which tasks may run is asked from the coordinators of the groups, and whether those have failed from the workers.
+    With --live no worker is asked; with --unknown-liveness they get five seconds; with both, nobody is asked.
+
+    Needs Kafka 3.0 or newer. ACLs: DESCRIBE and WRITE on each TransactionalId; DESCRIBE on the Connect groups.
 
     Example: eosctl fence -b kafka:9092 -g connect-cluster --connector orders-source --dry-run
     """
@@ -67,7 +77,19 @@ def fence(
     from eosctl.ops.fence_gather import FenceRequest
 
     given = (*transactional_ids, *_ids_of_file(from_file))
-    request = FenceRequest(given, prefix, match, connector, tasks, live, allow_leader, create_unknown, via)
+    request = FenceRequest(
+        given,
+        prefix=prefix,
+        pattern=match,
+        connector=connector,
+        tasks=tasks,
+        live=live,
+        unknown_liveness=unknown_liveness,
+        discard_prepared=discard_prepared,
+        allow_leader=allow_leader,
+        create_unknown=create_unknown,
+        via=via,
+    )
     plan = plan_fence(app, request)
     count = len(plan.wanted())
 

@@ -83,31 +83,6 @@ def connect_group(raw: RawGroup) -> ConnectGroup:
     return ConnectGroup(raw.group_id, raw.state, raw.protocol, leader, leader_url, ordered)
 
 
-def judge_absence(group_id: str, *, state: str, answering: str | None, has_ids: bool) -> str | None:
-    """What is doubtful about a group without members, as a sentence; None for one whose workers are just stopped.
-
-    `answering` is the URL of a worker that was named for it and is up, `has_ids` whether any transactional id of the
-    group is known. Raises NotFoundError where the group was most likely never there, or is not that worker's.
-    """
-    if state == DEAD and answering is not None:
-        raise NotFoundError(
-            f"the worker at {answering} answers, but the Connect group {group_id!r} does not exist on this Kafka "
-            "cluster: the worker is of another group",
-            hint="Compare -g with group.id of the worker, which REST does not tell.",
-        )
-    if state == DEAD and not has_ids:
-        raise NotFoundError(
-            f"the Connect group {group_id!r} does not exist on this Kafka cluster, and no transactional id tells that "
-            "it ever did",
-            hint="Compare -g with group.id of the workers, and -b with their bootstrap.servers.",
-        )
-    if answering is not None:
-        return f"the worker at {answering} answers, but the group {group_id} has no member: it is of another group"
-    if state == DEAD:
-        return f"the coordinator has forgotten the group {group_id}: its workers are stopped since long"
-    return None
-
-
 def _member(raw: RawGroupMember, leader: str | None, *, stable: bool) -> ConnectMember:
     leads = raw.member_id == leader
     if not stable or not raw.metadata:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum, unique
+from enum import Enum, StrEnum, unique
 
-from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id, task_transactional_id
+from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id
 from eosctl.core.rescue import ROUND_TIMEOUTS_MS
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
@@ -26,6 +26,8 @@ MAX_ID_BYTES = 32_767  # Kafka strings have a 16-bit length
 # A task's own initTransactions() leaves 60000 behind (or its override), Connect's fencing round 90000: see DESIGN.md.
 FENCE_TRANSACTION_TIMEOUT_MS = 30_000
 _FENCING_TIMEOUTS_MS = frozenset({FENCE_TRANSACTION_TIMEOUT_MS}) | ROUND_TIMEOUTS_MS
+# states of a task that has no producer; a PAUSED task keeps its own, and so its id
+_NOT_HOLDING = frozenset({"FAILED", "UNASSIGNED", "DESTROYED", "STOPPED"})
 
 Described = Mapping[str, TransactionDescription | KafkaFault]
 
@@ -43,11 +45,21 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LiveTask:
-    """A task that a worker runs now."""
+    """A task that a worker runs now; `group_id` is None where it is of the group that was named."""
 
     connector: str
     task: int
     worker: str
+    group_id: str | None = None
+
+
+@unique
+class Verdict(Enum):
+    """Whether a task runs."""
+
+    RUNS = 1
+    MAY_RUN = 2
+    RUNS_NOT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +155,19 @@ def _plan_item(
     return FenceItem(transactional_id, owner, outcome, live=live)
 
 
-def live_ids(group_id: str, tasks: Iterable[LiveTask]) -> dict[str, LiveTask]:
-    """The transactional ids that running tasks of this group hold, if they are source tasks with exactly-once."""
-    return {task_transactional_id(group_id, task.connector, task.task): task for task in tasks}
+def judge_task(
+    state: str | None, worker: str | None, *, holders: Collection[str], members: Collection[str] | None
+) -> Verdict:
+    """One task: REST says that it is in `state` at `worker`, and the group that `holders` may run it.
+
+    `state` is None where REST does not know the task, and `members` where the group does not tell who is in it.
+    """
+    if worker in holders and state in _NOT_HOLDING:
+        return Verdict.RUNS_NOT
+    if state is not None and state not in _NOT_HOLDING and (members is None or worker in members):
+        return Verdict.RUNS
+    stranger = state is not None and state not in _NOT_HOLDING
+    return Verdict.MAY_RUN if holders or stranger else Verdict.RUNS_NOT
 
 
 def may_be_leader(transactional_id: str, owner: Owner) -> bool:

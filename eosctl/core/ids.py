@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -87,29 +87,55 @@ def application_of(transactional_id: str) -> str | None:
     return None
 
 
-def owner_of(transactional_id: str, group_id: str | None, connectors: Iterable[str] = ()) -> Owner:
+def task_of(transactional_id: str, group_id: str) -> tuple[str, int] | None:
+    """Connector and task, if this can be the id of a task of group `group_id`."""
+    head, _dash, tail = transactional_id.rpartition("-")
+    connector = head.removeprefix(f"{group_id}-")
+    return None if connector in ("", head) or not _is_task_number(tail) else (connector, int(tail))
+
+
+def may_be_task(transactional_id: str) -> bool:
+    """Whether this can be the id of a task of any group."""
+    head, _dash, tail = transactional_id.rpartition("-")
+    return bool(re.fullmatch(r".+-.+", head, re.DOTALL)) and _is_task_number(tail)
+
+
+def owner_of(
+    transactional_id: str,
+    group_id: str | None,
+    connectors: Collection[str] = (),
+    *,
+    groups: Collection[str] | None = None,
+) -> Owner:
     """Whose this id is, as seen from group `group_id`.
 
     Ids are plain joins with `-`, so one id can be read in several ways: group `a-b` with connector `c` has the ids of
     group `a` with connector `b-c`, and the leader id of group `x-0` is a task id of group `connect`. With `connectors`
     (all that the group has) a task is claimed for one of them only; without, `<group>-<something>-<number>` is taken
-    for a task, unless it may as well be another group's leader: then it is ambiguous.
+    for a task, unless it may as well be another group's leader: then it is ambiguous. With `groups` (all that the
+    cluster has) it can only be the leader of one of those.
     """
-    other = Owner("other", application=application_of(transactional_id))
-    if group_id is None:
-        return other
-    if transactional_id == leader_transactional_id(group_id):
+    if group_id is not None and transactional_id == leader_transactional_id(group_id):
         return Owner("leader")
-    head, _dash, tail = transactional_id.rpartition("-")
-    connector = head.removeprefix(f"{group_id}-")
-    if connector in ("", head) or not _is_task_number(tail):
-        return other
-    known = set(connectors)
-    if known:
-        return Owner("task", connector, int(tail)) if connector in known else other
-    if transactional_id.startswith(leader_transactional_id("")):
-        return Owner("ambiguous")
-    return Owner("task", connector, int(tail))
+    work = None if group_id is None else task_of(transactional_id, group_id)
+    if work is not None and (kind := _kind_of_task(transactional_id, work[0], connectors, groups)) != "other":
+        return Owner("task", *work) if kind == "task" else Owner(kind)
+    return Owner("other", application=application_of(transactional_id))
+
+
+def _kind_of_task(
+    transactional_id: str, connector: str, connectors: Collection[str], groups: Collection[str] | None
+) -> str:
+    """What an id is that can be the one of a task of `connector`."""
+    leads = leader_transactional_id("")
+    known, there = bool(connectors), connector in connectors
+    if not transactional_id.startswith(leads):
+        return "task" if there or not known else "other"
+    if groups is None:
+        return "task" if there else "other" if known else "ambiguous"
+    if transactional_id.removeprefix(leads) not in groups:
+        return "task"
+    return "ambiguous" if there or not known else "other"
 
 
 def _is_task_number(text: str) -> bool:

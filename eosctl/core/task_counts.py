@@ -72,13 +72,6 @@ def alive_tasks(
     return alive
 
 
-def has_ids(listings: Iterable[TransactionListing], group_id: str, connectors: Iterable[str]) -> bool:
-    """Whether a coordinator knows the group's leader id, or an id of one of its connectors' tasks."""
-    listed = list(listings)
-    leader = leader_transactional_id(group_id)
-    return any(each.transactional_id == leader for each in listed) or bool(alive_tasks(listed, group_id, connectors))
-
-
 def other_groups(listings: Iterable[TransactionListing], group_id: str, own_ids: frozenset[str]) -> frozenset[str]:
     """Connect groups on the same Kafka cluster, as far as their leader ids betray them."""
     prefix = leader_transactional_id("")

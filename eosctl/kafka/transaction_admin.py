@@ -48,7 +48,7 @@ from eosctl.wire.error_codes import (
     NONE,
     REQUEST_TIMED_OUT,
 )
-from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
+from eosctl.wire.group_messages import DESCRIBE_GROUPS, LIST_GROUPS, DescribeGroupsRequest, ListGroupsRequest
 from eosctl.wire.transaction_messages import (
     DESCRIBE_TRANSACTIONS,
     DescribeTransactionsRequest,
@@ -170,6 +170,11 @@ class NativeTransactionAdmin:
         hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
         return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
 
+    def list_groups(self) -> Mapping[str, str]:
+        """ListGroups on every broker, complete or not at all: group id -> protocol type; hidden groups are absent."""
+        answers = self._settled([""], lambda _: {"": self._list_groups_once()}, retriable=COORDINATOR_RETRIES)
+        return _value_or_raise(answers[""], "list groups")
+
     # -- one round each; `_settled` repeats them
 
     def _settled(
@@ -205,6 +210,20 @@ class NativeTransactionAdmin:
             return {item.group_id: group_of(item) for item in answer.groups}
 
         return self._ask_each_broker(_addresses(find_coordinators(self._cluster, pending, KeyType.GROUP)), describe)
+
+    def _list_groups_once(self) -> dict[str, str] | KafkaFault:
+        groups: dict[str, str] = {}
+        brokers = self._cluster.metadata().brokers
+        for broker in brokers:
+            try:
+                with self._cluster.one_of(len(brokers)):
+                    answer = self._cluster.ask(Address(broker.host, broker.port), LIST_GROUPS, ListGroupsRequest())
+            except UnreachableError as exc:
+                return fault_of(exc)
+            if answer.error_code != NONE:
+                return fault(answer.error_code, f"broker {broker.node_id}")
+            groups.update((item.group_id, item.protocol_type) for item in answer.groups)
+        return groups
 
     def _ask_each_broker(
         self,

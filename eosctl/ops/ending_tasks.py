@@ -15,6 +15,8 @@ from eosctl.errors import NotFoundError, UnauthorizedError
 from eosctl.ops.app import App
 from eosctl.ops.workers import read_group
 
+ENDING_PATIENCE_S = 15.0  # 5 s by default for a task to end, and the rebalance after it
+
 
 @dataclass(frozen=True, slots=True)
 class EndingTask:

@@ -23,11 +23,13 @@ from eosctl.core.fencing import (
     settled,
     unanswered,
 )
+from eosctl.core.ids import task_of
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, StalePlanError, UnsupportedError
+from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError, UnsupportedError
 from eosctl.events import Event
+from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
 from eosctl.ops.fence_checks import (
     PREPARED,
@@ -38,7 +40,9 @@ from eosctl.ops.fence_checks import (
     refuse_unknown,
     tasks_text,
 )
-from eosctl.ops.fence_gather import FenceRequest, Gathered, Liveness, find_liveness, gather_ids, newest_task_count
+from eosctl.ops.fence_gather import FenceRequest, Gathered, gather_ids, newest_task_count
+from eosctl.ops.fence_liveness import Liveness, find_liveness
+from eosctl.ops.fence_owners import owners_of
 from eosctl.ops.fence_report import fence_report
 from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers, pace_caution
 from eosctl.ops.ports import TransactionAdmin
@@ -82,19 +86,21 @@ class FencePlan:
 def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     """Finds the ids, describes them and checks who holds them.
 
-    Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run or may run and for what
-    Flink may have prepared (without `live`), and what gathering raises: UsageError, NotFoundError, UnreachableError,
+    Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run (without `live`) or may run
+    (without `unknown_liveness`), for a connector of a group that was never there, for what Flink may have prepared
+    (without `discard_prepared`), and what gathering raises: UsageError, NotFoundError, UnreachableError,
     UnauthorizedError.
     """
     if request.via == "connect":
         check_connect_route(app, request)
     gathered = gather_ids(app, request)
-    liveness = find_liveness(app)
     cluster_id, described = _describe(app, request, gathered.ids)
+    liveness = find_liveness(app, request, gathered.ids)
+    _refuse_never_there(app, request, liveness, described)
     items = plan_items(
         gathered.ids,
         described,
-        owner_of_id=lambda transactional_id: gathered.owner_of(app, transactional_id),
+        owner_of_id=owners_of(app, gathered, liveness).__getitem__,
         live=liveness.by_id,
         create_unknown=request.create_unknown or request.via == "connect",  # Connect creates what it does not know
     )
@@ -102,14 +108,35 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
         refuse_leaders(blocked_leaders(items))
     if not request.live:
         refuse_live(blocked_live(items))
-        refuse_unknown(items, liveness.problems)
+    if not request.unknown_liveness:
+        refuse_unknown(items, liveness.unknown)
     plan = FencePlan(request, gathered, liveness, cluster_id, items, ())
-    if not request.live:
+    if not request.discard_prepared:
         refuse_prepared(plan.prepared())
     problems = [*gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared())]
     if request.via == "connect" and request.connector is not None:
         problems += pace_caution(app, request.connector, items)
     return replace(plan, problems=tuple(problems))
+
+
+def plan_recorded(app: App, connector: str) -> FencePlan:
+    """The plan for the recorded ids of a connector, for commands without the options that refusals name."""
+    try:
+        return plan_fence(app, FenceRequest(connector=connector))
+    except RefusedError as error:
+        raise RefusedError(error.message, hint=f"{error.hint} These are options of `eosctl fence`.") from error
+
+
+def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, described: Described) -> None:
+    """A group that is gone runs nothing; one that never was has no connector to be fenced."""
+    if request.connector is None or liveness.gone is None or request.unknown_liveness:
+        return
+    known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
+    ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
+    try:
+        refuse_never_there(app, liveness.gone, [request.connector], Known(ids=ids or None, ask_workers=False))
+    except RefusedError as error:
+        raise RefusedError(error.message, hint=f"{error.hint} If all is right, add --unknown-liveness.") from error
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:
@@ -127,7 +154,8 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str,
 def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -> Report:
     """Fences the ids of the plan and reports each one; raises StalePlanError if a task took one of them meanwhile.
 
-    Never raises for one id, nor for what breaks half-way: rows tell. Ctrl-C ends it with the rows so far, exit 130.
+    Raises RefusedError if nobody can say that any more. Never raises for one id, nor for what breaks half-way: rows
+    tell. Ctrl-C ends it with the rows so far, exit 130.
     """
     _recheck(app, plan)
     items = {item.transactional_id: item for item in plan.items}
@@ -178,7 +206,7 @@ def _with_progress(app: App, answers: Iterable[FenceAnswer], *, total: int) -> I
 
 
 def _recheck(app: App, plan: FencePlan) -> None:
-    """What must still hold: the same cluster, no task started under a planned id, the same task-count record.
+    """What must still hold: the same cluster, no task that began to run or may have, the same task-count record.
 
     States and epochs may have moved: they do with every transaction, and fencing is right all the same; but not where
     Flink may have prepared one meanwhile.
@@ -187,17 +215,11 @@ def _recheck(app: App, plan: FencePlan) -> None:
         with app.transactions() as admin:
             if admin.cluster_id() != plan.cluster_id:
                 raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, this is another one")
-            if not plan.request.live:
+            if not plan.request.discard_prepared:
                 _recheck_prepared(plan, admin)
     if plan.request.via == "connect":
         check_connect_route(app, plan.request)
-    if not plan.request.live:
-        started = newly_live(plan.items, find_liveness(app).by_id)
-        if started:
-            raise StalePlanError(
-                f"since the plan was made, {tasks_text(started)} began to run; nothing was fenced",
-                hint="Stop the connector and plan again, or fence live tasks with --live.",
-            )
+    _recheck_liveness(app, plan)
     recorded = plan.gathered.task_count_record
     if recorded is not None and plan.request.connector is not None:
         count = newest_task_count(app, plan.request.connector).count
@@ -206,6 +228,20 @@ def _recheck(app: App, plan: FencePlan) -> None:
                 f"the task-count record of {plan.request.connector} was {recorded} in the plan and is {count} now",
                 hint="A worker has fenced meanwhile. Plan again.",
             )
+
+
+def _recheck_liveness(app: App, plan: FencePlan) -> None:
+    """Asks again what the flags do not set aside."""
+    request = plan.request
+    liveness = find_liveness(app, request, plan.wanted())
+    if not request.unknown_liveness:
+        refuse_unknown(plan.items, liveness.unknown)
+    started = [] if request.live else newly_live(plan.items, liveness.by_id)
+    if started:
+        raise StalePlanError(
+            f"since the plan was made, {tasks_text(started)} began to run; nothing was fenced",
+            hint="Stop the connector and plan again, or fence live tasks with --live.",
+        )
 
 
 def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.core.fencing import FenceItem, LiveTask, Outcome, blocked_leaders, blocked_live
 from eosctl.core.ids import connector_path
@@ -22,7 +22,7 @@ def refuse_leaders(items: Sequence[FenceItem]) -> None:
     raise RefusedError(
         f"{_some(item.transactional_id for item in items)} may be the id of a Connect leader",
         hint="A leader that loses it fails its next write to the config topic, and can stay stuck until a rebalance. "
-        "If that is what you want, add --allow-leader.",
+        "If that is what you want, add --allow-leader. Ids of a Connect task: name them with --connector.",
     )
 
 
@@ -39,17 +39,18 @@ def refuse_live(items: Sequence[FenceItem]) -> None:
     )
 
 
-def refuse_unknown(items: Sequence[FenceItem], unknown: Sequence[Problem]) -> None:
-    """Raises RefusedError if any of `items` is an id of a task of the group while nobody can say whether it runs."""
-    tasks = [
-        item.transactional_id for item in items if item.outcome == Outcome.WOULD_FENCE and item.owner.kind == "task"
-    ]
-    if not tasks or not unknown:
+def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[str, Problem]) -> None:
+    """Raises RefusedError if any of `items` is an id of a task of which `unknown` says that it may run."""
+    wanted = [item.transactional_id for item in items if item.outcome == Outcome.WOULD_FENCE]
+    tasks = [transactional_id for transactional_id in wanted if transactional_id in unknown]
+    if not tasks:
         return
+    problem = unknown[tasks[0]]
+    do = problem.hint or "Name a worker that answers with -u."
     raise RefusedError(
-        f"cannot fence {_some(tasks)}: {unknown[0].message}",
-        hint="Name a worker that answers with -u, or add --live if the tasks may fail: a fenced task goes FAILED at "
-        "its next commit and Connect does not restart it.",
+        f"cannot fence {_some(tasks)}: {problem.message}",
+        hint=f"{do} If the tasks may fail, add --unknown-liveness: a fenced task goes FAILED at its next commit and "
+        "Connect does not restart it.",
     )
 
 
@@ -60,13 +61,18 @@ def refuse_prepared(items: Sequence[FenceItem]) -> None:
     raise RefusedError(
         f"cannot fence {_some(item.transactional_id for item in items)}: {PREPARED}",
         hint="Let the job restore from its last checkpoint, which commits them; or, if their data may be lost, add "
-        "--live. Ids of a Connect task: name them with --connector.",
+        "--discard-prepared. Ids of a Connect task: name them with --connector.",
     )
 
 
 def tasks_text(tasks: Sequence[LiveTask]) -> str:
     """Who runs what, for a message."""
-    return _some(f"worker {task.worker} runs task {task.task} of connector {task.connector}" for task in tasks)
+    return _some(_task_text(task) for task in tasks)
+
+
+def _task_text(task: LiveTask) -> str:
+    where = "" if task.group_id is None else f" of group {task.group_id}"
+    return f"worker {task.worker}{where} runs task {task.task} of connector {task.connector}"
 
 
 def _some(names: Iterable[str]) -> str:
@@ -112,10 +118,13 @@ def cautions(app: App, items: Sequence[FenceItem], prepared: Sequence[FenceItem]
 
 def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
     """One command per connector whose running tasks are fenced, at its worker's URL."""
-    workers = {item.live.connector: f"http://{item.live.worker}" for item in items if item.live is not None}
     given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
+    workers = {
+        item.live.connector: given[0] if given and item.live.group_id is None else f"http://{item.live.worker}"
+        for item in items
+        if item.live is not None
+    }
     return [
-        f"curl -X POST '{(given[0] if given else worker).rstrip('/')}{connector_path(connector)}/restart"
-        "?includeTasks=true&onlyFailed=true'"
+        f"curl -X POST '{worker.rstrip('/')}{connector_path(connector)}/restart?includeTasks=true&onlyFailed=true'"
         for connector, worker in sorted(workers.items())
     ]

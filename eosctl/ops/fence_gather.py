@@ -1,4 +1,4 @@
-"""What `fence` plans from: which ids were meant, whose they are, and which tasks run now."""
+"""What `fence` plans from: which ids were meant, and whose they are."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eosctl.core.fencing import LiveTask, live_ids, unique_ids
-from eosctl.core.ids import Owner, owner_of, task_transactional_ids
-from eosctl.errors import EosctlError, NotFoundError, RefusedError, UsageError
+from eosctl.core.fencing import unique_ids
+from eosctl.core.ids import Owner, task_transactional_ids
+from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.txn_report import hidden_ids_warning, missing_ids_problems
 from eosctl.report import Problem
 
-# states of a task that has no producer; a PAUSED task keeps its own, and so its id
-_NOT_HOLDING = frozenset({"FAILED", "UNASSIGNED", "DESTROYED", "STOPPED"})
-
 
 @dataclass(frozen=True, slots=True)
 class FenceRequest:
-    """Ids as asked for; `tasks` overrides the task-count record of `connector`; `via`: native, connect or producer."""
+    """Ids as asked for; `tasks` overrides the task-count record of `connector`; `via`: native, connect or producer.
+
+    `live`, `unknown_liveness`, `discard_prepared`, `allow_leader` and `create_unknown` set one check aside each.
+    """
 
     transactional_ids: tuple[str, ...] = ()
     prefix: str | None = None
@@ -27,6 +27,8 @@ class FenceRequest:
     connector: str | None = None
     tasks: int | None = None
     live: bool = False
+    unknown_liveness: bool = False
+    discard_prepared: bool = False
     allow_leader: bool = False
     create_unknown: bool = False
     via: str = "native"
@@ -39,13 +41,8 @@ class Gathered:
     ids: Sequence[str]
     task_count_record: int | None = None
     connector_of: Mapping[str, Owner] = field(default_factory=dict)
-    connectors: Sequence[str] = ()
+    connectors: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
-
-    def owner_of(self, app: App, transactional_id: str) -> Owner:
-        """Whose id this is: what `--connector` said, else what the id itself looks like."""
-        given = self.connector_of.get(transactional_id)
-        return given or owner_of(transactional_id, app.target.group_id, self.connectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +50,7 @@ class TaskCount:
     """The newest task-count record of a connector, and the names of all connectors of the topic."""
 
     count: int | None
-    connectors: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Liveness:
-    """Which ids running tasks hold, and all connectors there are; where that is not known, a problem says why."""
-
-    by_id: Mapping[str, LiveTask]
-    problems: tuple[Problem, ...] = ()
-    connectors: frozenset[str] = frozenset()
+    connectors: frozenset[str]
 
 
 def gather_ids(app: App, request: FenceRequest) -> Gathered:
@@ -121,7 +109,7 @@ def _with_connector(
 ) -> Gathered:
     group_id = app.target.require_group_id()
     recorded = None
-    connectors: Sequence[str] = ()
+    connectors: frozenset[str] = frozenset()
     if request.tasks is None:
         found = newest_task_count(app, connector)
         recorded, connectors = found.count, found.connectors
@@ -154,34 +142,4 @@ def newest_task_count(app: App, connector: str) -> TaskCount:
     with app.topics() as store:
         state = read_config_topic(app, store).state
     known = state.connectors.get(connector)
-    return TaskCount(None if known is None else known.task_count_record, sorted(state.connectors))
-
-
-def find_liveness(app: App) -> Liveness:
-    """The ids of tasks that the group's workers run now; an unknown is said, never taken for a no.
-
-    Raises RefusedError when a worker that was named belongs to another Kafka cluster.
-    """
-    group_id = app.target.group_id
-    if group_id is None:
-        return _unknown("no Connect group was named", "Give -g GROUP_ID to have running tasks protected.")
-    from eosctl.ops.workers import running_tasks
-
-    try:
-        tasks = running_tasks(app)
-    except RefusedError:
-        raise
-    except EosctlError as error:
-        return _unknown(error.message, error.hint)
-    holding = (
-        LiveTask(connector, status.task, status.worker_id)
-        for connector, statuses in tasks.items()
-        for status in statuses
-        if status.state not in _NOT_HOLDING
-    )
-    return Liveness(live_ids(group_id, holding), connectors=frozenset(tasks))
-
-
-def _unknown(reason: str, hint: str | None) -> Liveness:
-    message = f"whether running tasks hold these ids is unknown: {reason}"
-    return Liveness({}, (Problem("liveness_unknown", message, hint, severity="warning"),))
+    return TaskCount(None if known is None else known.task_count_record, frozenset(state.connectors))

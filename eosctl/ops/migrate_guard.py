@@ -10,24 +10,24 @@ from eosctl.core.ids import stop_request
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError
+from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
-from eosctl.ops.ending_tasks import ending_tasks
-from eosctl.ops.workers import ConnectorStatus, connector_statuses, discover_urls
+from eosctl.ops.ending_tasks import ENDING_PATIENCE_S, ending_tasks
+from eosctl.ops.workers import ConnectorStatus, connector_statuses, discover_urls, read_group
 
 _POLL_S = 0.25
-_ENDING_PATIENCE_S = 15.0  # 5 s by default for a task to end, and the rebalance after it
 _FORCE = "--force-running writes all the same."
 
 
 def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, force_running: bool) -> None:
-    """Raises RefusedError unless the connectors are STOPPED without tasks, or the group is empty (`workers_down`).
+    """Raises RefusedError unless the connectors are STOPPED without tasks, or the group is gone (`workers_down`).
 
     Tasks that are about to end are waited for.
     """
     if force_running:
         return
     if workers_down:
-        _refuse_members(app)
+        _refuse_members(app, connectors)
         return
     there = _statuses(app)
     running = _running(there, connectors)
@@ -87,7 +87,7 @@ def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
 
 
 def _refuse_ending(app: App, connectors: Sequence[str]) -> None:
-    patience = Deadline.after(min(_ENDING_PATIENCE_S, app.deadline.remaining_s()), app.clock)
+    patience = Deadline.after(min(ENDING_PATIENCE_S, app.deadline.remaining_s()), app.clock)
     while ending := ending_tasks(app, connectors):
         if patience.expired():
             raise RefusedError(
@@ -98,13 +98,12 @@ def _refuse_ending(app: App, connectors: Sequence[str]) -> None:
         patience.sleep(_POLL_S)
 
 
-def _refuse_members(app: App) -> None:
-    group_id = app.target.require_group_id()
-    with app.transactions() as admin:
-        members = admin.describe_group(group_id).members
-    if members:
+def _refuse_members(app: App, connectors: Sequence[str]) -> None:
+    group, _cluster_id = read_group(app, gone_ok=True)
+    if group.members:
         raise RefusedError(
-            f"--workers-down was given, but group {group_id} has {counted(len(members), 'member')}; "
+            f"--workers-down was given, but group {group.group_id} has {counted(len(group.members), 'member')}; "
             "nothing was written",
             hint="Stop the workers, or stop the connectors and leave --workers-down out.",
         )
+    refuse_never_there(app, group, connectors, Known(may_be_new=True))

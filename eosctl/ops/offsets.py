@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eosctl.core.connect_group import DEAD, connect_group, judge_absence
+from eosctl.core.absent_group import judge_absence
+from eosctl.core.connect_group import DEAD, connect_group
 from eosctl.core.offset_findings import open_transaction_finding
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, OffsetView, diff_status, offset_views
@@ -151,7 +152,7 @@ def _require_group(app: App) -> None:
     except (UnauthorizedError, UnreachableError, DeadlineError):
         return
     if state == DEAD:
-        judge_absence(group_id, state=state, answering=answering_url(app), has_ids=True)
+        judge_absence(group_id, state=state, answering=answering_url(app), missing=None)
 
 
 def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView]:

@@ -69,6 +69,9 @@ class TransactionAdmin(Protocol):
     def describe_group(self, group_id: str) -> RawGroup:
         """DescribeGroups with member metadata and assignment as bytes."""
 
+    def list_groups(self) -> Mapping[str, str]:
+        """ListGroups on every broker: group id -> protocol type, of the groups that one may DESCRIBE."""
+
 
 class TopicStore(Protocol):
     """Reading and writing whole topics; a context manager."""

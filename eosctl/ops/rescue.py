@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.connect_group import STABLE
 from eosctl.core.rescue import ROUND_S, Diagnosis, SeenTask, Verdict, diagnose
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
+from eosctl.ops.absent_group import refuse_never_there
 from eosctl.ops.app import App
-from eosctl.ops.fence import FencePlan, plan_fence
-from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.fence import FencePlan, plan_recorded
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.rescue_journal import Begun, unfinished_rescue
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
@@ -71,7 +72,7 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
             f"`eosctl task-counts write {connector} --count 0`, which fences too. Else `eosctl doctor` tells what the "
             "tasks died of.",
         )
-    fence = plan_fence(app, FenceRequest(connector=connector)) if patient.diagnosis.verdict is Verdict.FENCE else None
+    fence = plan_recorded(app, connector) if patient.diagnosis.verdict is Verdict.FENCE else None
     return RescuePlan(connector, patient, _steps(patient), fence)
 
 
@@ -93,11 +94,13 @@ def _steps(patient: Patient) -> tuple[str, ...]:
 
 def examine(app: App, name: str) -> Patient:
     """The connector now; raises NotFoundError, RefusedError while the group is not stable, and what reading raises."""
-    group, cluster_id = read_group(app)
+    group, cluster_id = read_group(app, gone_ok=True)
+    refuse_never_there(app, group, [name])
     if group.state != STABLE:
         raise RefusedError(
             f"the group {group.group_id} is {group.state}, so no task can be restarted; nothing was written",
-            hint="Start its workers, or wait for the rebalance to end, and run again.",
+            hint="Start its workers, or wait for the rebalance to end, and run again. Without workers, "
+            f"`eosctl fence --connector {quote(name)}` fences.",
         )
     with app.topics() as store:
         topic = read_config_topic(app, store)

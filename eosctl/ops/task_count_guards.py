@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup
+from eosctl.core.connect_group import DEAD, EMPTY, STABLE
 from eosctl.core.fencing import Outcome, plan_items
 from eosctl.core.ids import Owner, connector_path, stop_request, task_transactional_ids
 from eosctl.core.rescue import ROUND_S, ROUND_TIMEOUTS_MS
@@ -20,9 +20,10 @@ from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError
 from eosctl.events import Event
+from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
-from eosctl.ops.task_counts import ConfigTopic, doubt_about, read_config_topic
+from eosctl.ops.task_counts import ConfigTopic, read_config_topic
 from eosctl.ops.workers import read_group, running_tasks
 
 _NAMED = 5
@@ -49,25 +50,14 @@ def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene
     if group.state == STABLE:
         _refuse_tasks(app, topic, connector, may_run=count is not None and says_already(connector, count))
     else:
-        _refuse_doubtful(app, group, topic)
+        # nobody is asked who runs: a mistyped group would write past the workers of the right one
+        refuse_never_there(app, group, topic.state.connectors, Known(recorded=topic.state.connectors))
     return scene_of(topic, connector, group)
 
 
 def says_already(connector: ConnectorState, count: int) -> bool:
     """Whether a record of `count` would change neither what is recorded nor its order."""
     return connector.task_count_record == count and not connector.pending_fencing
-
-
-def _refuse_doubtful(app: App, group: ConnectGroup, topic: ConfigTopic) -> None:
-    """Without members nobody is asked who runs: a mistyped group would write past the workers of the right one."""
-    with app.transactions() as admin:
-        listings = admin.list_transactions().complete()
-    doubt = doubt_about(app, group, topic, listings)
-    if doubt is not None and group.state == EMPTY:
-        raise RefusedError(
-            f"{doubt}; nothing was written",
-            hint="Compare -g with group.id of the worker. One that has just started joins within a second.",
-        )
 
 
 def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState, *, may_run: bool) -> None:

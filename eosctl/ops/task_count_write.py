@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.config_records import task_count_key
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.connect_group import EMPTY
 from eosctl.core.task_count_writes import decisions, with_record
 from eosctl.core.task_counts import fencing_decision
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, StalePlanError
 from eosctl.ops.app import App
-from eosctl.ops.fence import FencePlan, apply_fence, plan_fence
-from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.fence import FencePlan, apply_fence, plan_recorded
 from eosctl.ops.task_count_guards import (
     observe_for_write,
     refuse_implausible,
@@ -70,8 +68,7 @@ def plan_write(app: App, request: WriteRequest) -> WritePlan:
     refuse_running_round(app, scene)
     if request.fence and scene.connector.task_count_record:
         refuse_implausible(scene.connector)
-        no_workers = scene.group_state == EMPTY  # judged already; of a forgotten group, fencing alone can't tell
-        fence = plan_fence(app, FenceRequest(connector=request.connector, live=no_workers))
+        fence = plan_recorded(app, request.connector)
     refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else ())
     problems = [*_not_fenced(request, scene), *(fence.problems if fence else ())]
     return WritePlan(request, scene, fence, tuple(problems))

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.config_topic import ConfigState, fold_config_topic
 from eosctl.core.config_view import aborted_records, differing_connectors, state_document
-from eosctl.core.connect_group import DEAD, EMPTY, ConnectGroup, judge_absence
 from eosctl.core.record_file import UNKNOWN, read_records
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.task_count_findings import Case
-from eosctl.core.task_counts import case_row, cases, has_ids
+from eosctl.core.task_counts import case_row, cases
 from eosctl.core.transactions import TransactionListing
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
+from eosctl.ops.absent_group import Known, doubt_about
 from eosctl.ops.app import App
 from eosctl.ops.ports import TopicStore
-from eosctl.ops.workers import answering_url, discover_urls, in_turn, read_group
+from eosctl.ops.workers import discover_urls, in_turn, read_group
 from eosctl.report import Json, Problem, Report, Row
 
 
@@ -119,18 +119,10 @@ def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[Transaction
     except EosctlError as exc:
         message = f"can't tell whether the group {app.target.group_id} exists: {exc.message}"
         return [Problem("group_unknown", message, hint=exc.hint, severity="warning")]
-    doubt = doubt_about(app, group, topic, listings)
+    ids = [listing.transactional_id for listing in listings]
+    recorded = topic.state.connectors
+    doubt = doubt_about(app, group, recorded, Known(ids, recorded))
     return [] if doubt is None else [Problem("group_without_members", doubt, severity="warning")]
-
-
-def doubt_about(
-    app: App, group: ConnectGroup, topic: ConfigTopic, listings: Sequence[TransactionListing]
-) -> str | None:
-    """What `judge_absence` says of a group without members; None for one with members; raises NotFoundError."""
-    if group.state not in (EMPTY, DEAD):
-        return None
-    known = has_ids(listings, group.group_id, topic.state.connectors)
-    return judge_absence(group.group_id, state=group.state, answering=answering_url(app), has_ids=known)
 
 
 def blocked_problems(read: TopicRead) -> list[Problem]:

@@ -143,8 +143,8 @@ def observe_workers(app: App) -> GroupObservation:
     )
 
 
-def read_group(app: App, *, gone_ok: bool = False) -> tuple[ConnectGroup, str]:
-    """The target's Connect group and the Kafka cluster id; waits a little for a rebalance to end.
+def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[ConnectGroup, str]:
+    """The target's Connect group and the Kafka cluster id; with `wait` a rebalance gets a little time to end.
 
     With `gone_ok` a group that the coordinator does not know is one in state Dead: its workers may be stopped since
     long. Raises UsageError, NotFoundError, ProtocolError and what Kafka's connection raises.
@@ -153,9 +153,9 @@ def read_group(app: App, *, gone_ok: bool = False) -> tuple[ConnectGroup, str]:
     asked_s = app.clock.monotonic_s()
     with app.transactions() as admin:
         raw = admin.describe_group(group_id)
-        while app.clock.monotonic_s() - asked_s < _PATIENCE_S.get(raw.state, REBALANCE_PATIENCE_S):
-            if app.deadline.expired():
-                break
+        while wait and app.clock.monotonic_s() - asked_s < _PATIENCE_S.get(raw.state, REBALANCE_PATIENCE_S):
+            if app.deadline.remaining_s() <= 2 * _POLL_S:
+                break  # a look that has no time fails, and tells less than the one before
             app.deadline.sleep(_POLL_S)
             raw = admin.describe_group(group_id)
         if gone_ok and raw.state == DEAD and not raw.members:
@@ -172,13 +172,23 @@ def discover_urls(app: App) -> list[str]:
     if app.target.connect_urls:
         return list(app.target.connect_urls)
     group, _cluster_id = read_group(app)
-    urls = [url for url in (_normalised(member.url) for member in group.members) if url is not None]
+    urls = urls_of(group)
     if group.members and not urls:
         raise UnreachableError(
             f"no member of group {group.group_id} tells the URL of its REST interface (the group is {group.state})",
             hint="Run again when the rebalance is over, or give the URL of a worker with -u.",
         )
     return urls
+
+
+def urls_of(group: ConnectGroup) -> list[str]:
+    """Where the members say that they are reached."""
+    return [url for url in (_normalised(member.url) for member in group.members) if url is not None]
+
+
+def worker_id_of(member: ConnectMember) -> str:
+    """How REST calls the member, HOST:PORT of its URL; where that is not known, what else there is to call it."""
+    return (_normalised(member.url) or f"://{member.member_id}").partition("://")[2]
 
 
 def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]]:

@@ -145,7 +145,7 @@ WARNINGS = (
     Entry(
         "connect_not_asked",
         "No worker could be asked; what only Connect knows is left out.",
-        "Give -u with the URL of a worker.",
+        "Give -u with the URL of a worker of their group.",
     ),
     Entry(
         "connectors_unknown",
@@ -192,7 +192,7 @@ WARNINGS = (
     ),
     Entry(
         "prepared_transactions",
-        "Open transactions under ids like Flink's are fenced (--live): what a checkpoint prepared in them is lost.",
+        "Transactions under ids like Flink's are fenced (--discard-prepared): what a checkpoint prepared is lost.",
         "Rather let the Flink job restore from its last checkpoint, which commits them.",
     ),
     Entry(
@@ -211,7 +211,9 @@ WARNINGS = (
         "Grant DESCRIBE on their TransactionalIds, or see the message.",
     ),
     Entry(
-        "liveness_unknown", "Whether running tasks hold these ids is not known.", "Give -u with the URL of a worker."
+        "liveness_unknown",
+        "Whether running tasks hold these ids is not known.",
+        "Give -u with the URL of a worker of their group.",
     ),
     Entry("no_key", "Records without a key are not imported, as a compacted topic takes none."),
     Entry(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from eosctl.wire import error_codes as codes
 from tests.fakes.transactions import Scene, scene
 
 if TYPE_CHECKING:
@@ -86,6 +88,24 @@ def test_a_live_task_is_refused_and_the_warning_comes_before_the_question(
     asked = fence("--connector", "orders", "--live", input="n\n", can_ask=True)
     assert asked.exit_code == 6
     assert asked.stderr.index("includeTasks=true&onlyFailed=true") < asked.stderr.index("[y/N]")
+
+
+def test_each_danger_has_a_flag_of_its_own_and_the_audit_log_tells_which_were_given(
+    fence: Invoke, stage: Scene, tmp_path: Path
+) -> None:
+    """--live used to set aside running tasks, unknown liveness and what Flink has prepared, all at once."""
+    stage.runs(("orders", 1))
+    stage.brokers.state.open_transaction("job-0-7", ("sink", 1), epoch=2)
+    flags = ["--live", "--discard-prepared", "--unknown-liveness"]
+    for given, wanted in ((flags[1:], "--live"), ([flags[0], flags[2]], "--discard-prepared")):
+        refused = fence("g-orders-1", "job-0-7", "--yes", *given)
+        assert (refused.exit_code, f"add {wanted}" in refused.stderr) == (6, True), refused.stderr
+    stage.brokers.fail_next("DescribeGroups", codes.GROUP_AUTHORIZATION_FAILED)
+    unknown = fence("g-orders-1", "job-0-7", "--yes", *flags[:2])
+    assert (unknown.exit_code, "add --unknown-liveness" in unknown.stderr) == (6, True), unknown.stderr
+    assert fence("g-orders-1", "job-0-7", "--yes", *flags).exit_code == 0
+    (line,) = (tmp_path / "state" / "eosctl" / "audit.jsonl").read_text().splitlines()
+    assert json.loads(line)["overrides"] == {"live": True, "discard_prepared": True, "unknown_liveness": True}
 
 
 def test_ids_from_a_file_and_from_stdin(fence: Invoke, tmp_path: Path) -> None:

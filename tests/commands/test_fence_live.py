@@ -125,6 +125,44 @@ def test_a_live_task_is_refused_then_fenced_and_comes_back(
     assert again.exit_code == 6
 
 
+def test_a_running_task_is_protected_whatever_group_is_named(invoke: Invoke, stack: Any, file_source: Any) -> None:
+    """Without -g, and with another one, it used to be fenced in silence; with --live its worker is not asked."""
+    file_source.put()
+    file_source.wait_running()
+    arguments = ["fence", f"{GROUP}-{file_source.name}-0", "--yes"]
+    anywhere = ["-b", stack.bootstrap_servers]
+    for flags in (anywhere, [*anywhere, "-g", "another-group"]):
+        refused = invoke(*arguments, *flags)
+        assert (refused.exit_code, refused.stdout) == (6, ""), refused.stderr
+        assert f"of group {GROUP} runs task 0 of connector {file_source.name} now" in refused.stderr
+    nowhere = [*anywhere, "-g", GROUP, "-u", "http://127.0.0.1:1"]
+    silent = invoke(*arguments, *nowhere)
+    assert (silent.exit_code, "--unknown-liveness" in silent.stderr) == (6, True), silent.stderr
+    waived = invoke(*arguments, "--live", "--dry-run", "-o", "json", *nowhere)
+    assert waived.exit_code == 0, waived.stderr
+    assert waived.json()["data"]["rows"][0]["live"] is not None
+
+
+def test_zombies_of_a_group_that_is_gone_are_fenced_without_more_words(invoke: Invoke, stack: Any, unique: str) -> None:
+    """Be it called connect-cluster; and a group that never was is refused, with what was looked at."""
+    anywhere = ["-b", stack.bootstrap_servers, "--yes", "-o", "json"]
+    for group, connector in ((f"gone-{unique}", "orders"), ("connect-cluster", unique)):
+        transactional_id = f"{group}-{connector}-0"
+        producer = zombie(stack, transactional_id, unique)
+        for words in (["--connector", connector, "--tasks", "1"], ["--prefix", f"{group}-{connector}-"]):
+            outcome = invoke("fence", *words, "-g", group, *anywhere)
+            assert outcome.exit_code == 0, outcome.stderr
+            (row,) = outcome.json()["data"]["rows"]
+            assert (row["outcome"], row["owner"]["connector"]) == ("fenced", connector)
+        with pytest.raises(KafkaException):
+            producer.commit_transaction(30)
+        with contextlib.suppress(KafkaException):
+            producer.close()
+    never = invoke("fence", "--connector", "orders", "--tasks", "1", "-g", f"never-{unique}", *anywhere)
+    assert never.exit_code == 6, never.stderr
+    assert "nothing tells that it ever did: no transactional id is its leader's or a task's of it" in never.stderr
+
+
 def test_a_stopped_connector_is_fenced_without_more_words(
     invoke: Invoke, target_flags: list[str], file_source: Any
 ) -> None:

@@ -115,7 +115,7 @@ def test_an_open_transaction_of_a_flink_job_is_fenced_only_when_its_data_may_be_
         assert delivered() == [b"kept"]
 
         lines, job, transactional_id = run(b"lost")
-        done = txn("fence", transactional_id, "--live", "--yes")
+        done = txn("fence", transactional_id, "--discard-prepared", "--yes")
         assert [each["outcome"] for each in done["data"]["rows"]] == ["fenced"], done
         assert done["data"]["rows"][0]["before"]["state"] == "Ongoing"
         lines.close()

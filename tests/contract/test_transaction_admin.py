@@ -175,9 +175,11 @@ def test_a_group_whose_members_left_is_empty_until_it_is_deleted(subject: Subjec
     subject.empty_group(name)
     with subject.admin() as admin:
         assert admin.describe_group(name) == RawGroup(name, "Empty", "consumer", "", ())
+        assert admin.list_groups()[name] == "consumer"
         subject.delete_group(name)
         wait_until(lambda: admin.describe_group(name).state == "Dead", what="the group to be forgotten")
         assert admin.describe_group(name).members == ()
+        assert name not in admin.list_groups()
 
 
 @where_workers_are
@@ -185,6 +187,7 @@ def test_a_connect_group_shows_its_members_as_bytes(subject: Subject) -> None:
     with subject.admin() as admin:
         group = admin.describe_group(GROUP)
         assert (group.state, group.protocol_type, group.protocol) == ("Stable", "connect", "sessioned")
+        assert admin.list_groups()[GROUP] == "connect"
         (member,) = group.members
         assert member.metadata.startswith(b"\x00\x02")
         assert member.assignment.startswith(b"\x00\x02")

@@ -8,10 +8,11 @@ from eosctl.core.fencing import (
     FenceItem,
     LiveTask,
     Outcome,
+    Verdict,
     blocked_leaders,
     blocked_live,
     count_outcomes,
-    live_ids,
+    judge_task,
     may_be_prepared,
     newly_live,
     parse_id_lines,
@@ -46,6 +47,11 @@ def state_of(
     producer_id: int = 7,
 ) -> TransactionDescription:
     return TransactionDescription(transactional_id, BROKER, state, producer_id, epoch, timeout_ms, None, ())
+
+
+def held(*tasks: LiveTask) -> dict[str, LiveTask]:
+    """The ids of running tasks of group g."""
+    return {f"g-{task.connector}-{task.task}": task for task in tasks}
 
 
 def plan(
@@ -86,7 +92,7 @@ def test_what_becomes_of_an_id(
 
 @pytest.mark.parametrize("state", [state_of("g-c-0"), NOT_FOUND, DENIED])
 def test_an_item_says_which_task_runs_under_its_id(state: TransactionDescription | KafkaFault) -> None:
-    live = live_ids("g", [LiveTask("c", 0, "w1")])
+    live = held(LiveTask("c", 0, "w1"))
     assert [item.live for item in plan({"g-c-0": state}, live=live)] == [LiveTask("c", 0, "w1")]
 
 
@@ -126,16 +132,47 @@ def test_a_leader_id_that_is_skipped_anyway_blocks_nothing() -> None:
 
 
 def test_live_tasks_block_their_ids_only() -> None:
-    live = live_ids("g", [LiveTask("c", 0, "w1:8083"), LiveTask("c", 2, "w2:8083")])
+    live = held(LiveTask("c", 0, "w1:8083"), LiveTask("c", 2, "w2:8083"))
     items = plan({"g-c-0": state_of("g-c-0"), "g-c-1": state_of("g-c-1"), "g-c-2": NOT_FOUND}, live=live)
     assert [item.live for item in blocked_live(items)] == [LiveTask("c", 0, "w1:8083")]
 
 
 def test_a_task_that_starts_after_the_plan_makes_it_stale_but_one_known_before_does_not() -> None:
-    before = live_ids("g", [LiveTask("c", 0, "w1")])
+    before = held(LiveTask("c", 0, "w1"))
     items = plan({"g-c-0": state_of("g-c-0"), "g-c-1": state_of("g-c-1")}, live=before)
-    now = live_ids("g", [LiveTask("c", 0, "w1"), LiveTask("c", 1, "w1"), LiveTask("c", 9, "w1")])
+    now = held(LiveTask("c", 0, "w1"), LiveTask("c", 1, "w1"), LiveTask("c", 9, "w1"))
     assert newly_live(items, now) == [LiveTask("c", 1, "w1")]
+
+
+W1, W2 = "w1:8083", "w2:8083"
+
+
+@pytest.mark.parametrize(
+    ("state", "worker", "holders", "members", "verdict"),
+    [
+        ("RUNNING", W1, [W1], [W1, W2], Verdict.RUNS),
+        ("PAUSED", W1, [W1], [W1, W2], Verdict.RUNS),
+        ("FAILED", W1, [W1], [W1, W2], Verdict.RUNS_NOT),
+        ("UNASSIGNED", W1, [W1], [W1, W2], Verdict.RUNS_NOT),
+        (None, None, [W1], [W1, W2], Verdict.MAY_RUN),  # REST does not know it
+        ("FAILED", W2, [W1], [W1, W2], Verdict.MAY_RUN),  # it has moved since
+        ("FAILED", "x:8083", [W1], [W1], Verdict.MAY_RUN),  # a worker of another group
+        ("RUNNING", W2, [W1], [W1, W2], Verdict.RUNS),  # it is moving
+        ("RUNNING", "x:8083", [W1], [W1], Verdict.MAY_RUN),
+        ("RUNNING", "x:8083", [], [W1], Verdict.MAY_RUN),
+        ("RUNNING", W1, [], [W1], Verdict.RUNS),
+        ("RUNNING", "x:8083", [], None, Verdict.RUNS),  # nobody says who is a member
+        ("FAILED", "x:8083", [], None, Verdict.RUNS_NOT),
+        ("FAILED", W1, [], [W1], Verdict.RUNS_NOT),
+        (None, None, [], [W1], Verdict.RUNS_NOT),
+        (None, None, [], [], Verdict.RUNS_NOT),
+    ],
+)
+def test_whether_a_task_runs(
+    state: str | None, worker: str | None, holders: list[str], members: list[str] | None, verdict: Verdict
+) -> None:
+    """What REST says counts for members of the group; what it does not say is no proof of anything."""
+    assert judge_task(state, worker, holders=holders, members=members) is verdict
 
 
 OPEN, IDLE = TransactionState.ONGOING, TransactionState.EMPTY

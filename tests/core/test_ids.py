@@ -10,8 +10,10 @@ from eosctl.core.ids import (
     Owner,
     application_of,
     leader_transactional_id,
+    may_be_task,
     own_transactional_id,
     owner_of,
+    task_of,
     task_transactional_id,
     task_transactional_ids,
 )
@@ -58,6 +60,50 @@ def test_formats_are_connects_own() -> None:
 )
 def test_owner(transactional_id: str, group: str | None, connectors: tuple[str, ...], owner: Owner) -> None:
     assert owner_of(transactional_id, group, connectors) == owner
+
+
+TASK = Owner("task", "c", 0)
+
+
+@pytest.mark.parametrize(
+    ("connectors", "groups", "owner"),
+    [
+        ((), {"connect-cluster"}, TASK),
+        (("c",), {"connect-cluster"}, TASK),
+        (("d",), {"connect-cluster"}, TASK),  # of a connector that is no more
+        (("c",), None, TASK),
+        ((), None, Owner("ambiguous")),
+        (("c",), {"connect-cluster", "c-0"}, Owner("ambiguous")),
+        ((), {"connect-cluster", "c-0"}, Owner("ambiguous")),
+        (("d",), {"connect-cluster", "c-0"}, Owner("other")),
+        (("d",), None, Owner("other")),
+    ],
+)
+def test_an_id_is_ambiguous_only_where_a_group_and_a_connector_fit(
+    connectors: tuple[str, ...], groups: set[str] | None, owner: Owner
+) -> None:
+    """Task 0 of connector c of group connect-cluster, or the leader of group c-0."""
+    assert owner_of("connect-cluster-c-0", "connect-cluster", connectors, groups=groups) == owner
+    assert owner_of("connect-cluster-connect-cluster", "connect-cluster", connectors, groups=groups).kind == "leader"
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "group", "work", "of_any"),
+    [
+        ("g-c-0", "g", ("c", 0), True),
+        ("g-a-b-12", "g", ("a-b", 12), True),
+        ("g-a-b-12", "g-a", ("b", 12), True),
+        ("g-a-b-12", "h", None, True),
+        ("g-c-01", "g", None, False),
+        ("g--0", "g", None, False),
+        ("g-0", "g", None, False),
+        ("connect-cluster-g", "connect", None, False),
+        ("", "g", None, False),
+    ],
+)
+def test_ids_that_can_be_a_tasks(transactional_id: str, group: str, work: tuple[str, int] | None, of_any: bool) -> None:
+    assert task_of(transactional_id, group) == work
+    assert may_be_task(transactional_id) is of_any
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from eosctl.core.task_counts import (
     case_row,
     cases,
     fencing_decision,
-    has_ids,
     other_groups,
     plugin_type,
 )
@@ -172,22 +171,6 @@ def test_ids_are_attributed_by_the_connectors_that_exist() -> None:
     alive = alive_tasks(listings, "g", ["a", "a-b"])
     assert {name: [task.task for task in tasks] for name, tasks in alive.items()} == {"a": [0, 1], "a-b": [0]}
     assert alive_tasks(listings, "g", []) == {}
-
-
-@pytest.mark.parametrize(
-    ("listed", "expected"),
-    [
-        ((), False),
-        (("connect-cluster-h", "h-c-0", "g-other-0", "g-c"), False),
-        (("h-c-0", "connect-cluster-g"), True),
-        (("h-c-0", "g-c-1"), True),
-    ],
-)
-def test_a_group_has_ids_where_its_leader_or_a_task_of_its_connectors_has_one(
-    listed: tuple[str, ...], expected: bool
-) -> None:
-    listings = (TransactionListing(each, TransactionState.EMPTY, 1, 0) for each in listed)
-    assert has_ids(listings, "g", ["c"]) is expected
 
 
 def test_cases_join_what_is_known_of_each_connector() -> None:

@@ -104,6 +104,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     describe_producers = _told(NativeTransactionAdmin.describe_producers)
     abort_transaction = _told(NativeTransactionAdmin.abort_transaction)
     describe_group = _told(NativeTransactionAdmin.describe_group)
+    list_groups = _told(NativeTransactionAdmin.list_groups)
 
     def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
         """One id after the other, where the real one has many connections and threads (tests/kafka/test_fencing.py)."""

@@ -24,7 +24,7 @@ from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import error_codes as codes
 from eosctl.wire.api import Api, decode_request, decode_request_header, encode_response
 from eosctl.wire.frames import FrameBuffer
-from eosctl.wire.group_messages import DESCRIBE_GROUPS
+from eosctl.wire.group_messages import DESCRIBE_GROUPS, LIST_GROUPS
 from eosctl.wire.transaction_messages import (
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
@@ -51,6 +51,7 @@ APIS: Mapping[int, Api[Any, Any]] = {
         DESCRIBE_PRODUCERS,
         WRITE_TXN_MARKERS,
         DESCRIBE_GROUPS,
+        LIST_GROUPS,
     )
 }
 _BEFORE_LOGIN = {cluster_api.API_VERSIONS.key, cluster_api.SASL_HANDSHAKE.key, cluster_api.SASL_AUTHENTICATE.key}

@@ -260,6 +260,19 @@ def _describe_groups(asked: Asked, request: groups.DescribeGroupsRequest) -> gro
     return groups.DescribeGroupsResponse(groups=tuple(_described_group(asked, name) for name in request.groups))
 
 
+def _list_groups(asked: Asked, _request: groups.ListGroupsRequest) -> groups.ListGroupsResponse:
+    state = asked.cluster.state
+    here = [known for name in state.groups if (known := state.group(name)) and state.coordinator(name) == asked.node]
+    return groups.ListGroupsResponse(
+        error_code=asked.error,
+        groups=tuple(
+            groups.ListedGroup(known.group_id, known.protocol_type, known.state, "classic")
+            for known in here
+            if known.state != "Dead" and not asked.error
+        ),
+    )
+
+
 def _described_group(asked: Asked, name: str) -> groups.DescribedGroup:
     known = asked.cluster.state.group(name)
     error = asked.error
@@ -292,4 +305,5 @@ HANDLERS: dict[str, Callable[[Asked, Any], Any]] = {
     "DescribeProducers": _describe_producers,
     "WriteTxnMarkers": _write_txn_markers,
     "DescribeGroups": _describe_groups,
+    "ListGroups": _list_groups,
 }

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.group_protocol import Work
+from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Clock, Deadline
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -20,6 +21,7 @@ from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime
 from tests.fakes.connect import FakeConnect
+from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.connectors import FakeTask
 from tests.fakes.topics import FakeTopicStore
 
@@ -30,7 +32,7 @@ CONFIGS, OFFSETS = "connect-configs", "connect-offsets"
 class World:
     """`modes` are the workers, URL -> mode, the first leads; they keep their configs in CONFIGS, if there is one.
 
-    `nodes` are the brokers; `events` are those of every App that was made.
+    `nodes` are the brokers; `others` are the other Connect groups; `events` are those of every App that was made.
     """
 
     modes: dict[str, str] = field(default_factory=lambda: {"http://w0:8083": "enabled"})
@@ -40,6 +42,7 @@ class World:
     time: FakeTime = field(default_factory=lambda: FakeTime(1_700_000_000.0))
     events: list[Event] = field(default_factory=list)
     state_dir: Path = Path("unused")
+    others: list[FakeConnect] = field(default_factory=list)
     connect: FakeConnect = field(init=False)
     topics: FakeTopicStore = field(init=False)
     brokers: FakeCluster = field(init=False)
@@ -56,12 +59,26 @@ class World:
         if CONFIGS in self.topics.topics:
             self.topics.put(CONFIGS, key.encode(), None if value is None else json.dumps(value).encode())
 
+    def other_group(self, group_id: str, url: str) -> FakeConnect:
+        """Another Connect group on the same Kafka cluster, with one worker."""
+        made = FakeConnect({url: "enabled"}, group_id=group_id, time=self.time, kafka_cluster_id=self.cluster_id)
+        self.brokers.state.groups[group_id] = made.describe
+        self.others.append(made)
+        return made
+
+    def open_worker(self, app: App, url: str) -> FakeConnectWorker:
+        """App's door to the workers of all groups."""
+        text = parse_worker_url(url).text
+        return next((other for other in self.others if text in other.modes), self.connect).open_worker(app, url)
+
     def runs(self, *work: Work, state: str = "RUNNING") -> None:
-        """REST shows these tasks, and of their connectors no other."""
+        """These tasks are in this state at the leader; the others that their connectors must have are FAILED."""
         for name in {name for name, _task in work}:
-            self.connect.add(name, tasks=0)
-        for name, task in work:
-            self.connect.connectors[name].tasks[task] = FakeTask(state, self.connect.leader)
+            tasks = 1 + max(task for connector, task in work if connector == name)
+            made = self.connect.add(name, tasks=tasks)
+            self.connect.own(self.connect.leader, *((name, task) for task in range(CONNECTOR_ITSELF, tasks)))
+            for task in range(tasks):
+                made.tasks[task] = FakeTask(state if (name, task) in work else "FAILED", self.connect.leader)
 
     def app(self, state_dir: Path | None = None, *, timeout_s: float = 60.0, **target: Any) -> App:
         """An App for the group; `target` changes what it is given."""
@@ -81,7 +98,7 @@ class World:
         return {
             "open_topics": self.topics.open,
             "open_transactions": self.brokers.open_transactions,
-            "open_worker": self.connect.open_worker,
+            "open_worker": self.open_worker,
         }
 
     @property

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from eosctl.core.transactions import FenceAnswer
 from eosctl.errors import (
     ExitCode,
+    RefusedError,
     StalePlanError,
     UnreachableError,
 )
@@ -18,6 +20,7 @@ from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.app import App
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
+from eosctl.wire import error_codes as codes_of_kafka
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import created
 from tests.fakes.fence_stage import Stage, codes, fence_stage, outcomes, row
@@ -64,6 +67,30 @@ def test_a_task_that_starts_between_plan_and_apply_makes_the_plan_stale(stage: S
     with pytest.raises(StalePlanError, match="task 0 of connector c"):
         apply_fence(app, plan)
     assert stage.brokers.count("InitProducerId") == 0
+
+
+def test_what_cannot_be_known_any_more_at_apply_is_refused_as_at_plan(stage: Stage) -> None:
+    """FAILED at the plan, RUNNING and a REST interface that is silent at apply: the task used to be fenced."""
+    stage.runs(("c", 0), state="FAILED")
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0",)))
+    stage.runs(("c", 0))
+    stage.connect.fail_always("connectors", UnreachableError("w1 is silent"))
+    with pytest.raises(RefusedError, match=r"cannot fence g-c-0: .*w1 is silent"):
+        apply_fence(app, plan)
+    assert stage.brokers.count("InitProducerId") == 0
+
+
+@pytest.mark.parametrize(("flags", "refused"), [({"live": True}, True), ({"unknown_liveness": True}, False)])
+def test_the_flag_for_what_cannot_be_known_holds_at_apply(stage: Stage, flags: Any, refused: bool) -> None:
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0",), **flags))
+    stage.brokers.fail_next("DescribeGroups", codes_of_kafka.GROUP_AUTHORIZATION_FAILED)
+    if refused:
+        with pytest.raises(RefusedError, match="the members of group g can't be told"):
+            apply_fence(app, plan)
+    else:
+        assert outcomes(apply_fence(app, plan)) == {"g-c-0": "fenced"}
 
 
 def test_an_epoch_that_moves_between_plan_and_apply_does_not(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,6 @@ from eosctl.errors import (
     ExitCode,
     NotFoundError,
     RefusedError,
-    UnreachableError,
     UnsupportedError,
     UsageError,
 )
@@ -108,8 +108,48 @@ def test_a_connector_whose_name_makes_its_id_look_like_a_leaders(stage: Stage) -
     stage.asked_group = "connect"
     stage.brokers.state.transactions["connect-cluster-x-0"] = FakeTransaction(9, 0)
     assert outcomes(stage.plan(connector="cluster-x", tasks=1)) == {"connect-cluster-x-0": "would_fence"}
-    with pytest.raises(RefusedError, match="leader"):
+    stage.other_group("x-0", "http://x1:8083")
+    with pytest.raises(RefusedError, match="leader") as caught:
         stage.plan("connect-cluster-x-0")
+    assert re.findall("--[a-z-]+", str(caught.value.hint)) == ["--allow-leader", "--connector"]
+
+
+@pytest.mark.parametrize("flags", [{}, {"live": True, "unknown_liveness": True}])
+def test_tasks_of_a_group_called_connect_cluster_are_no_leaders(stage: Stage, flags: Any) -> None:
+    """Many distributions call their group so: all its ids were ambiguous, and --allow-leader lifted too much."""
+    stage.asked_group = "connect-cluster"
+    ids = [f"connect-cluster-c-{task}" for task in range(2)]
+    stage.brokers.state.transactions |= {each: FakeTransaction(number, 0) for number, each in enumerate(ids, 50)}
+    report = stage.plan(prefix="connect-cluster-c-", **flags)
+    assert outcomes(report) == dict.fromkeys(ids, "would_fence")
+    assert row(report, ids[1])["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
+    stage.brokers.state.transactions["connect-cluster-connect-cluster"] = FakeTransaction(60, 0)
+    with pytest.raises(RefusedError, match="connect-cluster-connect-cluster, connect-cluster-g may be the id"):
+        stage.plan(prefix="connect-cluster-", **flags)
+
+
+@pytest.mark.parametrize(("known", "kind"), [(None, "ambiguous"), ("c", "ambiguous"), ("d", "other")])
+def test_an_id_is_ambiguous_where_a_group_fits_and_a_connector_may(stage: Stage, known: str | None, kind: str) -> None:
+    """Group connect-cluster with connector c, and a group c-0."""
+    stage.asked_group = "connect-cluster"
+    stage.other_group("c-0", "http://x1:8083")
+    stage.brokers.state.transactions["connect-cluster-c-0"] = FakeTransaction(50, 0)
+    if known is not None:
+        stage.configs(created(known, 1))
+    with pytest.raises(RefusedError, match="may be the id of a Connect leader"):
+        stage.plan("connect-cluster-c-0")
+    assert row(stage.plan("connect-cluster-c-0", allow_leader=True), "connect-cluster-c-0")["owner"]["kind"] == kind
+
+
+def test_a_running_task_of_a_group_called_connect_cluster_is_protected(stage: Stage) -> None:
+    """Without -g, --allow-leader was needed for each of its ids, and lifted what protects tasks."""
+    stage.asked_group = None
+    stage.other_group("connect-cluster", "http://x1:8083").add("c")
+    stage.brokers.state.transactions |= {f"connect-cluster-c-{task}": FakeTransaction(50 + task, 0) for task in (0, 1)}
+    for flags in ({}, {"allow_leader": True}):
+        with pytest.raises(RefusedError, match="of group connect-cluster runs task 0 of connector c"):
+            stage.plan("connect-cluster-c-0", **flags)
+    assert outcomes(stage.plan("connect-cluster-c-1")) == {"connect-cluster-c-1": "would_fence"}
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PAUSED", "RESTARTING"])
@@ -187,11 +227,12 @@ def test_what_flink_may_have_prepared_is_refused_and_said(stage: Stage) -> None:
     """A prefix took the open transactions of a Flink job with it, whose checkpointed records were then gone."""
     stage.brokers.state.open_transaction("job-0-7", ("t", 1), epoch=2)
     stage.brokers.state.transactions["job-0-6"] = FakeTransaction(21, 0, "CompleteCommit")
-    with pytest.raises(RefusedError, match=r"cannot fence job-0-7: .*Flink") as caught:
-        stage.plan(prefix="job-")
-    assert "--live" in str(caught.value.hint)
+    for waived in ({}, {"live": True}, {"unknown_liveness": True}):
+        with pytest.raises(RefusedError, match=r"cannot fence job-0-7: .*Flink") as caught:
+            stage.plan(prefix="job-", **waived)
+        assert re.findall("--[a-z-]+", str(caught.value.hint)) == ["--discard-prepared", "--connector"]
     assert outcomes(stage.fence("job-0-6")) == {"job-0-6": "fenced"}
-    report = stage.fence("job-0-7", live=True)
+    report = stage.fence("job-0-7", discard_prepared=True)
     assert (outcomes(report), codes(report)) == ({"job-0-7": "fenced"}, ["prepared_transactions"])
     assert report.problems[0].severity == "warning"
 
@@ -205,36 +246,6 @@ def test_an_id_that_may_be_flinks_or_a_tasks_is_a_tasks_where_its_connector_is_k
     assert outcomes(stage.plan("g-c-1-0")) == {"g-c-1-0": "would_fence"}
 
 
-@pytest.mark.parametrize(("group_id", "transactional_id"), [(None, "g-c-0"), ("g", "another-c-0")])
-def test_unknown_liveness_is_said(stage: Stage, group_id: str | None, transactional_id: str) -> None:
-    stage.asked_group = group_id
-    stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
-    report = stage.plan(transactional_id)
-    assert codes(report) == ["liveness_unknown"]
-    assert report.exit_code == ExitCode.OK
-
-
-def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:
-    """With a wrong worker URL, `fence --connector C --yes` only warned, and fenced what may have been a live task."""
-    stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
-    with pytest.raises(RefusedError, match=r"cannot fence g-c-0: .*w1 is down"):
-        stage.plan("g-c-0")
-    assert outcomes(stage.fence("g-c-0", live=True)) == {"g-c-0": "fenced"}
-
-
-def test_an_id_that_will_not_be_fenced_may_belong_to_any_task(stage: Stage) -> None:
-    """Nobody can say whether tasks run; that stands in the way of what is fenced, and of nothing else."""
-    stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
-    stage.brokers.deny_describe.add("g-c-1")
-    assert outcomes(stage.plan("g-nosuch-0", "g-c-1")) == {"g-nosuch-0": "skipped_unknown", "g-c-1": "failed"}
-
-
-def test_a_worker_of_another_cluster_is_refused(stage: Stage) -> None:
-    stage.connect.kafka_cluster_id = "another"
-    with pytest.raises(RefusedError, match="another"):
-        stage.plan("g-c-0")
-
-
 def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_told_to(stage: Stage) -> None:
     """Kerberos: states can't be read, so unknown ids can't be skipped; that must be asked for."""
     app = stage.app()
@@ -244,12 +255,12 @@ def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_
         with pytest.raises(UnsupportedError) as caught:
             plan_fence(app, FenceRequest(("g-c-0",), **options))
         assert "--via producer --create-unknown" in str(caught.value.hint)
-    blind = FenceRequest(("g-c-0",), via="producer", create_unknown=True, live=True)
+    blind = FenceRequest(("g-c-0",), via="producer", create_unknown=True, unknown_liveness=True)
     report = plan_fence(app, blind).report(app)
     assert outcomes(report) == {"g-c-0": "would_fence"}
     assert row(report, "g-c-0")["before"] is None
     with pytest.raises(RefusedError, match="Flink"):  # whether it has a transaction open can't be known
-        plan_fence(app, replace(blind, transactional_ids=("job-0-7",), live=False))
+        plan_fence(app, replace(blind, transactional_ids=("job-0-7",)))
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,16 @@ def test_what_write_refuses(scene: Scene) -> None:
     assert scene.records() == []
 
 
+def test_a_refusal_of_fencing_says_whose_options_it_names(scene: Scene) -> None:
+    """The hint named --live, which `task-counts write` does not have."""
+    stop(scene)
+    scene.brokers.calls.fail_always("list_groups", UnreachableError("no broker"))
+    with pytest.raises(RefusedError, match="which Connect groups there are can't be told: no broker") as caught:
+        plan_write(scene.app(), WriteRequest("c", 3))
+    assert "--unknown-liveness" in str(caught.value.hint)
+    assert str(caught.value.hint).endswith("These are options of `eosctl fence`.")
+
+
 def test_a_sink_has_no_record(scene: Scene) -> None:
     stop(scene)
     scene.keep_config("connector-c", {"properties": {"connector.class": FILE_SINK, "name": "c"}})

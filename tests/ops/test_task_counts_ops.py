@@ -99,7 +99,13 @@ def test_a_group_without_workers_cannot_be_compared_and_that_is_said() -> None:
         ("Empty", True, False, ["connect_not_asked"], None),
         ("Dead", True, True, None, "worker at http://w1:8083 answers, but the Connect group 'g' does not exist"),
         ("Dead", True, False, ["connect_not_asked", "group_without_members"], None),
-        ("Dead", False, False, None, "'g' does not exist on this Kafka cluster, and no transactional id tells"),
+        (
+            "Dead",
+            False,
+            False,
+            None,
+            "'g' does not exist on this Kafka cluster, and nothing tells that it ever did: no transactional id",
+        ),
     ],
 )
 def test_a_mistyped_group_is_told_from_one_whose_workers_are_stopped(

@@ -15,7 +15,7 @@ from eosctl.wire.cluster_messages import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
-from eosctl.wire.group_messages import DESCRIBE_GROUPS
+from eosctl.wire.group_messages import DESCRIBE_GROUPS, LIST_GROUPS
 from eosctl.wire.schema import Array, Struct, WireType
 from eosctl.wire.transaction_messages import (
     DESCRIBE_PRODUCERS,
@@ -37,6 +37,7 @@ APIS: tuple[Api[Any, Any], ...] = (
     DESCRIBE_PRODUCERS,
     WRITE_TXN_MARKERS,
     DESCRIBE_GROUPS,
+    LIST_GROUPS,
 )
 VERSIONS = [(api, version) for api in APIS for version in range(api.oldest, api.newest + 1)]
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=8) | st.just("x" * 130)

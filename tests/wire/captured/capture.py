@@ -39,6 +39,7 @@ def request_of(api: Api[Any, Any], version: int, producer_id: int) -> Any:
         "DescribeTransactions": txn.DescribeTransactionsRequest((OPEN, SEEN, "captured-unknown")),
         "DescribeProducers": txn.DescribeProducersRequest(partitions),
         "WriteTxnMarkers": txn.WriteTxnMarkersRequest((txn.TxnMarker(producer_id, 0, False, partitions, 0),)),
+        "ListGroups": groups.ListGroupsRequest(),
         "DescribeGroups": groups.DescribeGroupsRequest((GROUP, "captured-none")),
     }[api.name]
 
@@ -72,6 +73,7 @@ def _exchange(connection: socket.socket) -> Any:
         txn.DESCRIBE_TRANSACTIONS,
         txn.DESCRIBE_PRODUCERS,
         txn.WRITE_TXN_MARKERS,
+        groups.LIST_GROUPS,
         groups.DESCRIBE_GROUPS,
     ]
     frames, number, offered, producer_id = FrameBuffer(), 0, {18: (0, 4)}, 0

@@ -1,0 +1,88 @@
+"""A group without members: stopped, forgotten, or never there."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosctl.core.absent_group import Traces, judge_absence
+from eosctl.errors import NotFoundError
+
+
+def traces(
+    *ids: str, recorded: tuple[str, ...] | None = (), others: dict[str, set[str]] | None = None, listed: bool = True
+) -> Traces:
+    """Of connector c."""
+    return Traces(["c"], ids if listed else None, "configs", recorded, others)
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        ((), False),
+        (("connect-cluster-h", "h-c-0", "g-other-0", "g-c"), False),
+        (("h-c-0", "connect-cluster-g"), True),
+        (("h-c-0", "g-c-1"), True),
+    ],
+)
+def test_a_group_has_ids_where_its_leader_or_a_task_of_its_connectors_has_one(
+    listed: tuple[str, ...], expected: bool
+) -> None:
+    assert traces(*listed).has_ids("g") is expected
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        traces("g-c-0"),
+        traces("g-d-0", recorded=("d",)),
+        traces("connect-cluster-g", recorded=None),
+        traces(recorded=("c",)),
+        traces(recorded=("c",), listed=False),
+        traces(recorded=("c",), others={"h": {"d"}}),
+        traces("h-d-0", "g-b-c-0", "c-0", recorded=("c",)),
+        traces("g-c-0", "h-c-0", recorded=("c",), others={"h": {"c"}}),  # two groups, each with its own connector c
+    ],
+)
+def test_ids_or_a_config_topic_with_the_connector_show_that_a_group_was_there(found: Traces) -> None:
+    assert found.missing("g") is None
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (traces(), "no transactional id is its leader's or a task's of it, and topic configs has no connector c"),
+        (traces(recorded=None), "there is no topic configs to be read"),
+        (traces(listed=False), "transactional ids can't be listed, and topic configs has no connector c"),
+        (traces("h-c-0", recorded=("c",)), "topic configs seems to be another group's: h-c-0 looks like an id"),
+        (traces(recorded=("c",), others={"h": {"c"}}), "another group's: members of group h have connector c"),
+        (Traces("abcde", (), "configs", ()), "topic configs has no connector a, b, c and 2 more"),
+    ],
+)
+def test_what_was_looked_at_in_vain_is_said(found: Traces, said: str) -> None:
+    assert said in str(found.missing("g"))
+
+
+@pytest.mark.parametrize(
+    ("state", "answering", "missing", "doubt"),
+    [
+        ("Empty", None, None, None),
+        ("Empty", "http://w", None, "the worker at http://w answers, but the group g has no member"),
+        ("Dead", None, None, "the coordinator has forgotten the group g"),
+    ],
+)
+def test_what_is_doubtful(state: str, answering: str | None, missing: str | None, doubt: str | None) -> None:
+    said = judge_absence("g", state=state, answering=answering, missing=missing)
+    assert (said is None) == (doubt is None)
+    assert str(doubt or "") in str(said)
+
+
+@pytest.mark.parametrize(
+    ("answering", "missing", "said"),
+    [
+        ("http://w", None, "the worker at http://w answers, but the Connect group 'g' does not exist"),
+        (None, "no id", "'g' does not exist on this Kafka cluster, and nothing tells that it ever did: no id"),
+    ],
+)
+def test_a_group_that_was_never_there_is_not_found(answering: str | None, missing: str | None, said: str) -> None:
+    with pytest.raises(NotFoundError, match=said):
+        judge_absence("g", state="Dead", answering=answering, missing=missing)

@@ -1,0 +1,113 @@
+"""A group that is gone needs no waiver; one that was never there is told from it, everywhere by the same rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from eosctl.errors import RefusedError, UnauthorizedError
+from eosctl.ops.fence import plan_fence
+from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.migrate_guard import refuse_running
+from eosctl.report import Report
+from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.config_topic import created
+from tests.fakes.fence_stage import W1, codes, outcomes
+from tests.fakes.world import CONFIGS, World
+
+H1 = "http://h1:8083"
+
+
+@pytest.fixture
+def world() -> World:
+    """Ids 0 and 1 of connector c of group g, whose only worker has stopped long ago."""
+    made = World(modes={W1: "enabled"})
+    made.topics.add_topic(CONFIGS, 1)
+    made.brokers.state.transactions |= {"g-c-0": FakeTransaction(1, 4), "g-c-1": FakeTransaction(2, 0)}
+    made.connect.stop_worker(W1)
+    made.connect.forgotten = True
+    return made
+
+
+def plan(world: World, *, group_id: str = "g", urls: tuple[str, ...] = (), **options: Any) -> Report:
+    app = world.app(group_id=group_id, connect_urls=urls)
+    return plan_fence(app, FenceRequest(**options)).report(app)
+
+
+def configs(world: World, pairs: Iterable[tuple[str, object]]) -> None:
+    for key, value in pairs:
+        world.keep_config(key, value)
+
+
+@pytest.mark.parametrize("forgotten", [True, False], ids=["Dead", "Empty"])
+def test_a_group_that_is_gone_needs_no_waiver(world: World, forgotten: bool) -> None:
+    """It is the hour in which one fences zombies: `--connector` was refused without --live while no worker was up."""
+    world.connect.forgotten = forgotten
+    configs(world, created("c", 2, record=2))
+    for urls in ((), (W1,)):  # nobody is there to answer
+        report = plan(world, urls=urls, connector="c")
+        assert (outcomes(report), codes(report)) == ({"g-c-0": "would_fence", "g-c-1": "would_fence"}, [])
+
+
+def test_ids_that_coordinators_know_are_evidence_without_a_config_topic(world: World) -> None:
+    del world.topics.topics[CONFIGS]
+    assert outcomes(plan(world, connector="c", tasks=2)) == {"g-c-0": "would_fence", "g-c-1": "would_fence"}
+
+
+def test_a_connector_of_a_group_that_was_never_there_is_refused_with_what_was_looked_at(world: World) -> None:
+    """A mistyped -g used to fence nothing, with exit code 0."""
+    with pytest.raises(RefusedError) as caught:
+        plan(world, group_id="mistyped", connector="c", tasks=2)
+    assert "the Connect group 'mistyped' does not exist on this Kafka cluster" in caught.value.message
+    assert "no transactional id is its leader's or a task's of it" in caught.value.message
+    assert "topic connect-configs has no connector c" in caught.value.message
+    assert "add --unknown-liveness" in str(caught.value.hint)
+    waived = plan(world, group_id="mistyped", connector="c", tasks=1, unknown_liveness=True)
+    assert outcomes(waived) == {"mistyped-c-0": "skipped_unknown"}
+
+
+def down(world: World, group_id: str, connector: str = "c") -> None:
+    """What offset commands ask with --workers-down."""
+    app = world.app(group_id=group_id, connect_urls=())
+    refuse_running(app, [connector], workers_down=True, force_running=False)
+
+
+def test_workers_down_is_true_of_a_group_that_was_there(world: World) -> None:
+    world.other_group("h", H1)
+    down(world, "g")
+    configs(world, created("new", 1))
+    down(world, "g", "new")
+
+
+def test_workers_down_is_refused_for_a_group_that_was_never_there(world: World) -> None:
+    """A mistyped -g counted as a group without members, and offsets were written past the workers of the right one."""
+    right = world.other_group("h", H1)
+    with pytest.raises(RefusedError, match="topic connect-configs has no connector c; nothing was written"):
+        down(world, "mistyped")
+    right.add("c")
+    configs(world, created("c", 1))
+    with pytest.raises(RefusedError, match="another group's: members of group h have connector c; nothing"):
+        down(world, "mistyped")
+
+
+def test_workers_down_is_true_where_no_connect_group_has_members(world: World) -> None:
+    """Offsets may be brought to a cluster before its workers are started for the first time."""
+    down(world, "new")
+
+
+def test_workers_down_is_refused_while_the_worker_that_was_named_answers(world: World) -> None:
+    world.other_group("h", H1)
+    app = world.app(connect_urls=(H1,))
+    with pytest.raises(RefusedError, match="the worker at http://h1:8083 answers, but the Connect group 'g' does not"):
+        refuse_running(app, ["c"], workers_down=True, force_running=False)
+
+
+def test_what_cannot_be_looked_at_is_no_evidence(world: World) -> None:
+    world.other_group("h", H1)
+    world.brokers.state.transactions.clear()
+    world.brokers.state.transactions["h-d-0"] = FakeTransaction(1, 0)
+    world.topics.fail_always("describe", UnauthorizedError("not allowed"))
+    with pytest.raises(RefusedError, match="there is no topic connect-configs to be read"):
+        down(world, "g")
