@@ -120,6 +120,8 @@ class Session:
             )
             for warning in self._target.warnings:
                 self.talk()(Event(warning, warning=True))
+            for note in self._target.notes if self.verbosity else ():
+                self.talk()(Event(note))
         return self._target
 
     def profile_target(self, name: str) -> Target:

@@ -7,11 +7,14 @@ command that converts it; what does not matter to a command line is dropped; wha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from eosctl.core.client_settings import ClientSettings, Secret
-from eosctl.core.java_properties import LoginModule, Properties, parse_jaas
+from eosctl.core.jaas import LoginModule, parse_jaas
+from eosctl.core.java_properties import Properties
+from eosctl.core.librdkafka_limits import REQUEST_TIMEOUT, fitted
+from eosctl.core.pem import pem_lines
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _REQUEST_TIMEOUT_MS = 30_000  # Java's default
@@ -35,6 +38,7 @@ _SECRET_FIELDS = {
     "ssl_key_pem": ("ssl.keystore.key", "ssl.key.pem"),
     "ssl_key_password": ("ssl.key.password",),
 }
+_PEM_FIELDS = {"ssl_ca_pem", "ssl_certificate_pem", "ssl_key_pem"}
 SECRET_NAMES = frozenset(
     {name for names in _SECRET_FIELDS.values() for name in names}
     | {"sasl.jaas.config", "ssl.keystore.password", "ssl.truststore.password"}
@@ -71,10 +75,14 @@ _SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here."""
+    """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here.
+
+    `notes` tell what librdkafka takes another value for: nothing to worry about, so for those who want to hear more.
+    """
 
     settings: ClientSettings
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def client_from_properties(properties: Properties, *, warn: bool = True) -> ClientProperties:
@@ -85,6 +93,7 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
         key = next((key for key in keys if values.get(key)), None)
         if key is not None:
             value = _resolved(properties, key)
+            value = pem_lines(value) if name in _PEM_FIELDS else value
             fields[name] = Secret(value) if name in _SECRET_FIELDS else value
     fields["bootstrap_servers"] = split_list(values.get("bootstrap.servers", ""))
     fields["security_protocol"] = _protocol(properties)
@@ -95,7 +104,8 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
     if str(fields["security_protocol"]).endswith("SSL"):
         fields |= _ssl_fields(properties)
     warnings = tuple(_warnings(properties)) if warn else ()
-    return ClientProperties(ClientSettings(**fields), warnings)  # type: ignore[arg-type]  # the tables hold its fields
+    settings = ClientSettings(**fields)  # type: ignore[arg-type]  # the tables hold its fields
+    return ClientProperties(settings, warnings, tuple(_notes(properties)))
 
 
 def secrets_in(properties: Properties) -> list[str]:
@@ -116,6 +126,17 @@ def _holds_secret(name: str, value: str) -> bool:
 
 def _passed_on(properties: Properties) -> dict[str, str]:
     return {_PASSED_ON[key]: value.strip() for key, value in properties.values.items() if key in _PASSED_ON}
+
+
+def _notes(properties: Properties) -> Iterator[str]:
+    """A line for each setting that librdkafka gets another value for, or none."""
+    names = _PASSED_ON | {"request.timeout.ms": REQUEST_TIMEOUT, REQUEST_TIMEOUT: REQUEST_TIMEOUT}
+    given = {names[key]: (key, value.strip()) for key, value in properties.values.items() if key in names}
+    taken = fitted({name: value for name, (_, value) in given.items()})
+    for name, (key, value) in given.items():
+        if taken.get(name) != value:
+            instead = taken.get(name, "its default")
+            yield f"{properties.place(key)}: {key}={value}: librdkafka does not take it, and uses {instead}"
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -255,7 +276,7 @@ def _warnings(properties: Properties) -> list[str]:
     named = {name for names in (_TEXT_FIELDS | _SECRET_FIELDS).values() for name in names}
     known = named | _READ_ELSEWHERE | set(_PASSED_ON)
     return [
-        f"{properties.source}:{properties.lines.get(key, 0)}: {key} has no effect here"
+        f"{properties.place(key)}: {key} has no effect here"
         for key in properties.values
         if key not in known and not _IMMATERIAL.fullmatch(key)
     ]

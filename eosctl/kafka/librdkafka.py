@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.librdkafka_limits import REQUEST_TIMEOUT, fitted
 from eosctl.errors import BrokerError, EosctlError, InputFileError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.kafka.access import Access
 
@@ -42,12 +43,13 @@ def client_properties(settings: ClientSettings) -> Properties:
 
     Raises InputFileError for a token file that can't be read, UnauthorizedError for a token that has expired.
     """
-    properties: Properties = dict(settings.extra)
+    given = dict(settings.extra) | {REQUEST_TIMEOUT: str(settings.request_timeout_ms)}
+    properties: Properties = dict(fitted(given))
     properties |= {
         "bootstrap.servers": ",".join(settings.bootstrap_servers),
         "security.protocol": settings.security_protocol,
         "client.id": settings.client_id,
-        "socket.timeout.ms": settings.request_timeout_ms,
+        REQUEST_TIMEOUT: int(properties[REQUEST_TIMEOUT]),
         "enable.metrics.push": False,
     }
     if settings.security_protocol.startswith("SASL"):
@@ -85,9 +87,12 @@ def _oauth_properties(settings: ClientSettings) -> Properties:
 
 
 def _ssl_properties(settings: ClientSettings) -> Properties:
+    from eosctl.kafka.tls import anchors_file
+
+    anchors = anchors_file(settings)
     wanted: Mapping[str, object | None] = {
-        "ssl.ca.location": settings.ssl_ca_location,
-        "ssl.ca.pem": settings.ssl_ca_pem,
+        "ssl.ca.location": anchors or settings.ssl_ca_location,
+        "ssl.ca.pem": None if anchors else settings.ssl_ca_pem,
         "ssl.certificate.location": settings.ssl_certificate_location,
         "ssl.certificate.pem": settings.ssl_certificate_pem,
         "ssl.key.location": settings.ssl_key_location,

@@ -5,12 +5,15 @@ Imported only when a listener speaks TLS: `ssl` takes longer to load than a plai
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import ssl
 import tempfile
 from pathlib import Path
 
 from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.core.pem import anchors_pem
 from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
 
 _HOSTNAME_MISMATCH = {62, 64}  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
@@ -26,6 +29,7 @@ def make_tls_context(settings: ClientSettings) -> ssl.SSLContext:
     if settings.ssl_ca_location or settings.ssl_ca_pem:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an intermediate alone is an anchor, as it is for Java
         _load_authorities(context, settings)
     else:
         context = ssl.create_default_context()
@@ -45,6 +49,32 @@ def _load_authorities(context: ssl.SSLContext, settings: ClientSettings) -> None
             context.load_verify_locations(cadata=settings.ssl_ca_pem)
     except (OSError, ValueError) as exc:
         raise InputFileError(f"can't read CA certificates from {where}: {exc}", hint=_JAVA_STORE_HINT) from exc
+
+
+def anchors_file(settings: ClientSettings) -> str | None:
+    """A file of the CA certificates, written so that librdkafka's OpenSSL takes each for an anchor, as Java does.
+
+    None where all of them are roots, which need no such form, or lie in a folder. The file lives as long as this
+    process. Raises InputFileError.
+    """
+    location = settings.ssl_ca_location
+    if settings.ssl_ca_pem is None and (location is None or Path(location).is_dir()):
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _load_authorities(context, settings)
+    roots = sum(each["subject"] == each["issuer"] for each in context.get_ca_certs())
+    if roots == context.cert_store_stats()["x509"]:
+        return None
+    return _kept_anchors(settings.ssl_ca_pem or Path(location or "").read_text("ascii", "replace"))
+
+
+@functools.cache
+def _kept_anchors(pem: str) -> str:
+    descriptor, name = tempfile.mkstemp(prefix="eosctl-authorities-", suffix=".pem")
+    atexit.register(Path(name).unlink, missing_ok=True)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(anchors_pem(pem))
+    return name
 
 
 def _load_client_certificate(context: ssl.SSLContext, settings: ClientSettings) -> None:

@@ -35,7 +35,7 @@ def writer_properties(settings: ClientSettings, *, transactional_id: str | None)
     }
     if transactional_id is None:
         return properties
-    timeout_ms = min(settings.request_timeout_ms, _TRANSACTION_TIMEOUT_MS)  # librdkafka takes no longer one here
+    timeout_ms = min(properties["socket.timeout.ms"], _TRANSACTION_TIMEOUT_MS)  # librdkafka takes no longer one here
     return properties | {
         "transactional.id": transactional_id,
         "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,

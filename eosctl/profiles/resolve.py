@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from eosctl.core.bootstrap_servers import checked_servers
 from eosctl.core.client_properties import (
     ClientProperties,
     client_from_properties,
@@ -56,6 +56,7 @@ def resolve_target(
         expect=sources.section("expect"),
         origins={"worker_config": workers_said.origin, **origins, **client_origins, **access_origins},
         warnings=client.warnings,
+        notes=client.notes,
         **values,
     )
 
@@ -140,20 +141,9 @@ def _with_bootstrap(
         servers, origin = (found.value, found.origin) if found else ((), "")
     if servers or said is not None:
         origins["bootstrap_server"] = origin
-        _check_servers(servers, origin)
+        servers = checked_servers(servers, origin)
     settings = dataclasses.replace(client.settings, bootstrap_servers=servers)
     return dataclasses.replace(client, settings=settings), origins
-
-
-def _check_servers(servers: Sequence[str], origin: str) -> None:
-    if not servers:
-        raise UsageError(f"no bootstrap server is named ({origin})", hint="Write HOST:PORT, several with commas.")
-    for server in servers:
-        match = re.fullmatch(r"(?:[A-Za-z][A-Za-z0-9_]*://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(\d{1,5})", server)
-        if match is None or not 0 < int(match[2]) < 65536:
-            raise UsageError(
-                f"{server!r} is not a bootstrap server ({origin})", hint="Write HOST:PORT, or [IPV6]:PORT."
-            )
 
 
 def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
