@@ -109,6 +109,15 @@ def test_the_log_can_be_another_file(run: Any, tmp_path: Path, log: Path, by: st
     assert len(run("history", "-o", "json", *args, environ=environ).json()["data"]["rows"]) == 1
 
 
+def test_a_named_log_is_enough_where_the_home_can_not_be_written(run: Any, tmp_path: Path) -> None:
+    """Writes under way were noted in the state directory even so, and the log that was named got the blame."""
+    environ = {"XDG_STATE_HOME": "/dev/null/state", "EOSCTL_AUDIT_LOG": str(tmp_path / "audit.jsonl")}
+    done = run(*FENCE, "--live", "--yes", environ=environ)
+    assert done.exit_code == 0, done.stderr
+    assert [entry["outcome"] for entry in lines(tmp_path / "audit.jsonl")] == ["ok"]
+    assert list((tmp_path / "audit.jsonl.writes").iterdir()) == []
+
+
 @pytest.mark.parametrize("kind", ["directory", "fifo", "below a file"])
 def test_what_cannot_be_recorded_is_not_done(run: Any, stage: Scene, tmp_path: Path, kind: str) -> None:
     there = tmp_path / "there"
