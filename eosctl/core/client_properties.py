@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.client_settings import ClientSettings, Secret
 from eosctl.core.jaas import LoginModule, parse_jaas
@@ -258,12 +259,15 @@ def _require_pem(properties: Properties, store: str, location: str) -> None:
     if kind == "PEM" or (not kind and suffix in ("pem", "crt", "cer")):
         return
     pem = "ca.pem" if store == "truststore" else "client.pem"
-    convert = f"openssl pkcs12 -in {{}} {'-nokeys' if store == 'truststore' else '-nodes'} -out {pem}"
+    what = "-nokeys" if store == "truststore" else "-nodes"
+    convert = f"openssl pkcs12 -in {{}} {what} -out {pem}"
     if kind == "PKCS12" or suffix in ("p12", "pfx"):
-        name, commands = "PKCS12", convert.format(location)
+        name, commands = "PKCS12", convert.format(quote(location))
     else:
         name = "JKS"
-        to_pkcs12 = f"keytool -importkeystore -srckeystore {location} -destkeystore store.p12 -deststoretype PKCS12"
+        to_pkcs12 = (
+            f"keytool -importkeystore -srckeystore {quote(location)} -destkeystore store.p12 -deststoretype PKCS12"
+        )
         commands = f"{to_pkcs12} && {convert.format('store.p12')}"
     raise properties.error(
         key,

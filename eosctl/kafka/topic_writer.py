@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Sized
 from contextlib import suppress
 from functools import partial
+from shlex import quote
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
@@ -219,7 +220,7 @@ class TopicWriter:
         if error.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
             return BrokerError(
                 f"{doing} failed: another producer took over transactional id {self._id}; nothing was written",
-                hint="See who uses it: eosctl txn describe " + (self._id or ""),
+                hint=f"See who uses it: eosctl txn describe {quote(self._id or '')}",
             )
         if topic is not None:
             access = Access("WRITE", "Topic", topic, self._settings)
