@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shlex import quote
 
 from eosctl.core.fencing import FenceItem, LiveTask, Outcome, blocked_leaders, blocked_live
 from eosctl.core.ids import connector_path
@@ -114,8 +115,8 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
     """One command per connector whose running tasks are fenced, at its worker's URL."""
     workers = {item.live.connector: f"http://{item.live.worker}" for item in items if item.live is not None}
     given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
-    return [
-        f"curl -X POST '{(given[0] if given else worker).rstrip('/')}{connector_path(connector)}/restart"
-        "?includeTasks=true&onlyFailed=true'"
+    urls = [
+        f"{(given[0] if given else worker).rstrip('/')}{connector_path(connector)}/restart"
         for connector, worker in sorted(workers.items())
     ]
+    return [f"curl -X POST {quote(f'{url}?includeTasks=true&onlyFailed=true')}" for url in urls]

@@ -151,6 +151,7 @@ def refuse_left_out(app: App, connector: str, count: int, *, fenced: Sequence[st
         names = [task.transactional_id for task in missed[:_NAMED]]
         more = " ..." if len(missed) > _NAMED else ""
         raise RefusedError(
-            f"a record of {count} would leave out {counted(len(missed), 'known id')}: {' '.join(names)}{more}; nothing was written",
+            f"a record of {count} would leave out {counted(len(missed), 'known id')}: {' '.join(names)}{more}; "
+            "nothing was written",
             hint=f"Write at least {missed[-1].task + 1}, or fence them first: `eosctl fence {join(names)}`{more}",
         )
