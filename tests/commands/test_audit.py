@@ -17,6 +17,7 @@ import click
 import pytest
 
 from eosctl.deadline import Clock
+from eosctl.errors import DeadlineError, StalePlanError
 from eosctl.ops.audit import Action, AuditLog
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
@@ -162,6 +163,21 @@ def test_a_write_that_raises_is_recorded(tmp_path: Path, error: BaseException, o
     assert (entry["outcome"], entry["exit_code"]) == (outcome, exit_code)
     assert "hush" not in json.dumps(entry)
     assert entry["arguments"] == {"conf": ["spark.ssl.keyPassword=***", "a=b"], "count": 2}
+
+
+@pytest.mark.parametrize(
+    ("error", "undo"),
+    [(DeadlineError("x"), "eosctl x --back"), (OSError(), "eosctl x --back"), (StalePlanError("x"), None)],
+)
+def test_a_write_that_raises_keeps_the_undo_of_its_plan(tmp_path: Path, error: Exception, undo: str | None) -> None:
+    """It was lost with the answer, also where a part of the write was done."""
+
+    def fail() -> Report:
+        raise error
+
+    with pytest.raises(type(error)):
+        audit(tmp_path).record(ACTION, Report("x-plan", data={"undo": "eosctl x --back"}), fail)
+    assert [entry["undo"] for entry in lines(tmp_path / "audit.jsonl")] == [undo]
 
 
 def test_a_report_of_an_interrupted_write_is_recorded_as_one(tmp_path: Path) -> None:
