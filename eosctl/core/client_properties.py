@@ -1,7 +1,7 @@
 """Java's client.properties, librdkafka's names, or a Connect worker's file, as one ClientSettings.
 
-Pure: it reads no key store and no key file. What neither the native wire nor librdkafka can use is refused with the
-command that converts it; what does not matter to a command line is dropped; what is unknown becomes a warning.
+Pure: it reads no key store and no key file. What neither the native wire nor librdkafka can use is refused, or named
+for others to open; what does not matter to a command line is dropped; what is unknown becomes a warning.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from eosctl.core.jaas import LoginModule, parse_jaas
 from eosctl.core.java_properties import Properties
 from eosctl.core.librdkafka_limits import REQUEST_TIMEOUT, fitted
 from eosctl.core.pem import pem_lines
+from eosctl.errors import InputFileError
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _REQUEST_TIMEOUT_MS = 30_000  # Java's default
@@ -75,15 +76,48 @@ _SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
+class StoreFile:
+    """A key or trust store that is no PEM; `where` is the setting that names it."""
+
+    where: str
+    store: str
+    location: str
+    password: Secret | None = None
+    key_password: Secret | None = None
+
+    @property
+    def holds_trust(self) -> bool:
+        """Whether it holds the certificates of authorities rather than a key."""
+        return self.store == "truststore"
+
+    @property
+    def password_name(self) -> str:
+        """The setting that its password is in."""
+        return f"ssl.{self.store}.password"
+
+    def error(self, problem: str) -> InputFileError:
+        """The error that says what is wrong with the store, with the commands that make PEM of one that Java reads."""
+        what, pem = ("-nokeys", "ca.pem") if self.holds_trust else ("-nodes", "client.pem")
+        return InputFileError(
+            f"{self.where}: can't open {self.location}: {problem}",
+            hint=f"Check {self.password_name}. Where Java can open it, make PEM of it: keytool -importkeystore "
+            f"-srckeystore {quote(self.location)} -destkeystore store.p12 -deststoretype PKCS12 && openssl pkcs12 "
+            f"-in store.p12 {what} -out {pem}; then set ssl.{self.store}.type=PEM and ssl.{self.store}.location={pem}.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ClientProperties:
     """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here.
 
     `notes` tell what librdkafka takes another value for: nothing to worry about, so for those who want to hear more.
+    `stores` are still to be opened: until then the settings name their files as if they were PEM.
     """
 
     settings: ClientSettings
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    stores: tuple[StoreFile, ...] = ()
 
 
 def client_from_properties(properties: Properties, *, warn: bool = True) -> ClientProperties:
@@ -106,7 +140,8 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
         fields |= _ssl_fields(properties)
     warnings = tuple(_warnings(properties)) if warn else ()
     settings = ClientSettings(**fields)  # type: ignore[arg-type]  # the tables hold its fields
-    return ClientProperties(settings, warnings, tuple(_notes(properties)))
+    stores = tuple(_store_files(properties)) if settings.security_protocol.endswith("SSL") else ()
+    return ClientProperties(settings, warnings, tuple(_notes(properties)), stores)
 
 
 def secrets_in(properties: Properties) -> list[str]:
@@ -247,33 +282,22 @@ def _ssl_fields(properties: Properties) -> dict[str, object]:
     ):
         location = values.get(f"ssl.{store}.location", "").strip()
         if location:
-            _require_pem(properties, store, location)
             fields |= dict.fromkeys(names, location)
     return fields
 
 
-def _require_pem(properties: Properties, store: str, location: str) -> None:
-    """Raises InputFileError with the commands that turn a Java store into PEM."""
-    key, suffix = f"ssl.{store}.location", location.rsplit(".", 1)[-1].lower()
-    kind = properties.values.get(f"ssl.{store}.type", "").strip().upper()
-    if kind == "PEM" or (not kind and suffix in ("pem", "crt", "cer")):
-        return
-    pem = "ca.pem" if store == "truststore" else "client.pem"
-    what = "-nokeys" if store == "truststore" else "-nodes"
-    convert = f"openssl pkcs12 -in {{}} {what} -out {pem}"
-    if kind == "PKCS12" or suffix in ("p12", "pfx"):
-        name, commands = "PKCS12", convert.format(quote(location))
-    else:
-        name = "JKS"
-        to_pkcs12 = (
-            f"keytool -importkeystore -srckeystore {quote(location)} -destkeystore store.p12 -deststoretype PKCS12"
-        )
-        commands = f"{to_pkcs12} && {convert.format('store.p12')}"
-    raise properties.error(
-        key,
-        f"{location} is a {name} store, which only Java reads; PEM is needed",
-        hint=f"Convert it: {commands}; then set ssl.{store}.type=PEM and ssl.{store}.location={pem}.",
-    )
+def _store_files(properties: Properties) -> Iterator[StoreFile]:
+    """The stores that are no PEM by their type, or else by their name."""
+    for store in ("truststore", "keystore"):
+        key = f"ssl.{store}.location"
+        location = properties.values.get(key, "").strip()
+        kind = properties.values.get(f"ssl.{store}.type", "").strip().upper()
+        suffix = location.rsplit(".", 1)[-1].lower()
+        if not location or kind == "PEM" or (not kind and suffix in ("pem", "crt", "cer")):
+            continue
+        passwords = (f"ssl.{store}.password", *(("ssl.key.password",) if store == "keystore" else ()))
+        given = [Secret(_resolved(properties, name)) if properties.values.get(name) else None for name in passwords]
+        yield StoreFile(f"{properties.place(key)}: {key}", store, location, *given)
 
 
 def _warnings(properties: Properties) -> list[str]:

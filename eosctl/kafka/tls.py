@@ -6,10 +6,12 @@ Imported only when a listener speaks TLS: `ssl` takes longer to load than a plai
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import ssl
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from eosctl.core.client_settings import ClientSettings, Secret
@@ -86,24 +88,38 @@ def _load_client_certificate(context: ssl.SSLContext, settings: ClientSettings) 
 
 
 def _load_inline_certificate(context: ssl.SSLContext, certificate: str, settings: ClientSettings) -> None:
-    """OpenSSL reads chains from files only: a private one lives for the length of this call."""
     key = settings.ssl_key_pem.reveal() if settings.ssl_key_pem else ""
+    with _private_file(f"{key}\n{certificate}\n") as name:
+        _load_chain(context, name, settings.ssl_key_location, settings.ssl_key_password, shown="of the settings")
+
+
+@contextlib.contextmanager
+def _private_file(text: str) -> Iterator[str]:
+    """OpenSSL reads chains from files only: one in memory where there are such, else a private one for a moment."""
+    if hasattr(os, "memfd_create") and Path("/proc/self/fd").exists():  # nothing stays of it, however eosctl ends
+        with os.fdopen(os.memfd_create("certificate"), "w") as file:
+            file.write(text)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
     descriptor, name = tempfile.mkstemp(suffix=".pem")  # made with mode 0600
     try:
         with os.fdopen(descriptor, "w") as file:
-            file.write(f"{key}\n{certificate}\n")
-        _load_chain(context, name, settings.ssl_key_location, settings.ssl_key_password)
+            file.write(text)
+        yield name
     finally:
         os.unlink(name)
 
 
-def _load_chain(context: ssl.SSLContext, certificate: str, key: str | None, password: Secret | None) -> None:
+def _load_chain(
+    context: ssl.SSLContext, certificate: str, key: str | None, password: Secret | None, *, shown: str | None = None
+) -> None:
     try:
         # an empty password instead of none: OpenSSL would ask on the terminal
         context.load_cert_chain(certificate, key, password=password.reveal() if password else "")
     except (OSError, ValueError) as exc:
         raise InputFileError(
-            f"can't load the client certificate {certificate}: {exc}",
+            f"can't load the client certificate {shown or certificate}: {exc}",
             hint=f"Certificate and key must be PEM and belong together; an encrypted key needs ssl.key.password. "
             f"{_JAVA_STORE_HINT}",
         ) from exc

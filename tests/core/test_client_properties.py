@@ -129,21 +129,32 @@ def test_hostnames_are_checked_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("store", "kind", "location", "command"),
+    ("store", "kind", "location"),
     [
-        ("truststore", "", "/t.jks", "keytool -importkeystore -srckeystore /t.jks"),
-        ("truststore", "PKCS12", "/t.store", "openssl pkcs12 -in /t.store -nokeys -out ca.pem"),
-        ("truststore", "", "/t.p12", "openssl pkcs12 -in /t.p12 -nokeys -out ca.pem"),
-        ("keystore", "", "/k.p12", "openssl pkcs12 -in /k.p12 -nodes -out client.pem"),
-        ("keystore", "JKS", "/k.pem", "openssl pkcs12 -in store.p12 -nodes -out client.pem"),
+        ("truststore", "", "/t.jks"),
+        ("truststore", "PKCS12", "/t.store"),
+        ("truststore", "", "/no-suffix"),
+        ("keystore", "", "/k.p12"),
+        ("keystore", "JKS", "/k.pem"),
     ],
 )
-def test_java_stores_are_refused_with_the_conversion(store: str, kind: str, location: str, command: str) -> None:
+def test_java_stores_are_named_for_others_to_open(store: str, kind: str, location: str) -> None:
+    """They used to be refused, and most files that exist have them."""
     text = f"security.protocol=SSL\nssl.{store}.location={location}\n" + (f"ssl.{store}.type={kind}\n" if kind else "")
-    with pytest.raises(InputFileError, match=rf"^f:2: ssl\.{store}\.location") as caught:
-        _settings(text)
-    assert caught.value.hint is not None
-    assert command in caught.value.hint
+    text += f"ssl.{store}.password=s3cret\nssl.key.password=k3y\n"
+    [found] = client_from_properties(parse_properties(text, source="f")).stores
+    assert (found.where, found.store, found.location) == (f"f:2: ssl.{store}.location", store, location)
+    assert found.password is not None
+    assert found.password.reveal() == "s3cret"
+    assert (found.key_password is not None) == (store == "keystore")
+    assert "s3cret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "lines", ["ssl.truststore.location=/a.pem", "ssl.keystore.type=pem\nssl.keystore.location=/a.jks"]
+)
+def test_pem_is_no_store(lines: str) -> None:
+    assert client_from_properties(parse_properties(f"security.protocol=SSL\n{lines}", source="f")).stores == ()
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 import trustme
-from confluent_kafka.admin import AdminClient
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.pem import anchors_pem
 from eosctl.errors import UnauthorizedError
-from eosctl.kafka.librdkafka import client_properties, quiet_logger
+from eosctl.kafka.librdkafka import client_properties
 from tests.fakes.broker import FakeCluster
-from tests.kafka.connecting import CERTIFICATES, connect
+from tests.kafka.connecting import CERTIFICATES, connect, librdkafka_connects
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +40,6 @@ def _settings(cluster: FakeCluster, **given: Any) -> ClientSettings:
     return ClientSettings(cluster.bootstrap_servers, security_protocol="SSL", **given)
 
 
-def _librdkafka_connects(settings: ClientSettings) -> bool:
-    """Whether librdkafka gets an answer over TLS; a refusal ends the wait at once."""
-    refused: list[object] = []
-    client = AdminClient(client_properties(settings) | {"error_cb": refused.append}, logger=quiet_logger())
-    future = client.describe_cluster(request_timeout=10)
-    while not future.done() and not refused:
-        client.poll(0.05)
-    return not refused and bool(future.result().cluster_id)
-
-
 @pytest.mark.parametrize("given", ["file", "inline"])
 @pytest.mark.parametrize(
     ("known", "trusted"),
@@ -70,7 +59,7 @@ def test_each_certificate_of_a_truststore_is_an_anchor(
     file.write_text(pem)
     ca: dict[str, Any] = {"ssl_ca_location": str(file)} if given == "file" else {"ssl_ca_pem": pem}
     with FakeCluster(tls=server) as cluster:
-        assert _librdkafka_connects(_settings(cluster, **ca)) is trusted
+        assert librdkafka_connects(_settings(cluster, **ca)) is trusted
         if trusted:
             assert connect(cluster.bootstrap_servers, security_protocol="SSL", **ca) == "fake-cluster-id"
         else:
