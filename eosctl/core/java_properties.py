@@ -12,6 +12,8 @@ _BLANK = " \t\f"
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")  # one character beyond U+FFFF, written as two \\u escapes
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+PROVIDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
+"""A reference that Connect's config providers resolve: `${file:/path:key}`."""
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -31,6 +33,15 @@ class Properties:
         """The file, and the line that `key` stands on where there are lines."""
         line = self.lines.get(key)
         return self.source if line is None else f"{self.source}:{line}"
+
+    def resolved(self, key: str) -> str:
+        """The value of `key`; raises InputFileError when only a Connect worker could fill it in."""
+        value = self.values[key].strip()
+        if PROVIDER.search(value):
+            raise self.error(
+                key, "the value comes from a config provider", hint="Give the value itself in a file: --command-config."
+            )
+        return value
 
 
 def parse_properties(text: str, *, source: str) -> Properties:
@@ -107,6 +118,11 @@ def _unescape(text: str) -> str:
 
 def _joined(pair: re.Match[str]) -> str:
     return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The items of a comma-separated list, blanks around them removed."""
+    return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

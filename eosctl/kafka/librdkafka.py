@@ -5,9 +5,6 @@ Imports confluent_kafka (50 ms), so that it must itself be imported only when a 
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -18,12 +15,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.librdkafka_limits import REQUEST_TIMEOUT, fitted
+from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError, InputFileError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.kafka.access import Access
 
 Properties = dict[str, Any]
 
-_UNKNOWN_EXPIRY_S = 300.0
+_TOKEN_TIMEOUT_S = 30.0
 _DENIED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -72,8 +70,8 @@ def _sasl_properties(settings: ClientSettings) -> Properties:
 
 
 def _oauth_properties(settings: ClientSettings) -> Properties:
-    if settings.oauth_token_file is not None:
-        return {"oauth_cb": _token_reader(settings.oauth_token_file)}
+    if settings.oauth_token_endpoint_url is None:
+        return {"oauth_cb": _token_reader(settings)}
     extensions = ",".join(f"{name}={value}" for name, value in settings.oauth_extensions.items())
     wanted: Mapping[str, object | None] = {
         "sasl.oauthbearer.method": "oidc" if settings.oauth_token_endpoint_url else None,
@@ -82,6 +80,8 @@ def _oauth_properties(settings: ClientSettings) -> Properties:
         "sasl.oauthbearer.client.secret": settings.oauth_client_secret and settings.oauth_client_secret.reveal(),
         "sasl.oauthbearer.scope": settings.oauth_scope,
         "sasl.oauthbearer.extensions": extensions or None,
+        "https.ca.location": settings.oauth_ca_location,
+        "https.ca.pem": settings.oauth_ca_pem,
     }
     return {name: value for name, value in wanted.items() if value is not None}
 
@@ -103,31 +103,22 @@ def _ssl_properties(settings: ClientSettings) -> Properties:
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def _token_reader(path: str) -> Callable[[str], tuple[str, float]]:
-    """Reads the file at every refresh, and once now: a callback without a good token makes librdkafka wait 10 s.
+def _token_reader(settings: ClientSettings) -> Callable[[str], tuple[Any, ...]]:
+    """Fetches a token at every refresh, and once now: a callback without a good token makes librdkafka wait 10 s.
 
     Raises InputFileError, UnauthorizedError for a token that has expired.
     """
-    from eosctl.kafka.oauth import read_token_file
+    from eosctl.kafka.oauth import fetch_token
 
-    def read_token(_config: str) -> tuple[str, float]:
-        token = read_token_file(path)
-        return token, _expiry_s(token)
+    def read_token(_config: str) -> tuple[Any, ...]:
+        token = fetch_token(settings, Deadline.after(_TOKEN_TIMEOUT_S))
+        extensions = ("", dict(settings.oauth_extensions)) if settings.oauth_extensions else ()
+        return token.text, token.expires_s, *extensions
 
-    _token, expiry_s = read_token("")
-    if expiry_s <= time.time():
-        raise UnauthorizedError(f"the token in {path} has expired", hint="Get a new one and run again.")
+    first = fetch_token(settings, Deadline.after(_TOKEN_TIMEOUT_S))
+    if first.expires_s <= time.time():
+        raise UnauthorizedError(f"the token in {first.source} has expired", hint="Get a new one and run again.")
     return read_token
-
-
-def _expiry_s(token: str) -> float:
-    """When a JWT expires (its `exp`, seconds since the epoch); a token that says nothing is read again in 5 minutes."""
-    try:
-        payload = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return float(claims["exp"])
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
-        return time.time() + _UNKNOWN_EXPIRY_S
 
 
 def quiet_logger() -> logging.Logger:

@@ -133,5 +133,7 @@ def make_mechanism(settings: ClientSettings, oauth_token: Callable[[], str]) -> 
     if not name:
         raise UsageError("security.protocol asks for SASL, but sasl.mechanism is not set")
     raise UnsupportedError(
-        f"SASL mechanism {name} is not spoken natively", hint="Use --via producer: librdkafka may have it (GSSAPI)."
+        f"SASL mechanism {name} is not spoken natively",
+        hint="Log in with SCRAM, PLAIN, OAUTHBEARER or a certificate. Of the commands that speak natively, only "
+        "`eosctl fence --via producer` can do without, where librdkafka was built with Kerberos.",
     )

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from eosctl.core.client_properties import ClientProperties, StoreFile
+from eosctl.core.client_properties import ClientProperties
 from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.core.client_stores import StoreFile
 from eosctl.core.jks import MAGIC, read_jks, unprotected
 from eosctl.core.pem import certificates_pem, pem_block
 from eosctl.profiles.sources import ReadFile
@@ -50,7 +51,10 @@ def with_stores(client: ClientProperties, read_file: ReadFile) -> ClientSettings
 def _with_trust(settings: ClientSettings, opened: _Opened, store: StoreFile) -> ClientSettings:
     if not opened.trusted:
         raise store.error("it holds no certificate")
-    return dataclasses.replace(settings, ssl_ca_location=None, ssl_ca_pem=certificates_pem(opened.trusted))
+    pem = certificates_pem(opened.trusted)
+    if store.of_endpoint:
+        return dataclasses.replace(settings, oauth_ca_location=None, oauth_ca_pem=pem)
+    return dataclasses.replace(settings, ssl_ca_location=None, ssl_ca_pem=pem)
 
 
 def _with_key(settings: ClientSettings, opened: _Opened, store: StoreFile) -> ClientSettings:

@@ -11,11 +11,11 @@ from eosctl.core.client_properties import (
     ClientProperties,
     client_from_properties,
     secrets_in,
-    split_list,
 )
+from eosctl.core.client_sasl import TOKEN_COMMAND
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.java_properties import Properties, parse_properties
+from eosctl.core.java_properties import Properties, parse_properties, split_list
 from eosctl.core.worker_config import WorkerConfig, parse_worker_config
 from eosctl.core.worker_url import WorkerUrl, parse_worker_url
 from eosctl.errors import UsageError
@@ -100,9 +100,11 @@ def _java_text(sources: Sources, path: str) -> str:
 
 
 def _require_private(sources: Sources, path: str, properties: Properties) -> None:
-    """A file that holds passwords must be its owner's alone; one without may be anyone's."""
+    """A file that holds passwords must be its owner's alone; one with a command must not be anyone else's to change."""
     if secrets := secrets_in(properties):
         sources.require_private(path, secrets[0])
+    elif TOKEN_COMMAND in properties.values and sources.fetch_secrets:
+        sources.require_private(path, "a command that eosctl runs", readable=True)
 
 
 def _client(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[ClientProperties, dict[str, str]]:
@@ -170,7 +172,8 @@ def _inline_client(sources: Sources) -> Properties | None:
         return None
     values: dict[str, str] = {}
     for key, value in settings.items():
-        suffix = next((suffix for suffix in SECRET_SUFFIXES if key.endswith(suffix)), None)
+        is_secret = key != TOKEN_COMMAND  # which is kept, to be run again and again
+        suffix = next((suffix for suffix in SECRET_SUFFIXES if is_secret and key.endswith(suffix)), None)
         name = key.removesuffix(suffix) if suffix else key
         values[name] = sources.fetch(suffix, value, f"{where}: {key}") if suffix else value
     return Properties(where, values)
