@@ -41,7 +41,8 @@ class StoreFile:
             f"{self.where}: can't open {self.location}: {problem}",
             hint=f"Check {self.password_name}. Where Java can open it, make PEM of it: `keytool -importkeystore "
             f"-srckeystore {quote(self.location)} -destkeystore store.p12 -deststoretype PKCS12 && openssl pkcs12 "
-            f"-in store.p12 {what} -out {pem}`; then set ssl.{self.store}.type=PEM and ssl.{self.store}.location={pem}.",
+            f"-in store.p12 {what} -out {pem}`; then set ssl.{self.store}.type=PEM and "
+            f"ssl.{self.store}.location={pem}.",
         )
 
 
