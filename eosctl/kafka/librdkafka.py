@@ -16,7 +16,15 @@ from confluent_kafka import KafkaError, KafkaException
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.librdkafka_limits import REQUEST_TIMEOUT, fitted
 from eosctl.deadline import Deadline
-from eosctl.errors import BrokerError, EosctlError, InputFileError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.errors import (
+    BrokerError,
+    EosctlError,
+    InputFileError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UnsupportedError,
+)
 from eosctl.kafka.access import Access
 
 Properties = dict[str, Any]
@@ -32,6 +40,7 @@ _REJECTED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, 
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _DOWN = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 _TIMED_OUT = (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+_NO_MECHANISM = "No provider for SASL mechanism"
 _NOT_TLS = "SSL routines::wrong version number"
 """OpenSSL's words for a listener without TLS; for librdkafka that is an error of TLS, or, by chance, of transport."""
 
@@ -161,6 +170,12 @@ def translate(
         return _unreachable_error(doing, because or error.str())
     if code in _TIMED_OUT:
         return UnreachableError(f"{doing}: no answer from the brokers: {reason}", hint="Are all brokers up?")
+    if code == KafkaError._INVALID_ARG and _NO_MECHANISM in reason:
+        return UnsupportedError(
+            f"{doing}: this librdkafka can't log in so: {reason}",
+            hint="Kerberos needs a confluent-kafka built for it; else log in with SCRAM, PLAIN, OAUTHBEARER or a "
+            "certificate.",
+        )
     if code == KafkaError._INVALID_ARG:
         return InputFileError(f"the Kafka client refused its settings: {reason}", hint="See --command-config.")
     return BrokerError(f"{doing} failed: {error.name()}: {reason}")

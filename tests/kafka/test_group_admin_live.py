@@ -8,7 +8,7 @@ import pytest
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.errors import InputFileError
+from eosctl.errors import UnsupportedError
 from eosctl.kafka.group_admin import LibrdkafkaGroupAdmin
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.app import App
@@ -38,5 +38,5 @@ def test_gssapi_is_left_to_librdkafka() -> None:
     """The one in the wheel has no Kerberos, and says so itself."""
     settings = ClientSettings(("127.0.0.1:1",), security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI")
     app = App(Target(client=settings), Deadline.after(10), Path("unused"))
-    with app.transactions() as admin, pytest.raises(InputFileError, match="No provider for SASL mechanism GSSAPI"):
+    with app.transactions() as admin, pytest.raises(UnsupportedError, match="No provider for SASL mechanism GSSAPI"):
         admin.describe_group("g")
