@@ -185,7 +185,7 @@ def _security_error(doing: str, code: int, reason: str) -> UnauthorizedError:
     if code == KafkaError._SSL:  # librdkafka has the same words for a wrong CA and a wrong host name
         return UnauthorizedError(
             f"{doing}: TLS failed: {reason}",
-            hint="Check the CA (ssl.truststore.location as PEM, or ssl.ca.location), and that the certificate is for "
+            hint="Check the CA (ssl.truststore.location, or ssl.ca.location), and that the certificate is for "
             "this host name (ssl.endpoint.identification.algorithm= switches that check off).",
         )
     return UnauthorizedError(

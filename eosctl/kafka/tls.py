@@ -21,8 +21,8 @@ from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, Unreac
 _HOSTNAME_MISMATCH = {62, 64}  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _EXPIRED = {10}
 _JAVA_STORE_HINT = (
-    "Only PEM is read. Convert a Java store: keytool -importkeystore -srckeystore STORE -destkeystore store.p12 "
-    "-deststoretype PKCS12, then openssl pkcs12 -in store.p12 -nodes -out store.pem"
+    "This must be PEM. A Java store is named by ssl.truststore.location or ssl.keystore.location, with its password in "
+    "ssl.truststore.password or ssl.keystore.password."
 )
 
 
@@ -166,5 +166,5 @@ def _verification_failure(exc: ssl.SSLCertVerificationError, broker: str) -> Una
         return UnauthorizedError(f"the certificate of {broker} has expired")
     return UnauthorizedError(
         f"the certificate of {broker} is not trusted: {exc.verify_message}",
-        hint="Give the CA that signed it (ssl.truststore.location as PEM, or ssl.ca.location).",
+        hint="Give the CA that signed it (ssl.truststore.location, or ssl.ca.location).",
     )

@@ -71,7 +71,7 @@ def test_fencing_over_tls() -> None:
         ("server", {"ssl_ca_location": str(CERTIFICATES / "other-ca.pem")}, UnauthorizedError, "not trusted"),
         ("wrong-host", {"ssl_ca_location": CA}, UnauthorizedError, "is for another host"),
         ("server", {"ssl_ca_location": "missing.pem"}, InputFileError, "missing.pem"),
-        ("server", {"ssl_ca_location": str(Path(__file__))}, InputFileError, "keytool"),
+        ("server", {"ssl_ca_location": str(Path(__file__))}, InputFileError, "ssl.truststore.location"),
         ("server", {"ssl_ca_location": CA, "ssl_certificate_location": CA}, InputFileError, "client certificate"),
     ],
 )
