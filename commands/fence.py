@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import click
@@ -101,17 +102,17 @@ def fence(
 
 
 def _ids_of_file(name: str | None) -> list[str]:
-    """The ids in a file, or on stdin for `-`; raises InputFileError."""
+    """The ids in a file, or on stdin for `-`; Windows begins files with a mark that is none. Raises InputFileError."""
     from eosctl.core.fencing import parse_id_lines
 
     if name is None:
         return []
     if name == "-":
-        return parse_id_lines(sys.stdin.buffer.read(), source="stdin")
+        return parse_id_lines(sys.stdin.buffer.read().removeprefix(BOM_UTF8), source="stdin")
     try:
         data = Path(name).read_bytes()
     except OSError as exc:
         raise InputFileError(
             f"cannot read {name}: {exc.strerror or exc}", hint="Check the path and its rights."
         ) from exc
-    return parse_id_lines(data, source=name)
+    return parse_id_lines(data.removeprefix(BOM_UTF8), source=name)

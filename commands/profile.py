@@ -22,6 +22,9 @@ def profile() -> None:
     with mode 0600) or PASSWORD_command (what prints it: then nobody else may own the file, or write to it).
     expect.kafka_cluster_id and expect.group_id are held against every plan: a write to any other cluster or group is
     refused.
+
+    client.sasl.oauthbearer.token_command prints a bearer token, and is run again before that token ends: see
+    `eosctl explain token_command`, which has an example for AWS_MSK_IAM.
     """
 
 

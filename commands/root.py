@@ -78,6 +78,7 @@ class RootGroup(click.Group):
         argv = list(sys.argv[1:] if args is None else args)
         session: Session = extra.setdefault("obj", Session())
         try:
+            _require_utf8(argv)
             code = super().main(argv, prog_name, complete_var, standalone_mode=False, **extra)
         except click.UsageError as exc:
             exc.show()
@@ -97,6 +98,16 @@ class RootGroup(click.Group):
         if standalone_mode:
             sys.exit(code)
         return code
+
+
+def _require_utf8(argv: Sequence[str]) -> None:
+    """Bytes that are no text would end a command in its middle: where they are sent, printed or recorded."""
+    for number, word in enumerate(argv, start=1):
+        if any("\udc80" <= character <= "\udcff" for character in word):
+            shown = word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            raise UsageError(
+                f"argument {number} is not UTF-8: {shown}", hint="Nothing was done. Is the terminal set to UTF-8?"
+            )
 
 
 def _show_traceback(exc: Exception, session: Session) -> None:

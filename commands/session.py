@@ -121,6 +121,8 @@ class Session:
             )
             for warning in self._target.warnings:
                 self.talk()(Event(warning, warning=True))
+            for note in self._target.notes if self.verbosity else ():
+                self.talk()(Event(note))
         return self._target
 
     def profile_target(self, name: str) -> Target:
@@ -146,13 +148,17 @@ class Session:
         )
 
     def audit_log(self) -> AuditLog:
-        """The log of what was written: where --audit-log and its like say, else in the state directory."""
+        """The log of what was written: where --audit-log and its like say, else in the state directory.
+
+        Writes that are under way are noted beside the log that was named: it may be the one place that is writable.
+        """
         from eosctl.deadline import Clock
         from eosctl.ops.audit import AuditLog
 
         named = (self._target or self.shown_target(None)).audit_log
         path = Path(named).expanduser() if named else self.state_dir() / "audit.jsonl"
-        return AuditLog(path, self.state_dir() / "writes", self._clock or Clock())
+        pending = path.with_name(f"{path.name}.writes") if named else self.state_dir() / "writes"
+        return AuditLog(path, pending, self._clock or Clock())
 
     def stopwatch(self) -> Stopwatch:
         """What every deadline of this invocation is measured with; it is stopped while somebody is asked."""

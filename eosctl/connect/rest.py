@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import urllib3
 
@@ -28,6 +28,7 @@ from eosctl.errors import (
     UnreachableError,
     UnsupportedError,
 )
+from eosctl.resolving import resolve
 
 CONNECT_TIMEOUT_S = 5.0
 REBALANCE_PATIENCE_S = 30.0
@@ -89,6 +90,18 @@ class _Answer:
     def asks_for_patience(self) -> bool:
         """Whether a rebalance is all that stood against the request."""
         return self.status == HTTPStatus.CONFLICT or self.message() == _REBALANCE
+
+
+def resolve_url(url: str, deadline: Deadline) -> None:
+    """Looks up the host of `url` within the deadline, which urllib3's own lookup does not know.
+
+    Raises OSError where there is no such host, DeadlineError.
+    """
+    parts = urlsplit(url)
+    try:
+        resolve(parts.hostname or "", parts.port or 0, deadline)
+    except UnreachableError as exc:
+        raise OSError(exc.message) from exc
 
 
 class RestConnectWorker:
@@ -223,9 +236,10 @@ class RestConnectWorker:
     ) -> _Answer:
         """One request and its answer, whatever the status; raises UnreachableError when none came."""
         self._deadline.check(f"waiting for the worker at {self.url}")
-        left_s = self._deadline.remaining_s()
         content_type = {} if body is None else {"Content-Type": "application/json"}
         try:
+            resolve_url(self.url, self._deadline)
+            left_s = self._deadline.remaining_s()
             response = self._pool.request(
                 method,
                 self.url + target,

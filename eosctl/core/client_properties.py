@@ -1,27 +1,33 @@
 """Java's client.properties, librdkafka's names, or a Connect worker's file, as one ClientSettings.
 
-Pure: it reads no key store and no key file. What neither the native wire nor librdkafka can use is refused with the
-command that converts it; what does not matter to a command line is dropped; what is unknown becomes a warning.
+Pure: it reads no key store and no key file. What neither the native wire nor librdkafka can use is refused, or named
+for others to open; what does not matter to a command line is dropped; what is unknown becomes a warning.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
+from eosctl.core.client_sasl import TOKEN_COMMAND, sasl_fields
 from eosctl.core.client_settings import ClientSettings, Secret
-from eosctl.core.java_properties import LoginModule, Properties, parse_jaas
+from eosctl.core.client_stores import StoreFile, endpoint_stores, store_files
+from eosctl.core.java_properties import PROVIDER, Properties, split_list
+from eosctl.core.librdkafka_limits import REQUEST_TIMEOUT, fitted
+from eosctl.core.pem import pem_lines
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _REQUEST_TIMEOUT_MS = 30_000  # Java's default
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
-
 # our field -> the names it goes by, Java's first; the first one present wins
 _TEXT_FIELDS = {
     "sasl_username": ("sasl.username",),
     "oauth_client_id": ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
     "oauth_scope": ("sasl.oauthbearer.scope",),
+    "oauth_token_command": (TOKEN_COMMAND,),
+    "oauth_ca_location": ("https.ca.location",),
+    "oauth_ca_pem": ("https.ca.pem",),
     "ssl_ca_location": ("ssl.ca.location",),
     "ssl_ca_pem": ("ssl.truststore.certificates", "ssl.ca.pem"),
     "ssl_certificate_location": ("ssl.certificate.location",),
@@ -31,10 +37,12 @@ _TEXT_FIELDS = {
 }
 _SECRET_FIELDS = {
     "sasl_password": ("sasl.password",),
+    "oauth_token": ("sasl.oauthbearer.token",),
     "oauth_client_secret": ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
     "ssl_key_pem": ("ssl.keystore.key", "ssl.key.pem"),
     "ssl_key_password": ("ssl.key.password",),
 }
+_PEM_FIELDS = {"oauth_ca_pem", "ssl_ca_pem", "ssl_certificate_pem", "ssl_key_pem"}
 SECRET_NAMES = frozenset(
     {name for names in _SECRET_FIELDS.values() for name in names}
     | {"sasl.jaas.config", "ssl.keystore.password", "ssl.truststore.password"}
@@ -65,16 +73,21 @@ _IMMATERIAL = re.compile(
     r"|compression\.type|partitioner\..*|security\.providers|sasl\.(login|client)\.callback\.handler\.class"
     r"|sasl\.oauthbearer\.method|ssl\.(protocol|provider|enabled\.protocols|(trust|key)manager\.algorithm)"
 )
-_PROVIDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
 _SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here."""
+    """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here.
+
+    `notes` tell what librdkafka takes another value for: nothing to worry about, so for those who want to hear more.
+    `stores` are still to be opened: until then the settings name their files as if they were PEM.
+    """
 
     settings: ClientSettings
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    stores: tuple[StoreFile, ...] = ()
 
 
 def client_from_properties(properties: Properties, *, warn: bool = True) -> ClientProperties:
@@ -84,18 +97,22 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
     for name, keys in (_TEXT_FIELDS | _SECRET_FIELDS).items():
         key = next((key for key in keys if values.get(key)), None)
         if key is not None:
-            value = _resolved(properties, key)
+            value = properties.resolved(key)
+            value = pem_lines(value) if name in _PEM_FIELDS else value
             fields[name] = Secret(value) if name in _SECRET_FIELDS else value
     fields["bootstrap_servers"] = split_list(values.get("bootstrap.servers", ""))
     fields["security_protocol"] = _protocol(properties)
     fields["request_timeout_ms"] = _timeout_ms(properties)
-    fields["extra"] = _passed_on(properties)
     if str(fields["security_protocol"]).startswith("SASL"):
-        fields |= _sasl_fields(properties, fields)
+        fields |= sasl_fields(properties, fields)
     if str(fields["security_protocol"]).endswith("SSL"):
         fields |= _ssl_fields(properties)
     warnings = tuple(_warnings(properties)) if warn else ()
-    return ClientProperties(ClientSettings(**fields), warnings)  # type: ignore[arg-type]  # the tables hold its fields
+    fields["extra"] = _passed_on(properties) | cast(dict[str, str], fields.get("extra", {}))
+    settings = ClientSettings(**fields)  # type: ignore[arg-type]  # the tables hold its fields
+    stores = [*store_files(properties)] if settings.security_protocol.endswith("SSL") else []
+    stores += endpoint_stores(properties) if settings.oauth_token_endpoint_url else []
+    return ClientProperties(settings, warnings, tuple(_notes(properties)), tuple(stores))
 
 
 def secrets_in(properties: Properties) -> list[str]:
@@ -107,10 +124,10 @@ def secrets_in(properties: Properties) -> list[str]:
 
 
 def _holds_secret(name: str, value: str) -> bool:
-    if not value or (_PROVIDER.fullmatch(value) and not _SECRET_OPTION.search(value)):
+    if not value or (PROVIDER.fullmatch(value) and not _SECRET_OPTION.search(value)):
         return False
     if name.endswith("sasl.jaas.config"):
-        return any(_SECRET_OPTION.search(part) for part in _PROVIDER.sub("", value).split())
+        return any(_SECRET_OPTION.search(part) for part in PROVIDER.sub("", value).split())
     return name.endswith((".password", ".secret", *(SECRET_NAMES - {"sasl.jaas.config"})))
 
 
@@ -118,19 +135,15 @@ def _passed_on(properties: Properties) -> dict[str, str]:
     return {_PASSED_ON[key]: value.strip() for key, value in properties.values.items() if key in _PASSED_ON}
 
 
-def split_list(text: str) -> tuple[str, ...]:
-    """The items of a comma-separated list, blanks around them removed."""
-    return tuple(item.strip() for item in text.split(",") if item.strip())
-
-
-def _resolved(properties: Properties, key: str) -> str:
-    """The value of `key`; raises InputFileError when only a Connect worker could fill it in."""
-    value = properties.values[key].strip()
-    if _PROVIDER.search(value):
-        raise properties.error(
-            key, "the value comes from a config provider", hint="Give the value itself in a file: --command-config."
-        )
-    return value
+def _notes(properties: Properties) -> Iterator[str]:
+    """A line for each setting that librdkafka gets another value for, or none."""
+    names = _PASSED_ON | {"request.timeout.ms": REQUEST_TIMEOUT, REQUEST_TIMEOUT: REQUEST_TIMEOUT}
+    given = {names[key]: (key, value.strip()) for key, value in properties.values.items() if key in names}
+    taken = fitted({name: value for name, (_, value) in given.items()})
+    for name, (key, value) in given.items():
+        if taken.get(name) != value:
+            instead = taken.get(name, "its default")
+            yield f"{properties.place(key)}: {key}={value}: librdkafka does not take it, and uses {instead}"
 
 
 def _protocol(properties: Properties) -> str:
@@ -151,70 +164,6 @@ def _timeout_ms(properties: Properties) -> int:
     return _REQUEST_TIMEOUT_MS
 
 
-def _sasl_fields(properties: Properties, given: Mapping[str, object]) -> dict[str, object]:
-    key = "sasl.mechanism" if "sasl.mechanism" in properties.values else "sasl.mechanisms"
-    mechanism = properties.values.get(key, "GSSAPI").strip().upper()  # GSSAPI is what Java takes when none is named
-    if mechanism not in _MECHANISMS:
-        raise properties.error(key, f"{mechanism} is none of {', '.join(_MECHANISMS)}")
-    fields: dict[str, object] = {"sasl_mechanism": mechanism}
-    if properties.values.get("sasl.jaas.config"):
-        fields |= _jaas_fields(properties)
-    if mechanism == "OAUTHBEARER":
-        fields |= _oauth_fields(properties)
-    elif mechanism != "GSSAPI":
-        known = {**given, **fields}
-        if not known.get("sasl_username") or not known.get("sasl_password"):
-            raise properties.error(key, f"{mechanism} needs sasl.jaas.config, or sasl.username and sasl.password")
-    return fields
-
-
-def _jaas_fields(properties: Properties) -> dict[str, object]:
-    key = "sasl.jaas.config"
-    try:
-        module = parse_jaas(_resolved(properties, key))
-    except ValueError as exc:
-        raise properties.error(key, str(exc)) from exc
-    options = module.options
-    if module.name in ("PlainLoginModule", "ScramLoginModule"):
-        if not options.get("username") or "password" not in options:
-            raise properties.error(key, f"{module.name} needs username and password")
-        return {"sasl_username": options["username"], "sasl_password": Secret(options["password"])}
-    if module.name == "OAuthBearerLoginModule":
-        return _oauth_options(module)
-    if module.name == "Krb5LoginModule":  # only a librdkafka built with Kerberos can use these
-        kerberos = {"sasl.kerberos.principal": options.get("principal"), "sasl.kerberos.keytab": options.get("keyTab")}
-        return {"extra": _passed_on(properties) | {name: value for name, value in kerberos.items() if value}}
-    raise properties.error(key, f"login module {module.name} is not supported")
-
-
-def _oauth_options(module: LoginModule) -> dict[str, object]:
-    options, prefix = module.options, "extension_"
-    extensions = {name[len(prefix) :]: value for name, value in options.items() if name.startswith(prefix)}
-    fields: dict[str, object] = {"oauth_client_id": options.get("clientId"), "oauth_scope": options.get("scope")}
-    if "clientSecret" in options:
-        fields["oauth_client_secret"] = Secret(options["clientSecret"])
-    if extensions:
-        fields["oauth_extensions"] = extensions
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _oauth_fields(properties: Properties) -> dict[str, object]:
-    """Where the token comes from; Java's `file:` URL names a file that holds it (KIP-768)."""
-    key = "sasl.oauthbearer.token.endpoint.url"
-    url = properties.values.get(key, "").strip()
-    if not url:
-        raise properties.error("sasl.mechanism", f"OAUTHBEARER needs {key} (https://… or file:///…)")
-    fields: dict[str, object] = {}
-    if url.startswith("file:"):
-        fields["oauth_token_file"] = "/" + url.removeprefix("file:").lstrip("/")
-    else:
-        fields["oauth_token_endpoint_url"] = url
-    pairs = split_list(properties.values.get("sasl.oauthbearer.extensions", ""))
-    if pairs:
-        fields["oauth_extensions"] = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-    return fields
-
-
 def _ssl_fields(properties: Properties) -> dict[str, object]:
     values = properties.values
     algorithm = values.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
@@ -225,37 +174,15 @@ def _ssl_fields(properties: Properties) -> dict[str, object]:
     ):
         location = values.get(f"ssl.{store}.location", "").strip()
         if location:
-            _require_pem(properties, store, location)
             fields |= dict.fromkeys(names, location)
     return fields
-
-
-def _require_pem(properties: Properties, store: str, location: str) -> None:
-    """Raises InputFileError with the commands that turn a Java store into PEM."""
-    key, suffix = f"ssl.{store}.location", location.rsplit(".", 1)[-1].lower()
-    kind = properties.values.get(f"ssl.{store}.type", "").strip().upper()
-    if kind == "PEM" or (not kind and suffix in ("pem", "crt", "cer")):
-        return
-    pem = "ca.pem" if store == "truststore" else "client.pem"
-    convert = f"openssl pkcs12 -in {{}} {'-nokeys' if store == 'truststore' else '-nodes'} -out {pem}"
-    if kind == "PKCS12" or suffix in ("p12", "pfx"):
-        name, commands = "PKCS12", convert.format(location)
-    else:
-        name = "JKS"
-        to_pkcs12 = f"keytool -importkeystore -srckeystore {location} -destkeystore store.p12 -deststoretype PKCS12"
-        commands = f"{to_pkcs12} && {convert.format('store.p12')}"
-    raise properties.error(
-        key,
-        f"{location} is a {name} store, which only Java reads; PEM is needed",
-        hint=f"Convert it: {commands}; then set ssl.{store}.type=PEM and ssl.{store}.location={pem}.",
-    )
 
 
 def _warnings(properties: Properties) -> list[str]:
     named = {name for names in (_TEXT_FIELDS | _SECRET_FIELDS).values() for name in names}
     known = named | _READ_ELSEWHERE | set(_PASSED_ON)
     return [
-        f"{properties.source}:{properties.lines.get(key, 0)}: {key} has no effect here"
+        f"{properties.place(key)}: {key} has no effect here"
         for key in properties.values
         if key not in known and not _IMMATERIAL.fullmatch(key)
     ]

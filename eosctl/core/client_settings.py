@@ -38,11 +38,15 @@ class ClientSettings:
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
     sasl_password: Secret | None = None
+    oauth_token: Secret | None = None
+    oauth_token_command: str | None = None
     oauth_token_file: str | None = None
     oauth_token_endpoint_url: str | None = None
     oauth_client_id: str | None = None
     oauth_client_secret: Secret | None = None
     oauth_scope: str | None = None
+    oauth_ca_location: str | None = None
+    oauth_ca_pem: str | None = None
     oauth_extensions: Mapping[str, str] = field(default_factory=dict)
     ssl_ca_location: str | None = None
     ssl_ca_pem: str | None = None

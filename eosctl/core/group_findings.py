@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from shlex import quote
 
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.records import TopicDescription
@@ -33,7 +34,7 @@ def topic_findings(topics: Iterable[TopicDescription]) -> Iterable[Finding]:
 def hanging_finding(row: Mapping[str, object]) -> Finding:
     """A row of `txn hanging`: readers of committed records wait behind it for ever."""
     place = f"{row['topic']}-{row['partition']}"
-    command = f"eosctl txn abort --topic {row['topic']} --partition {row['partition']}"
+    command = f"eosctl txn abort --topic {quote(str(row['topic']))} --partition {row['partition']}"
     return Finding(
         "hanging_transaction", ERROR, place,
         f"{place} has a hanging transaction since offset {row['start_offset']} ({row['reason']}): readers of committed "

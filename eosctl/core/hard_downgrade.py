@@ -37,7 +37,7 @@ def _offsets_row(connector: ObservedConnector, observation: Observation) -> dict
     topic, elsewhere = connector.config.get(OFFSETS_TOPIC), connector.config.get(OTHER_CLUSTER)
     if elsewhere is None and topic in (None, "", observation.offset_topic):
         return None
-    name = quote(connector.name)
+    quoted = quote(connector.name)
     row: dict[str, object] = {
         "connector": connector.name,
         "offsets_topic": topic or observation.offset_topic,
@@ -45,12 +45,12 @@ def _offsets_row(connector: ObservedConnector, observation: Observation) -> dict
     }
     if elsewhere is not None:
         store = quote(f"{row['offsets_topic']}@PROFILE")
-        commands = [f"eosctl offsets merge --connector {name} --into global --from {store} --prefer dedicated"]
+        commands = [f"eosctl offsets merge --connector {quoted} --into global --from {store} --prefer dedicated"]
         note = f"its offsets lie on the cluster {elsewhere}: PROFILE is a profile that leads there. Stop it first."
         return {**row, "commands": commands, "note": note}
     commands = [
-        f"eosctl offsets switch --connector {name} --to global",
-        f"eosctl offsets merge --connector {name} --into global",
+        f"eosctl offsets switch --connector {quoted} --to global",
+        f"eosctl offsets merge --connector {quoted} --into global",
     ]
     return {
         **row,

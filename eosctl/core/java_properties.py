@@ -1,4 +1,4 @@
-"""Java's .properties syntax, both ways, and the JAAS line inside it; files and their bytes are the caller's."""
+"""Java's .properties syntax, both ways; files and their bytes are the caller's."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from eosctl.errors import InputFileError
 
 _BLANK = " \t\f"
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")  # one character beyond U+FFFF, written as two \\u escapes
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+PROVIDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
+"""A reference that Connect's config providers resolve: `${file:/path:key}`."""
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_JAAS_TOKEN = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s=;"]+)|([=;]))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +27,21 @@ class Properties:
 
     def error(self, key: str, problem: str, *, hint: str | None = None) -> InputFileError:
         """The error that says what is wrong with `key`, and where."""
+        return InputFileError(f"{self.place(key)}: {key}: {problem}", hint=hint)
+
+    def place(self, key: str) -> str:
+        """The file, and the line that `key` stands on where there are lines."""
         line = self.lines.get(key)
-        where = self.source if line is None else f"{self.source}:{line}"
-        return InputFileError(f"{where}: {key}: {problem}", hint=hint)
+        return self.source if line is None else f"{self.source}:{line}"
 
-
-@dataclass(frozen=True, slots=True)
-class LoginModule:
-    """One entry of sasl.jaas.config; `name` is the class without its package. Its options hold secrets."""
-
-    name: str
-    options: Mapping[str, str] = field(repr=False)
+    def resolved(self, key: str) -> str:
+        """The value of `key`; raises InputFileError when only a Connect worker could fill it in."""
+        value = self.values[key].strip()
+        if PROVIDER.search(value):
+            raise self.error(
+                key, "the value comes from a config provider", hint="Give the value itself in a file: --command-config."
+            )
+        return value
 
 
 def parse_properties(text: str, *, source: str) -> Properties:
@@ -107,43 +113,16 @@ def _unescape(text: str) -> str:
         escaped = match[1]
         return chr(int(escaped[1:], 16)) if len(escaped) == 5 else _CONTROLS.get(escaped, escaped)
 
-    return _ESCAPE.sub(replace, text)
+    return _PAIR.sub(_joined, _ESCAPE.sub(replace, text))
 
 
-def parse_jaas(text: str) -> LoginModule:
-    """`org.apache…PlainLoginModule required username="u" password="p";` taken apart.
-
-    Raises ValueError, whose text never holds a value: there are passwords among them.
-    """
-    tokens = _jaas_tokens(text.strip())
-    if len(tokens) < 3 or tokens[-1] != ("sign", ";"):
-        raise ValueError('it must read: LoginModuleClass required name="value" ... ;')
-    options: dict[str, str] = {}
-    entries = tokens[2:-1]
-    if len(entries) % 3:
-        raise ValueError('every option must read name="value"')
-    for start in range(0, len(entries), 3):
-        (name_kind, name), sign, (value_kind, value) = entries[start : start + 3]
-        if sign != ("sign", "=") or "sign" in (name_kind, value_kind):
-            raise ValueError(f'option {start // 3 + 1} must read name="value"')
-        options[name] = value
-    return LoginModule(tokens[0][1].rsplit(".", 1)[-1], options)
+def _joined(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
-def _jaas_tokens(text: str) -> list[tuple[str, str]]:
-    tokens: list[tuple[str, str]] = []
-    position = 0
-    while position < len(text):
-        match = _JAAS_TOKEN.match(text, position)
-        if match is None:
-            raise ValueError(f"a quote is not closed, or a sign does not belong, at character {position + 1}")
-        quoted, word, sign = match.groups()
-        if quoted is not None:
-            tokens.append(("text", re.sub(r"\\(.)", r"\1", quoted)))
-        else:
-            tokens.append(("text", word) if word is not None else ("sign", sign))
-        position = match.end()
-    return tokens
+def split_list(text: str) -> tuple[str, ...]:
+    """The items of a comma-separated list, blanks around them removed."""
+    return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
@@ -67,7 +68,9 @@ def topic_findings(description: TopicDescription) -> list[Finding]:
 
 def _cleanup(description: TopicDescription) -> Iterable[Finding]:
     name, policy = description.name, description.config.get("cleanup.policy")
-    fix = f"kafka-configs.sh --alter --entity-type topics --entity-name {name} --add-config cleanup.policy=compact"
+    fix = (
+        f"kafka-configs.sh --alter --entity-type topics --entity-name {quote(name)} --add-config cleanup.policy=compact"
+    )
     if policy is None:
         yield Finding(
             "settings_unreadable", WARNING, name, f"the settings of topic {name} can't be read",
@@ -159,7 +162,7 @@ def _place_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
     shown = encode_bytes(key.raw)
     fix = (
         "Stop the connector, put evidence.repair into a file, a record a line, and `eosctl offsets import FILE "
-        f"--store {store.topic} --keep-partitions`."
+        f"--store {quote(store.topic)} --keep-partitions`."
     )
     if len(copies) == 1:
         message = f"{shown} is on partition {newest.partition}, Connect's producer puts it on {home}: the next offset"
@@ -252,11 +255,11 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
     if producer is not None:
         who = f"by producer {producer.producer_id} (epoch {producer.producer_epoch}), "
         who += f"transactional id {blocked.transactional_id}" if blocked.transactional_id else "which no id owns"
-    hint = f"`eosctl txn hanging --topic {blocked.topic}`, then `eosctl txn abort`."
+    hint = f"`eosctl txn hanging --topic {quote(blocked.topic)}`, then `eosctl txn abort`."
     if described is not None and blocked.transactional_id is not None:
         hint = (
             f"It ends by itself {described.transaction_timeout_ms / 1000:g} s after its start; "
-            f"`eosctl fence {blocked.transactional_id}` ends it now."
+            f"`eosctl fence {quote(blocked.transactional_id)}` ends it now."
         )
     return Finding(
         "open_transaction",

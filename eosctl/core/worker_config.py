@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eosctl.core.client_properties import ClientProperties, client_from_properties, split_list
-from eosctl.core.java_properties import Properties, parse_properties
+from eosctl.core.client_properties import ClientProperties, client_from_properties
+from eosctl.core.java_properties import Properties, parse_properties, split_list
 
 _MODES = ("disabled", "preparing", "enabled")
 

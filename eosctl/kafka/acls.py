@@ -6,6 +6,7 @@ It describes and creates; which ACLs are wanted, and what those that are there m
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -22,7 +23,7 @@ from eosctl.core.acl import Acl
 from eosctl.core.acl_table import CLUSTER
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.errors import UnauthorizedError, UnsupportedError
+from eosctl.errors import EosctlError, UnauthorizedError, UnsupportedError
 from eosctl.kafka.access import Access
 from eosctl.kafka.admin import TopicAdmin
 from eosctl.kafka.admin_connection import AdminConnection
@@ -70,20 +71,35 @@ class KafkaAclStore:
         acls = [_acl(binding) for binding in found if binding.restype in _TYPE_NAMES]
         return sorted(acls, key=lambda acl: (acl.resource_type, acl.name, acl.principal, acl.operation, acl.host))
 
-    def create(self, acls: Iterable[Acl]) -> None:
-        """Adds `acls`; those that are there already stay as they are. Raises what `describe` raises, for ALTER."""
-        bindings, doing = [_binding(acl) for acl in acls], "creating ACLs"
+    def create(self, acls: Iterable[Acl]) -> dict[Acl, EosctlError]:
+        """Adds `acls`; those that are there already stay as they are. Returns why, for each that was not added.
+
+        One that got no answer may be there all the same. Raises UnsupportedError without an authorizer.
+        """
+        bindings = {_binding(acl): acl for acl in acls}
         if not bindings:
-            return
-        futures = self._connection.client().create_acls(bindings, request_timeout=self._timeout_s())
-        for future in futures.values():
-            self._connection.wait([future], doing)
+            return {}
+        futures = self._connection.client().create_acls(list(bindings), request_timeout=self._timeout_s())
+        failed: dict[Acl, EosctlError] = {}
+        for binding, future in futures.items():
             try:
-                future.result()
-            except KafkaException as exc:
-                if error_of(exc).code() == KafkaError.SECURITY_DISABLED:
-                    raise _no_authorizer(doing) from exc
-                raise self._connection.translated(exc, doing, self._access("ALTER")) from exc
+                self._created(future)
+            except UnsupportedError:
+                raise
+            except EosctlError as exc:
+                failed[bindings[binding]] = exc
+        return failed
+
+    def _created(self, future: Future[Any]) -> None:
+        """Waits for one ACL; raises what stands against it."""
+        doing = "creating ACLs"
+        self._connection.wait([future], doing)
+        try:
+            future.result()
+        except KafkaException as exc:
+            if error_of(exc).code() == KafkaError.SECURITY_DISABLED:
+                raise _no_authorizer(doing) from exc
+            raise self._connection.translated(exc, doing, self._access("ALTER")) from exc
 
     def _explain_nothing(self) -> None:
         """Raises when no ACL was found because none may be seen, or because there can be none.

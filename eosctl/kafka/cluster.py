@@ -20,6 +20,8 @@ from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResp
 if TYPE_CHECKING:
     import ssl
 
+    from eosctl.kafka.oauth import TokenSource
+
 Q = TypeVar("Q")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -39,7 +41,6 @@ class Cluster:
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._open: set[Connection] = set()
         self._versions: dict[Address, BrokerVersions] = {}
-        self._token: str | None = None
         self._limits = threading.local()
         self._cluster_id: str | None = None
         if settings.security_protocol.upper() not in _PROTOCOLS:
@@ -182,12 +183,14 @@ class Cluster:
 
         return make_tls_context(self._settings)
 
-    def _oauth_token(self) -> str:
-        from eosctl.kafka.oauth import fetch_token
+    @cached_property
+    def _tokens(self) -> TokenSource:
+        from eosctl.kafka.oauth import TokenSource
 
-        if self._token is None:
-            self._token = fetch_token(self._settings, self._deadline)
-        return self._token
+        return TokenSource(self._settings, self._deadline)
+
+    def _oauth_token(self) -> str:
+        return self._tokens.token()
 
     # -- the end
 

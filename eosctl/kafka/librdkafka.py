@@ -5,9 +5,6 @@ Imports confluent_kafka (50 ms), so that it must itself be imported only when a 
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -17,12 +14,22 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.errors import BrokerError, EosctlError, InputFileError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.core.librdkafka_limits import REQUEST_TIMEOUT, fitted
+from eosctl.deadline import Deadline
+from eosctl.errors import (
+    BrokerError,
+    EosctlError,
+    InputFileError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UnsupportedError,
+)
 from eosctl.kafka.access import Access
 
 Properties = dict[str, Any]
 
-_UNKNOWN_EXPIRY_S = 300.0
+_TOKEN_TIMEOUT_S = 30.0
 _DENIED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -33,6 +40,7 @@ _REJECTED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, 
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _DOWN = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 _TIMED_OUT = (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+_NO_MECHANISM = "No provider for SASL mechanism"
 _NOT_TLS = "SSL routines::wrong version number"
 """OpenSSL's words for a listener without TLS; for librdkafka that is an error of TLS, or, by chance, of transport."""
 
@@ -42,12 +50,13 @@ def client_properties(settings: ClientSettings) -> Properties:
 
     Raises InputFileError for a token file that can't be read, UnauthorizedError for a token that has expired.
     """
-    properties: Properties = dict(settings.extra)
+    given = dict(settings.extra) | {REQUEST_TIMEOUT: str(settings.request_timeout_ms)}
+    properties: Properties = dict(fitted(given))
     properties |= {
         "bootstrap.servers": ",".join(settings.bootstrap_servers),
         "security.protocol": settings.security_protocol,
         "client.id": settings.client_id,
-        "socket.timeout.ms": settings.request_timeout_ms,
+        REQUEST_TIMEOUT: int(properties[REQUEST_TIMEOUT]),
         "enable.metrics.push": False,
     }
     if settings.security_protocol.startswith("SASL"):
@@ -70,8 +79,8 @@ def _sasl_properties(settings: ClientSettings) -> Properties:
 
 
 def _oauth_properties(settings: ClientSettings) -> Properties:
-    if settings.oauth_token_file is not None:
-        return {"oauth_cb": _token_reader(settings.oauth_token_file)}
+    if settings.oauth_token_endpoint_url is None:
+        return {"oauth_cb": _token_reader(settings)}
     extensions = ",".join(f"{name}={value}" for name, value in settings.oauth_extensions.items())
     wanted: Mapping[str, object | None] = {
         "sasl.oauthbearer.method": "oidc" if settings.oauth_token_endpoint_url else None,
@@ -80,14 +89,19 @@ def _oauth_properties(settings: ClientSettings) -> Properties:
         "sasl.oauthbearer.client.secret": settings.oauth_client_secret and settings.oauth_client_secret.reveal(),
         "sasl.oauthbearer.scope": settings.oauth_scope,
         "sasl.oauthbearer.extensions": extensions or None,
+        "https.ca.location": settings.oauth_ca_location,
+        "https.ca.pem": settings.oauth_ca_pem,
     }
     return {name: value for name, value in wanted.items() if value is not None}
 
 
 def _ssl_properties(settings: ClientSettings) -> Properties:
+    from eosctl.kafka.tls import anchors_file
+
+    anchors = anchors_file(settings)
     wanted: Mapping[str, object | None] = {
-        "ssl.ca.location": settings.ssl_ca_location,
-        "ssl.ca.pem": settings.ssl_ca_pem,
+        "ssl.ca.location": anchors or settings.ssl_ca_location,
+        "ssl.ca.pem": None if anchors else settings.ssl_ca_pem,
         "ssl.certificate.location": settings.ssl_certificate_location,
         "ssl.certificate.pem": settings.ssl_certificate_pem,
         "ssl.key.location": settings.ssl_key_location,
@@ -98,31 +112,22 @@ def _ssl_properties(settings: ClientSettings) -> Properties:
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def _token_reader(path: str) -> Callable[[str], tuple[str, float]]:
-    """Reads the file at every refresh, and once now: a callback without a good token makes librdkafka wait 10 s.
+def _token_reader(settings: ClientSettings) -> Callable[[str], tuple[Any, ...]]:
+    """Fetches a token at every refresh, and once now: a callback without a good token makes librdkafka wait 10 s.
 
     Raises InputFileError, UnauthorizedError for a token that has expired.
     """
-    from eosctl.kafka.oauth import read_token_file
+    from eosctl.kafka.oauth import fetch_token
 
-    def read_token(_config: str) -> tuple[str, float]:
-        token = read_token_file(path)
-        return token, _expiry_s(token)
+    def read_token(_config: str) -> tuple[Any, ...]:
+        token = fetch_token(settings, Deadline.after(_TOKEN_TIMEOUT_S))
+        extensions = ("", dict(settings.oauth_extensions)) if settings.oauth_extensions else ()
+        return token.text, token.expires_s, *extensions
 
-    _token, expiry_s = read_token("")
-    if expiry_s <= time.time():
-        raise UnauthorizedError(f"the token in {path} has expired", hint="Get a new one and run again.")
+    first = fetch_token(settings, Deadline.after(_TOKEN_TIMEOUT_S))
+    if first.expires_s <= time.time():
+        raise UnauthorizedError(f"the token in {first.source} has expired", hint="Get a new one and run again.")
     return read_token
-
-
-def _expiry_s(token: str) -> float:
-    """When a JWT expires (its `exp`, seconds since the epoch); a token that says nothing is read again in 5 minutes."""
-    try:
-        payload = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return float(claims["exp"])
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
-        return time.time() + _UNKNOWN_EXPIRY_S
 
 
 def quiet_logger() -> logging.Logger:
@@ -165,6 +170,12 @@ def translate(
         return _unreachable_error(doing, because or error.str())
     if code in _TIMED_OUT:
         return UnreachableError(f"{doing}: no answer from the brokers: {reason}", hint="Are all brokers up?")
+    if code == KafkaError._INVALID_ARG and _NO_MECHANISM in reason:
+        return UnsupportedError(
+            f"{doing}: this librdkafka can't log in so: {reason}",
+            hint="Kerberos needs a confluent-kafka built for it; else log in with SCRAM, PLAIN, OAUTHBEARER or a "
+            "certificate.",
+        )
     if code == KafkaError._INVALID_ARG:
         return InputFileError(f"the Kafka client refused its settings: {reason}", hint="See --command-config.")
     return BrokerError(f"{doing} failed: {error.name()}: {reason}")
@@ -174,7 +185,7 @@ def _security_error(doing: str, code: int, reason: str) -> UnauthorizedError:
     if code == KafkaError._SSL:  # librdkafka has the same words for a wrong CA and a wrong host name
         return UnauthorizedError(
             f"{doing}: TLS failed: {reason}",
-            hint="Check the CA (ssl.truststore.location as PEM, or ssl.ca.location), and that the certificate is for "
+            hint="Check the CA (ssl.truststore.location, or ssl.ca.location), and that the certificate is for "
             "this host name (ssl.endpoint.identification.algorithm= switches that check off).",
         )
     return UnauthorizedError(

@@ -1,29 +1,101 @@
-"""Where an OAUTHBEARER token comes from: a file, or a token endpoint (client credentials)."""
+"""Where an OAUTHBEARER token comes from: a file, a command, or a token endpoint (client credentials)."""
 
 from __future__ import annotations
 
 import base64
+import binascii
 import json
-import ssl
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.errors import InputFileError, ProtocolError, UnauthorizedError, UnreachableError, UsageError
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    InputFileError,
+    ProtocolError,
+    UnauthorizedError,
+    UnreachableError,
+    UsageError,
+)
+from eosctl.kafka.tls import make_tls_context
+from eosctl.resolving import resolve
+from eosctl.secret_commands import SECRET_COMMAND_TIMEOUT_S, output_of
 
 _LARGEST_ANSWER_BYTES = 1 << 20
+_UNKNOWN_LIFETIME_S = 300.0  # a token that does not say when it ends is asked for again after that
+_RENEW_AFTER = 0.8  # of its lifetime: sasl.login.refresh.window.factor of Java
 
 
-def fetch_token(settings: ClientSettings, deadline: Deadline) -> str:
-    """A bearer token; raises UsageError when the settings name no source."""
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A bearer token, and when it ends, in seconds since the epoch; `source` is said in messages."""
+
+    text: str = field(repr=False)
+    expires_s: float
+    source: str
+
+
+class TokenSource:
+    """One token for all connections, fetched again before it ends; safe for several threads."""
+
+    def __init__(self, settings: ClientSettings, deadline: Deadline) -> None:
+        self._settings, self._deadline = settings, deadline
+        self._lock = threading.Lock()
+        self._token: Token | None = None
+        self._renew_s = 0.0
+
+    def token(self) -> str:
+        """The token, which has some of its life before it; raises what `fetch_token` raises."""
+        with self._lock:
+            now_s = self._deadline.clock.now_s()
+            if self._token is None or now_s >= self._renew_s:
+                self._token = self._renewed(now_s)
+                self._renew_s = now_s + _RENEW_AFTER * max(self._token.expires_s - now_s, 0.0)
+            return self._token.text
+
+    def _renewed(self, now_s: float) -> Token:
+        """A new token; the old one if there is no new one, as long as it is good."""
+        try:
+            return fetch_token(self._settings, self._deadline)
+        except DeadlineError:
+            raise
+        except EosctlError:
+            if self._token is None or now_s >= self._token.expires_s:
+                raise
+            return self._token
+
+
+def fetch_token(settings: ClientSettings, deadline: Deadline) -> Token:
+    """A bearer token; raises UsageError when the settings name no source, and what the source raises."""
+    now_s = deadline.clock.now_s()
+    if settings.oauth_token is not None:
+        return _token(settings.oauth_token.reveal(), now_s, "sasl.oauthbearer.token")
+    if settings.oauth_token_command:
+        return _of_command(settings.oauth_token_command, deadline)
     if settings.oauth_token_file:
-        return read_token_file(settings.oauth_token_file)
+        return _token(read_token_file(settings.oauth_token_file), now_s, settings.oauth_token_file)
     if settings.oauth_token_endpoint_url:
         return _request_token(settings, settings.oauth_token_endpoint_url, deadline)
-    raise UsageError("SASL OAUTHBEARER needs a token", hint="Name a token file, or a token endpoint and a client id.")
+    raise UsageError(
+        "SASL OAUTHBEARER needs a token",
+        hint="Name a token file, a command (sasl.oauthbearer.token_command), or a token endpoint and a client id.",
+    )
+
+
+def _of_command(command: str, deadline: Deadline) -> Token:
+    where = "sasl.oauthbearer.token_command"
+    deadline.check(f"waiting for {where}")
+    timeout_s = max(min(SECRET_COMMAND_TIMEOUT_S, deadline.remaining_s()), 0.001)
+    text = output_of(command, where, timeout_s=timeout_s).strip()
+    if not text or not text.isascii() or any(character.isspace() for character in text):
+        raise InputFileError(f"{where}: it must print a token, and nothing else", hint=f"Run it by hand: {command}")
+    return _token(text, deadline.clock.now_s(), where)
 
 
 def read_token_file(path: str) -> str:
@@ -37,8 +109,21 @@ def read_token_file(path: str) -> str:
     return token
 
 
-def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> str:
-    """The client credentials grant (RFC 6749, 4.4), as `HttpAccessTokenRetriever` of Kafka 4.3 sends it."""
+def _token(text: str, now_s: float, source: str, *, lifetime_s: float = _UNKNOWN_LIFETIME_S) -> Token:
+    """With the end that a JWT tells (its `exp`), else after `lifetime_s`."""
+    try:
+        payload = text.split(".")[1]
+        expires_s = float(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError, binascii.Error):
+        expires_s = now_s + lifetime_s
+    return Token(text, expires_s, source)
+
+
+def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> Token:
+    """The client credentials grant (RFC 6749, 4.4), as `HttpAccessTokenRetriever` of Kafka 4.3 sends it.
+
+    The endpoint is another server than the brokers: it is known by authorities of its own, or those of the system.
+    """
     deadline.check(f"asking {url} for a token")
     if not url.startswith(("https://", "http://")):
         raise UsageError(f"the token endpoint {url!r} is not an http(s) URL")
@@ -50,21 +135,27 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> st
         data=urllib.parse.urlencode(fields).encode(),
         headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
     )
-    context = ssl.create_default_context(cafile=settings.ssl_ca_location)
+    authorities = ClientSettings((), ssl_ca_location=settings.oauth_ca_location, ssl_ca_pem=settings.oauth_ca_pem)
+    context, parts = make_tls_context(authorities), urllib.parse.urlsplit(url)
+    resolve(parts.hostname or "", parts.port or 0, deadline)
     try:
         with urllib.request.urlopen(request, timeout=max(deadline.remaining_s(), 0.001), context=context) as answer:  # noqa: S310
-            return _token_of(answer.read(_LARGEST_ANSWER_BYTES), url)
+            return _token_of(answer.read(_LARGEST_ANSWER_BYTES), url, deadline.clock.now_s())
     except urllib.error.HTTPError as exc:
         with exc:
             reason = exc.read(200).decode(errors="replace")
         raise UnauthorizedError(f"{url} refused a token: HTTP {exc.code} {reason}") from exc
     except OSError as exc:
-        raise UnreachableError(f"can't get a token from {url}: {exc}") from exc
+        hint = "A CA of its own: ssl.truststore.* in sasl.jaas.config." if "CERTIFICATE" in str(exc) else None
+        raise UnreachableError(f"can't get a token from {url}: {exc}", hint=hint) from exc
 
 
-def _token_of(body: bytes, url: str) -> str:
+def _token_of(body: bytes, url: str, now_s: float) -> Token:
     try:
-        token = json.loads(body)["access_token"]
+        answer = json.loads(body)
+        text = str(answer["access_token"])
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise ProtocolError(f"{url} answered without an access_token") from exc
-    return str(token)
+    lifetime_s = answer.get("expires_in")
+    is_number = isinstance(lifetime_s, int | float) and lifetime_s > 0
+    return _token(text, now_s, url, lifetime_s=float(lifetime_s) if is_number else _UNKNOWN_LIFETIME_S)

@@ -31,9 +31,10 @@ def fence_with_producers(
 ) -> Iterator[FenceAnswer]:
     """One initTransactions() per id, answers as they come; closing the iterator stops what has not begun."""
     stopping = threading.Event()
-    properties = client_properties(settings) | {
+    client = client_properties(settings)
+    properties = client | {
         "transaction.timeout.ms": transaction_timeout_ms,
-        "socket.timeout.ms": min(settings.request_timeout_ms, transaction_timeout_ms),
+        "socket.timeout.ms": min(client["socket.timeout.ms"], transaction_timeout_ms),
         "statistics.interval.ms": 10,
     }
     pool = ThreadPoolExecutor(PARALLEL_PRODUCERS)

@@ -15,6 +15,7 @@ from typing import Protocol
 from eosctl.core.client_settings import ClientSettings
 from eosctl.errors import ProtocolError, UnauthorizedError, UnsupportedError, UsageError
 
+_WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _MIN_ITERATIONS, _MAX_ITERATIONS = 4096, 10_000_000
 
 
@@ -117,12 +118,18 @@ class OAuthBearer:
         return b"\x01" if challenge else None
 
 
+def is_spoken_natively(settings: ClientSettings) -> bool:
+    """Whether eosctl can log in by itself; else librdkafka may be able to."""
+    name = (settings.sasl_mechanism or "").upper()
+    return not settings.security_protocol.upper().startswith("SASL") or name in {"", "OAUTHBEARER", *_WITH_PASSWORD}
+
+
 def make_mechanism(settings: ClientSettings, oauth_token: Callable[[], str]) -> Mechanism:
     """The conversation for the configured mechanism; raises UsageError or UnsupportedError."""
     name = (settings.sasl_mechanism or "").upper()
     if name == "OAUTHBEARER":
         return OAuthBearer(oauth_token(), dict(settings.oauth_extensions))
-    if name in {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}:
+    if name in _WITH_PASSWORD:
         if settings.sasl_username is None or settings.sasl_password is None:
             raise UsageError(
                 f"SASL {name} needs a user name and a password",
@@ -133,5 +140,7 @@ def make_mechanism(settings: ClientSettings, oauth_token: Callable[[], str]) -> 
     if not name:
         raise UsageError("security.protocol asks for SASL, but sasl.mechanism is not set")
     raise UnsupportedError(
-        f"SASL mechanism {name} is not spoken natively", hint="Use --via producer: librdkafka may have it (GSSAPI)."
+        f"SASL mechanism {name} is not spoken natively",
+        hint="Log in with SCRAM, PLAIN, OAUTHBEARER or a certificate. Of what eosctl does with transactions, only "
+        "`eosctl fence --via producer --create-unknown` can do without, where librdkafka was built with Kerberos.",
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UsageError
+from eosctl.resolving import resolve
 from eosctl.wire.frames import HANDSHAKE_LIMIT_BYTES, FrameBuffer
 
 if TYPE_CHECKING:
@@ -65,10 +66,7 @@ class Stream:
 
     def connect(self, tls: ssl.SSLContext | None) -> None:
         """Connects to the first of the host's addresses that answers, then speaks TLS if a context is given."""
-        try:
-            candidates = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as exc:
-            raise UnreachableError(f"can't resolve {self.address.host}: {exc}", hint=_CHECK_ADDRESS) from exc
+        candidates = resolve(*self.address, self.deadline, hint=_CHECK_ADDRESS)
         failure: Exception | None = None
         for family, kind, protocol, _, where in candidates:
             try:

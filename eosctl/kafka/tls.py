@@ -5,19 +5,24 @@ Imported only when a listener speaks TLS: `ssl` takes longer to load than a plai
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import os
 import ssl
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.core.pem import anchors_pem
 from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
 
 _HOSTNAME_MISMATCH = {62, 64}  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _EXPIRED = {10}
 _JAVA_STORE_HINT = (
-    "Only PEM is read. Convert a Java store: keytool -importkeystore -srckeystore STORE -destkeystore store.p12 "
-    "-deststoretype PKCS12, then openssl pkcs12 -in store.p12 -nodes -out store.pem"
+    "This must be PEM. A Java store is named by ssl.truststore.location or ssl.keystore.location, with its password in "
+    "ssl.truststore.password or ssl.keystore.password."
 )
 
 
@@ -26,6 +31,7 @@ def make_tls_context(settings: ClientSettings) -> ssl.SSLContext:
     if settings.ssl_ca_location or settings.ssl_ca_pem:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an intermediate alone is an anchor, as it is for Java
         _load_authorities(context, settings)
     else:
         context = ssl.create_default_context()
@@ -47,6 +53,32 @@ def _load_authorities(context: ssl.SSLContext, settings: ClientSettings) -> None
         raise InputFileError(f"can't read CA certificates from {where}: {exc}", hint=_JAVA_STORE_HINT) from exc
 
 
+def anchors_file(settings: ClientSettings) -> str | None:
+    """A file of the CA certificates, written so that librdkafka's OpenSSL takes each for an anchor, as Java does.
+
+    None where all of them are roots, which need no such form, or lie in a folder. The file lives as long as this
+    process. Raises InputFileError.
+    """
+    location = settings.ssl_ca_location
+    if settings.ssl_ca_pem is None and (location is None or Path(location).is_dir()):
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _load_authorities(context, settings)
+    roots = sum(each["subject"] == each["issuer"] for each in context.get_ca_certs())
+    if roots == context.cert_store_stats()["x509"]:
+        return None
+    return _kept_anchors(settings.ssl_ca_pem or Path(location or "").read_text("ascii", "replace"))
+
+
+@functools.cache
+def _kept_anchors(pem: str) -> str:
+    descriptor, name = tempfile.mkstemp(prefix="eosctl-authorities-", suffix=".pem")
+    atexit.register(Path(name).unlink, missing_ok=True)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(anchors_pem(pem))
+    return name
+
+
 def _load_client_certificate(context: ssl.SSLContext, settings: ClientSettings) -> None:
     certificate, key = settings.ssl_certificate_location, settings.ssl_key_location
     if settings.ssl_certificate_pem:
@@ -56,24 +88,38 @@ def _load_client_certificate(context: ssl.SSLContext, settings: ClientSettings) 
 
 
 def _load_inline_certificate(context: ssl.SSLContext, certificate: str, settings: ClientSettings) -> None:
-    """OpenSSL reads chains from files only: a private one lives for the length of this call."""
     key = settings.ssl_key_pem.reveal() if settings.ssl_key_pem else ""
+    with _private_file(f"{key}\n{certificate}\n") as name:
+        _load_chain(context, name, settings.ssl_key_location, settings.ssl_key_password, shown="of the settings")
+
+
+@contextlib.contextmanager
+def _private_file(text: str) -> Iterator[str]:
+    """OpenSSL reads chains from files only: one in memory where there are such, else a private one for a moment."""
+    if hasattr(os, "memfd_create") and Path("/proc/self/fd").exists():  # nothing stays of it, however eosctl ends
+        with os.fdopen(os.memfd_create("certificate"), "w") as file:
+            file.write(text)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
     descriptor, name = tempfile.mkstemp(suffix=".pem")  # made with mode 0600
     try:
         with os.fdopen(descriptor, "w") as file:
-            file.write(f"{key}\n{certificate}\n")
-        _load_chain(context, name, settings.ssl_key_location, settings.ssl_key_password)
+            file.write(text)
+        yield name
     finally:
         os.unlink(name)
 
 
-def _load_chain(context: ssl.SSLContext, certificate: str, key: str | None, password: Secret | None) -> None:
+def _load_chain(
+    context: ssl.SSLContext, certificate: str, key: str | None, password: Secret | None, *, shown: str | None = None
+) -> None:
     try:
         # an empty password instead of none: OpenSSL would ask on the terminal
         context.load_cert_chain(certificate, key, password=password.reveal() if password else "")
     except (OSError, ValueError) as exc:
         raise InputFileError(
-            f"can't load the client certificate {certificate}: {exc}",
+            f"can't load the client certificate {shown or certificate}: {exc}",
             hint=f"Certificate and key must be PEM and belong together; an encrypted key needs ssl.key.password. "
             f"{_JAVA_STORE_HINT}",
         ) from exc
@@ -120,5 +166,5 @@ def _verification_failure(exc: ssl.SSLCertVerificationError, broker: str) -> Una
         return UnauthorizedError(f"the certificate of {broker} has expired")
     return UnauthorizedError(
         f"the certificate of {broker} is not trusted: {exc.verify_message}",
-        hint="Give the CA that signed it (ssl.truststore.location as PEM, or ssl.ca.location).",
+        hint="Give the CA that signed it (ssl.truststore.location, or ssl.ca.location).",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Sized
 from contextlib import suppress
 from functools import partial
+from shlex import quote
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
@@ -35,7 +36,7 @@ def writer_properties(settings: ClientSettings, *, transactional_id: str | None)
     }
     if transactional_id is None:
         return properties
-    timeout_ms = min(settings.request_timeout_ms, _TRANSACTION_TIMEOUT_MS)  # librdkafka takes no longer one here
+    timeout_ms = min(properties["socket.timeout.ms"], _TRANSACTION_TIMEOUT_MS)  # librdkafka takes no longer one here
     return properties | {
         "transactional.id": transactional_id,
         "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
@@ -222,7 +223,7 @@ class TopicWriter:
         if error.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
             return BrokerError(
                 f"{doing} failed: another producer took over transactional id {self._id}; nothing was written",
-                hint="See who uses it: eosctl txn describe " + (self._id or ""),
+                hint=f"See who uses it: eosctl txn describe {quote(self._id or '')}",
             )
         if topic is not None:
             access = Access("WRITE", "Topic", topic, self._settings)

@@ -5,14 +5,14 @@ It adds ALLOW ACLs and never takes one away: a DENY that stands in the way is na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines
 from eosctl.core.acl_rules import AclIndex, Judgement, Verdict, acl_of
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, RefusedError, StalePlanError, UnreachableError
 from eosctl.events import Event
 from eosctl.ops.acl_wanted import AclRequest, gather_wanted
 from eosctl.ops.acls import judge_all, judgement_row
@@ -21,6 +21,7 @@ from eosctl.ops.ports import AclStore
 from eosctl.report import Problem, Report
 
 _POLL_S = 0.1
+_NO_ANSWER = (DeadlineError, UnreachableError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +74,26 @@ def show_acls(app: App, plan: AclPlan) -> Report:
 def apply_acls(app: App, plan: AclPlan) -> Report:
     """Adds what is missing, and waits until the cluster says that it is there.
 
-    Raises StalePlanError when other ACLs are missing now than the plan says, UnauthorizedError without ALTER.
+    Raises StalePlanError when other ACLs are missing now than the plan says, and what stands against the first ACL
+    where none was added.
     """
     missing = plan.missing()
     with app.acls() as store:
         if (store.cluster_id(), plan_acls(app, plan.request).missing()) != (plan.cluster_id, missing):
             raise StalePlanError("the cluster's ACLs have changed since the plan was made", hint="Plan again.")
-        store.create(missing)
-        there = _read_back(app, store, missing)
+        failed = store.create(missing)
+        refused = {acl: error for acl, error in failed.items() if not isinstance(error, _NO_ANSWER)}
+        there = _read_back(app, store, [acl for acl in missing if acl not in refused])
+    if len(failed) == len(missing) and there.isdisjoint(missing):
+        raise next(iter(failed.values()))
 
     def outcome(each: Judgement) -> str:
+        acl = acl_of(each.right, each.principal)
         if each.verdict is not Verdict.MISSING:
             return "kept"
-        return "created" if acl_of(each.right, each.principal) in there else "unconfirmed"
+        return "created" if acl in there else "failed" if acl in refused else "unconfirmed"
 
-    return _apply_report(app, plan, "acls-apply-result", outcome)
+    return _apply_report(app, plan, "acls-apply-result", outcome, refused)
 
 
 def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
@@ -102,11 +108,21 @@ def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
     return there
 
 
-def _apply_report(app: App, plan: AclPlan, kind: str, outcome: Callable[[Judgement], str]) -> Report:
+def _apply_report(
+    app: App,
+    plan: AclPlan,
+    kind: str,
+    outcome: Callable[[Judgement], str],
+    refused: Mapping[Acl, EosctlError] | None = None,
+) -> Report:
+    """The plan, or the result: with `refused`, what stands against an ACL is in its row."""
     rows = [judgement_row(each) | {"action": outcome(each)} for each in plan.judgements]
+    if refused is not None:
+        errors = [refused.get(acl_of(each.right, each.principal)) for each in plan.judgements]
+        rows = [row | {"error": _cell(error)} for row, error in zip(rows, errors, strict=True)]
     actions = [str(row["action"]) for row in rows]
     counts = {action: actions.count(action) for action in dict.fromkeys(actions)}
-    problems = list(plan.problems)
+    problems = [*plan.problems, *({error.message: Problem.of(error) for error in (refused or {}).values()}.values())]
     if unconfirmed := counts.get("unconfirmed", 0):
         message = f"the cluster does not yet say that {counted(unconfirmed, 'new ACL is', 'new ACLs are')} there"
         problems.append(Problem("unconfirmed", message, hint="Look again: eosctl acls check."))
@@ -123,5 +139,9 @@ def _apply_report(app: App, plan: AclPlan, kind: str, outcome: Callable[[Judgeme
         data={"undo": "\n".join(undo)} if undo else {},
         target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
         problems=problems,
-        exit_code=ExitCode.PARTIAL if unconfirmed else ExitCode.OK,
+        exit_code=ExitCode.PARTIAL if unconfirmed or refused else ExitCode.OK,
     )
+
+
+def _cell(error: EosctlError | None) -> dict[str, str] | None:
+    return {"code": error.code, "message": error.message} if error else None

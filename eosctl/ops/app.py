@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 
 
 def _open_transactions(app: App) -> TransactionAdmin:
+    from eosctl.kafka.sasl import is_spoken_natively
     from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 
-    return NativeTransactionAdmin(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+    client, admin = app.target.require_client(), NativeTransactionAdmin
+    if not is_spoken_natively(client):
+        from eosctl.kafka.group_admin import LibrdkafkaGroupAdmin
+
+        admin = LibrdkafkaGroupAdmin
+    return admin(client, deadline=app.deadline, on_event=app.on_event)
 
 
 def _open_topics(app: App) -> TopicStore:

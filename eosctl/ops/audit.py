@@ -22,7 +22,7 @@ from uuid import uuid4
 from eosctl.core.config_view import hide_secrets
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Clock
-from eosctl.errors import EosctlError, ExitCode, RefusedError
+from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.kept_file import sync_directory
 from eosctl.ops.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
 from eosctl.profiles import Target
@@ -88,7 +88,7 @@ class AuditLog:
                 result = apply()
             except BaseException as exc:
                 with suppress(OSError):
-                    self._finish(entry | self._failed(exc), draft)
+                    self._finish(entry | self._failed(exc, plan), draft)
                 raise
             try:
                 self._finish(entry | self._done(result), draft)
@@ -146,15 +146,19 @@ class AuditLog:
             "error": problem and {"code": problem.code, "message": problem.message},
         }
 
-    def _failed(self, exc: BaseException) -> _Entry:
-        """Foreign exceptions are recorded by their type alone: nobody vouches for what their text holds."""
+    def _failed(self, exc: BaseException, plan: Report) -> _Entry:
+        """Foreign exceptions are recorded by their type alone: nobody vouches for what their text holds.
+
+        What was begun may be there in part: the plan's undo stays, unless the plan was found stale before.
+        """
         if isinstance(exc, EosctlError):
             report = Report("error", exit_code=exc.exit_code, problems=[Problem.of(exc)])
         elif isinstance(exc, KeyboardInterrupt):
             report = Report("error", exit_code=ExitCode.INTERRUPTED)
         else:
             report = Report("error", exit_code=ExitCode.FAILED, problems=[Problem("failed", type(exc).__name__)])
-        return self._done(report)
+        undo = {} if isinstance(exc, StalePlanError) else {"undo": plan.data.get("undo")}
+        return self._done(report) | undo
 
     def _end(self) -> _Entry:
         now_ms = self.clock.now_ms()

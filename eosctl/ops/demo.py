@@ -119,7 +119,7 @@ def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_versi
         return walk_through(app, stack, environ=environ)
     finally:
         if keep:
-            app.on_event(Event(f"\nThe sandbox stays up. Stop it with: eosctl sandbox down --name {name}"))
+            app.on_event(Event(f"\nThe sandbox stays up. Stop it with: eosctl sandbox down --name {shlex.quote(name)}"))
         else:
             app.on_event(Event("\nstopping the sandbox"))
             stack.down()
@@ -139,7 +139,7 @@ def walk_through(app: App, stack: Stack, *, environ: Mapping[str, str]) -> Repor
     walk.files.mkdir(exist_ok=True)
     walk.say("\nTo repeat a command by hand, export these first:")
     for name, value in walk.exports(GROUP).items():
-        walk.say(f"   export {name}={shlex.quote(value)}")
+        walk.say(f"   export {shlex.quote(name)}={shlex.quote(value)}")
     for step in (_deliver, _switch_naively, _migrate_and_switch, _fence_a_zombie, _look_at_upgrade):
         step(walk)
     right = sum(1 for row in walk.rows if row["ok"])
@@ -176,14 +176,15 @@ def _config(walk: Walk, connector: str, **more: str) -> dict[str, str]:
 def _put_config(walk: Walk, connector: str, **more: str) -> None:
     """PUT of the connector's configuration, with the curl line that does the same by hand."""
     config, worker = _config(walk, connector, **more), walk.worker()
-    walk.say(f"\n   $ curl -X PUT -H 'Content-Type: application/json' {worker.url}/connectors/{connector}/config -d \\")
+    url = shlex.quote(f"{worker.url}/connectors/{connector}/config")
+    walk.say(f"\n   $ curl -X PUT -H 'Content-Type: application/json' {url} -d \\")
     walk.say(f"       {shlex.quote(json.dumps(config))}")
     worker.put_connector_config(connector, config)
 
 
 def _set_state(walk: Walk, connector: str, verb: str) -> None:
     worker = walk.worker()
-    walk.say(f"\n   $ curl -X PUT {worker.url}/connectors/{connector}/{verb}")
+    walk.say(f"\n   $ curl -X PUT {shlex.quote(f'{worker.url}/connectors/{connector}/{verb}')}")
     worker.set_state(connector, verb)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
 
 from eosctl.core.fencing import FenceItem, LiveTask, Outcome, blocked_leaders, blocked_live
 from eosctl.core.ids import connector_path
@@ -124,7 +125,8 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
         for item in items
         if item.live is not None
     }
-    return [
-        f"curl -X POST '{worker.rstrip('/')}{connector_path(connector)}/restart?includeTasks=true&onlyFailed=true'"
+    urls = [
+        f"{worker.rstrip('/')}{connector_path(connector)}/restart?includeTasks=true&onlyFailed=true"
         for connector, worker in sorted(workers.items())
     ]
+    return [f"curl -X POST {quote(url)}" for url in urls]

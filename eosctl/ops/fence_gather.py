@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 
 from eosctl.core.fencing import unique_ids
 from eosctl.core.ids import Owner, task_transactional_ids
@@ -130,7 +131,7 @@ def _require_count(app: App, connector: str, count: int | None) -> int:
             f"connector {connector} has no task-count record in topic {app.target.config_topic}: "
             "Connect itself would fence none of its ids",
             hint=f"Give --tasks N to fence the ids of tasks 0 to N-1, or see "
-            f"`eosctl txn list --match '{app.target.group_id}-{connector}-.*'`.",
+            f"`eosctl txn list --match {quote(f'{app.target.group_id}-{connector}-.*')}`.",
         )
     return count
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from eosctl.core.migration import MigrationPlan
 from eosctl.core.migration_results import Comparison, SentCounts
@@ -54,7 +55,9 @@ def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
         state, plan_file = "was applied" if past.ended else "was begun and cut off", folder / "plan.json"
         raise RefusedError(
             f"this plan {state} before; nothing was written",
-            hint=f"Look: eosctl offsets verify {plan_file}" if past.ended else f"Go on with: {resume_command(folder)}",
+            hint=f"Look: eosctl offsets verify {quote(str(plan_file))}"
+            if past.ended
+            else f"Go on with: {resume_command(folder)}",
         )
     return past
 
@@ -244,7 +247,7 @@ class _Run:
             if sent.records() != to_send:
                 raise EosctlError(
                     f"{to_send} records were to be sent, {sent.records()} were confirmed",
-                    hint=f"Compare with: eosctl offsets verify {self.folder / 'plan.json'}",
+                    hint=f"Compare with: eosctl offsets verify {quote(str(self.folder / 'plan.json'))}",
                 )
             outcome["sent"] = to_send
         if plan.target_file() is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.java_json import encode_offset
@@ -100,7 +101,8 @@ def _known(stores: Mapping[str, Store], wanted: Sequence[OffsetKey]) -> list[Off
         if not there:
             raise NotFoundError(
                 f"no offset of {each.connector} for source partition {json.dumps(each.partition, ensure_ascii=False)}",
-                hint=f"`eosctl offsets get --connector {each.connector}` shows all; numbers and texts are different.",
+                hint=f"`eosctl offsets get --connector {quote(each.connector or '')}` shows all; numbers and texts are "
+                "different.",
             )
         keys |= {key.raw: key for key in there}
     return list(keys.values())

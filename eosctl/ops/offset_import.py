@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import BinaryIO
 
 from eosctl.core.offset_imports import ImportPlan, OffsetsFile, parse_offsets_file, plan_import
@@ -147,5 +148,5 @@ def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:
                 f"topic {write.topic} has a key on partition {write.before.partition} too, its new record goes to "
                 f"{write.partition}: a worker takes the one that it happens to read last"
             )
-            hint = f"`eosctl offsets lint --store {write.topic}` gives the repair."
+            hint = f"`eosctl offsets lint --store {quote(write.topic)}` gives the repair."
             yield Problem("several_partitions", message, hint=hint, severity="warning")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from eosctl.ops.app import App
@@ -34,5 +35,6 @@ def cut_off_problems(app: App, cluster_id: str) -> list[Problem]:
         f"{last.get('name')} of {rfc3339(int(last['time_ms']))} ({last.get('offsets')} offsets) was cut off before "
         "its end was seen"
     )
-    hint = f"`eosctl offsets verify {backup}` tells what of it is there; `{undo_command(Path(backup))}` takes it back."
+    undo = undo_command(Path(backup))
+    hint = f"`eosctl offsets verify {quote(backup)}` tells what of it is there; `{undo}` takes it back."
     return [Problem("write_cut_off", message, hint=hint, severity="warning")]

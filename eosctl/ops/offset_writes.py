@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.migration_rules import Action
@@ -171,9 +172,9 @@ def refuse_blocked(app: App, store: Store, partitions: Iterable[int], *, what: s
     ours = offsets_transactional_id(app.target.group_id)
     raise RefusedError(
         f"topic {store.topic}, partition {hidden}: an open transaction may hide {what}",
-        hint=f"`eosctl offsets lint --store {store.topic}` tells whose it is. Wait for its end, or end it, and plan "
-        f"again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {ours}` ends it at once, and so "
-        "the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
+        hint=f"`eosctl offsets lint --store {quote(store.topic)}` tells whose it is. Wait for its end, or end it, and "
+        f"plan again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends it at once, "
+        "and so the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
     )
 
 
@@ -205,8 +206,8 @@ def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Sto
             f"topic {write.topic} has an offset of {write.key.connector} on partition {there.partition}, but "
             f"Connect's producer puts it on {home}: {when} there are two, and a worker takes the one that it happens "
             "to read last",
-            hint=f"`eosctl offsets lint --store {write.topic}` gives the repair; apply it when the connector has "
-            "written once.",
+            hint=f"`eosctl offsets lint --store {quote(write.topic)}` gives the repair; apply it when the connector "
+            "has written once.",
             severity="warning",
         )
 

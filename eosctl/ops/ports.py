@@ -175,5 +175,8 @@ class AclStore(Protocol):
     def describe(self) -> Sequence[Acl]:
         """All ACLs; UnsupportedError where the brokers have no authorizer, UnauthorizedError without DESCRIBE."""
 
-    def create(self, acls: Iterable[Acl]) -> None:
-        """Adds ACLs; those that are there already stay. Raises what `describe` raises, for want of ALTER."""
+    def create(self, acls: Iterable[Acl]) -> Mapping[Acl, EosctlError]:
+        """Adds ACLs; those that are there already stay. Returns why, for each that was refused or got no answer.
+
+        UnsupportedError where the brokers have no authorizer.
+        """

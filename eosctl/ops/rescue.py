@@ -69,8 +69,8 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
             f"this is no case for rescue: {connector} has {patient.diagnosis.seen}{_done_then(patient)}",
             hint="rescue is for a connector all of whose tasks are FAILED in zombie fencing. If some still wait for a "
             f"round (REST calls them RUNNING), let it end; or stop the connector, wait {ROUND_S:g} s, and use "
-            f"`eosctl task-counts write {connector} --count 0`, which fences too. Else `eosctl doctor` tells what the "
-            "tasks died of.",
+            f"`eosctl task-counts write {quote(connector)} --count 0`, which fences too. Else `eosctl doctor` tells "
+            "what the tasks died of.",
         )
     fence = plan_recorded(app, connector) if patient.diagnosis.verdict is Verdict.FENCE else None
     return RescuePlan(connector, patient, _steps(patient), fence)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.events import OnEvent
@@ -45,7 +46,9 @@ def up_sandbox(
     with _alone(state_dir, name):
         there = Stack.find(directory)
         if there is not None and there.alive():
-            hint = f"See it: eosctl sandbox status --name {name}; stop it: eosctl sandbox down --name {name}"
+            hint = (
+                f"See it: eosctl sandbox status --name {quote(name)}; stop it: eosctl sandbox down --name {quote(name)}"
+            )
             raise RefusedError(f"the sandbox {name} is already up", hint=hint)
         shutil.rmtree(directory, ignore_errors=True)  # logs of a start that failed
         stack = Stack.up(

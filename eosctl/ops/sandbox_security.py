@@ -34,7 +34,8 @@ def grant_roles(stack: Stack, groups: tuple[GroupSpec, ...]) -> None:
     deadline = Deadline.after(_GRANT_TIMEOUT_S)
     super_user = ClientSettings(tuple(stack.bootstrap_servers.split(",")))
     with KafkaAclStore(super_user, deadline=deadline) as store:
-        store.create(acls)
+        for error in store.create(acls).values():
+            raise error
         while not acls <= set(store.describe()):
             deadline.check("waiting for the brokers to know the sandbox's ACLs")
             deadline.sleep(0.1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from eosctl.core.java_json import encode_key
 from eosctl.core.offset_records import OffsetKey, decode_key
@@ -131,8 +132,8 @@ def _check(app: App, plan: SwitchPlan) -> StepDone:
             f"Connect finds no offset for {counted(len(lost), 'source partition')} of {plan.connector} in "
             f"{describe_store(plan.target)}, first {lost[0].get('partition')}: they would be read from their "
             "beginning, so the connector was not resumed",
-            hint=f"`eosctl offsets list --connector {plan.connector}` shows what is where. When the target has them, "
-            f"run the same command again; `--to {plan.origin}` goes back.",
+            hint=f"`eosctl offsets list --connector {quote(plan.connector)}` shows what is where. When the target has "
+            f"them, run the same command again; `--to {plan.origin}` goes back.",
         )
     keys = counted(len(nulls), "source partition has a key", "source partitions have keys")
     message = f"{keys} in an order that Connect's REST interface can't find; the tasks do"

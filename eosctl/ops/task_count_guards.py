@@ -6,7 +6,7 @@ Reads only. Each guard raises RefusedError with what was seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote
+from shlex import join, quote
 
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE
@@ -139,8 +139,10 @@ def refuse_left_out(app: App, connector: str, count: int, *, fenced: Sequence[st
         if item.outcome is not Outcome.SKIPPED_UNKNOWN and not item.already_fenced
     ]
     if missed:
-        names = " ".join(task.transactional_id for task in missed[:_NAMED]) + (" ..." if len(missed) > _NAMED else "")
+        names = [task.transactional_id for task in missed[:_NAMED]]
+        more = " ..." if len(missed) > _NAMED else ""
         raise RefusedError(
-            f"a record of {count} would leave out {counted(len(missed), 'known id')}: {names}; nothing was written",
-            hint=f"Write at least {missed[-1].task + 1}, or fence them first: eosctl fence {names}",
+            f"a record of {count} would leave out {counted(len(missed), 'known id')}: {' '.join(names)}{more}; "
+            "nothing was written",
+            hint=f"Write at least {missed[-1].task + 1}, or fence them first: `eosctl fence {join(names)}`{more}",
         )

@@ -6,6 +6,7 @@ Judges nothing: whether a record may be written is decided by those who call thi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.config_records import task_count_key, task_count_value
 from eosctl.core.config_topic import ConnectorState
@@ -53,9 +54,9 @@ def find_connector(topic: ConfigTopic, name: str, *, group_id: str) -> Connector
         ours, leader = own_transactional_id(group_id), leader_transactional_id(group_id)
         raise RefusedError(
             f"topic {topic.read.topic}: an open transaction hides newer records; nothing was written",
-            hint=f"`eosctl txn hanging --topic {topic.read.topic}` tells whose it is. Wait for its end, or end it, and "
-            f"run again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {ours}` ends it at once; so "
-            f"does `eosctl fence {leader} --allow-leader`, if the group has no members.",
+            hint=f"`eosctl txn hanging --topic {quote(topic.read.topic)}` tells whose it is. Wait for its end, or end "
+            f"it, and run again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends "
+            f"it at once; so does `eosctl fence {quote(leader)} --allow-leader`, if the group has no members.",
         )
     connector = topic.state.connectors.get(name)
     if connector is None:

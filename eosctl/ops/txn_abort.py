@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from eosctl.core.acl_lines import grant_hint
 from eosctl.core.hanging import coordinator_accounts_for, find_hanging
@@ -100,7 +101,7 @@ def plan_abort(app: App, request: AbortRequest) -> AbortPlan:
     if known_as is not None and not request.force:
         raise RefusedError(
             f"the transaction is not hanging: {known_as} has it open, and its coordinator will end it",
-            hint=f"End it now with `eosctl fence {known_as}`, or insist with --force.",
+            hint=f"End it now with `eosctl fence {quote(known_as)}`, or insist with --force.",
         )
     reason = hanging[0].reason.value if hanging else None
     lso = _last_stable_offset(app, request)
@@ -113,7 +114,7 @@ def _check(request: AbortRequest) -> None:
     if (request.start_offset is not None) == bool(given) or len(given) not in (0, 3):
         raise UsageError(
             "a transaction is named by --start-offset, or by --producer-id, --producer-epoch and --coordinator-epoch",
-            hint=f"See `eosctl txn producers --topic {request.topic} --partition {request.partition}`.",
+            hint=f"See `eosctl txn producers --topic {quote(request.topic)} --partition {request.partition}`.",
         )
 
 
@@ -140,7 +141,7 @@ def _chosen(request: AbortRequest, producers: Sequence[ActiveProducer]) -> Activ
             return replace(producer, coordinator_epoch=max(0, request.coordinator_epoch or 0))
     raise NotFoundError(
         f"{request.topic}-{request.partition} has no such open transaction",
-        hint=f"See `eosctl txn producers --topic {request.topic} --partition {request.partition}`.",
+        hint=f"See `eosctl txn producers --topic {quote(request.topic)} --partition {request.partition}`.",
     )
 
 
@@ -226,7 +227,7 @@ def _unconfirmed(request: AbortRequest, fault: KafkaFault | None) -> Problem:
     message = f"the marker was written, and nothing confirms that {place} has it"
     if fault is not None:
         message = f"whether the marker was written on {place} is not known: {fault}"
-    hint = f"Look again: eosctl txn producers --topic {request.topic} --partition {request.partition}"
+    hint = f"Look again: eosctl txn producers --topic {quote(request.topic)} --partition {request.partition}"
     return Problem("unconfirmed", message, hint)
 
 

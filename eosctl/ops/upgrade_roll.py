@@ -7,6 +7,7 @@ stays done: a roll that stops leaves a cluster that runs, and says how to go on 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from shlex import quote
 
 from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
@@ -111,7 +112,7 @@ def _interrupted(run: _Run) -> InterruptedByUserError:
     return InterruptedByUserError(
         f"interrupted; done before: {'; '.join(done) or 'nothing'}"
         + (f"; under way: {under_way[0]}" if under_way else ""),
-        hint=f"Go on from here: eosctl upgrade apply --driver {run.roll.driver.name} --resume\n"
+        hint=f"Go on from here: eosctl upgrade apply --driver {quote(run.roll.driver.name)} --resume\n"
         "(with the options that the driver needs). `eosctl upgrade status` shows where it stands.",
     )
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from eosctl.core.bootstrap_servers import checked_servers
 from eosctl.core.client_properties import (
     ClientProperties,
     client_from_properties,
     secrets_in,
-    split_list,
 )
+from eosctl.core.client_sasl import TOKEN_COMMAND
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.java_properties import Properties, parse_properties
+from eosctl.core.java_properties import Properties, parse_properties, split_list
 from eosctl.core.worker_config import WorkerConfig, parse_worker_config
 from eosctl.core.worker_url import WorkerUrl, parse_worker_url
 from eosctl.errors import UsageError
 from eosctl.profiles.config_file import CONNECT_NAMES, PROFILE_KEYS, load_profile
+from eosctl.profiles.java_stores import with_stores
 from eosctl.profiles.sources import SECRET_SUFFIXES, ReadFile, RequirePrivate, Said, Sources
 from eosctl.profiles.target import DEFAULT_TOPICS, Target
 
@@ -56,6 +57,7 @@ def resolve_target(
         expect=sources.section("expect"),
         origins={"worker_config": workers_said.origin, **origins, **client_origins, **access_origins},
         warnings=client.warnings,
+        notes=client.notes,
         **values,
     )
 
@@ -98,9 +100,11 @@ def _java_text(sources: Sources, path: str) -> str:
 
 
 def _require_private(sources: Sources, path: str, properties: Properties) -> None:
-    """A file that holds passwords must be its owner's alone; one without may be anyone's."""
+    """A file that holds passwords must be its owner's alone; one with a command must not be anyone else's to change."""
     if secrets := secrets_in(properties):
         sources.require_private(path, secrets[0])
+    elif TOKEN_COMMAND in properties.values and sources.fetch_secrets:
+        sources.require_private(path, "a command that eosctl runs", readable=True)
 
 
 def _client(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[ClientProperties, dict[str, str]]:
@@ -120,6 +124,8 @@ def _client(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[ClientPr
         origins["command_config"] = workers[0].properties.source
     else:
         client = ClientProperties(ClientSettings(bootstrap_servers=()))
+    if sources.fetch_secrets:
+        client = dataclasses.replace(client, settings=with_stores(client, sources.read_file))
     for path in (client.settings.ssl_key_location, client.settings.oauth_token_file):
         if path is not None and sources.fetch_secrets:
             sources.require_private(path, "a secret")
@@ -140,20 +146,9 @@ def _with_bootstrap(
         servers, origin = (found.value, found.origin) if found else ((), "")
     if servers or said is not None:
         origins["bootstrap_server"] = origin
-        _check_servers(servers, origin)
+        servers = checked_servers(servers, origin)
     settings = dataclasses.replace(client.settings, bootstrap_servers=servers)
     return dataclasses.replace(client, settings=settings), origins
-
-
-def _check_servers(servers: Sequence[str], origin: str) -> None:
-    if not servers:
-        raise UsageError(f"no bootstrap server is named ({origin})", hint="Write HOST:PORT, several with commas.")
-    for server in servers:
-        match = re.fullmatch(r"(?:[A-Za-z][A-Za-z0-9_]*://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(\d{1,5})", server)
-        if match is None or not 0 < int(match[2]) < 65536:
-            raise UsageError(
-                f"{server!r} is not a bootstrap server ({origin})", hint="Write HOST:PORT, or [IPV6]:PORT."
-            )
 
 
 def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
@@ -177,7 +172,8 @@ def _inline_client(sources: Sources) -> Properties | None:
         return None
     values: dict[str, str] = {}
     for key, value in settings.items():
-        suffix = next((suffix for suffix in SECRET_SUFFIXES if key.endswith(suffix)), None)
+        is_secret = key != TOKEN_COMMAND  # which is kept, to be run again and again
+        suffix = next((suffix for suffix in SECRET_SUFFIXES if is_secret and key.endswith(suffix)), None)
         name = key.removesuffix(suffix) if suffix else key
         values[name] = sources.fetch(suffix, value, f"{where}: {key}") if suffix else value
     return Properties(where, values)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from eosctl.core.client_properties import split_list
 from eosctl.core.client_settings import Secret
+from eosctl.core.java_properties import split_list
 from eosctl.errors import InputFileError
+from eosctl.secret_commands import output_of
 
 ReadFile = Callable[[str], bytes]
 """What a file holds; raises InputFileError."""
@@ -22,7 +23,6 @@ class RequirePrivate(Protocol):
 
 
 SECRET_SUFFIXES = ("_env", "_file", "_command")
-_SECRET_COMMAND_TIMEOUT_S = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +105,7 @@ class Sources:
         if suffix == "_file":
             self.require_private(value, "a secret")
             return self.read_text(value).rstrip("\r\n")
-        return _output_of(value, where)
-
-
-def _output_of(command: str, where: str) -> str:
-    import subprocess
-
-    try:
-        run = subprocess.run(  # noqa: S602 - the user's own config file names the command, as git's helpers
-            command, shell=True, capture_output=True, text=True, timeout=_SECRET_COMMAND_TIMEOUT_S, check=True
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        # not `from exc`: the exception carries what the command printed
-        raise InputFileError(f"{where}: the command failed", hint=f"Run it by hand: {command}") from None
-    return run.stdout.rstrip("\r\n")
+        return output_of(value, where)
 
 
 def as_list(value: object) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ class Target:
     audit_log: str | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     profile: str | None = None
     connect: ConnectAccess = field(default_factory=ConnectAccess)
 

@@ -94,4 +94,13 @@ WORDS = (
         "What a task is given at its start; eosctl shows what KIP-618 documents beside what Kafka does (runtime).",
         "`eosctl offsets list`.",
     ),
+    Entry(
+        "token_command",
+        "`sasl.oauthbearer.token_command` of a --command-config file, or of `client` in a profile: a command that "
+        "prints a bearer token for OAUTHBEARER, and nothing else. It is run again before that token ends: before "
+        "the `exp` of a JWT, else within five minutes. Nobody else may be able to write to the file that names it.",
+        "For AWS_MSK_IAM: `security.protocol=SASL_SSL`, `sasl.mechanism=OAUTHBEARER`, and "
+        "`sasl.oauthbearer.token_command=python3 -c 'from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as p; "
+        'print(p.generate_auth_token("eu-west-1")[0])\'`.',
+    ),
 )

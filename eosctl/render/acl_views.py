@@ -48,5 +48,7 @@ ACL_VIEWS = {
     ),
     "acls-check": View((), footer=_findings, empty="Every right is there.", prose=False),
     "acls-apply-plan": View((*_RIGHT, Column("ACTION", "action")), footer=_undo, prose=False),
-    "acls-apply-result": View((*_RIGHT, Column("ACTION", "action")), footer=_undo, prose=False),
+    "acls-apply-result": View(
+        (*_RIGHT, Column("ACTION", "action"), Column("ERROR", "error.message")), footer=_undo, prose=False
+    ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from shlex import quote
 
 from eosctl.render.acl_views import ACL_SCRIPT, ACL_VIEWS
 from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
@@ -21,13 +22,13 @@ def _sandbox_lines(report: Report) -> Iterable[str]:
     """How to reach the sandbox: lines to paste into a shell."""
     environ = report.data.get("environ")
     if isinstance(environ, Mapping):
-        yield from (f"export {name}={value}" for name, value in environ.items())
+        yield from (f"export {quote(str(name))}={quote(str(value))}" for name, value in environ.items())
     users = report.data.get("principals")
     for user in users if isinstance(users, list) else []:
         yield f"{user['principal']}: --command-config {user['command_config']}"
     urls = [row["metrics_url"] for row in report.rows if row.get("metrics_url")]
     if urls:
-        yield "metrics: eosctl metrics " + " ".join(f"--prometheus {url}" for url in urls)
+        yield "metrics: eosctl metrics " + " ".join(f"--prometheus {quote(str(url))}" for url in urls)
     yield from summary_lines(report)
 
 

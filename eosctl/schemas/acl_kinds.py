@@ -46,8 +46,12 @@ ACL_KINDS = {
         {"undo?": "str"},
     ),
     "acls-apply-result": Kind(
-        "The ACLs that were added; `undo` takes them away again.",
-        {**_JUDGED, "action": {"created", "kept", "unconfirmed"}},
+        "The ACLs that were added, and those that were refused; `undo` takes away again what was added.",
+        {
+            **_JUDGED,
+            "action": {"created", "failed", "kept", "unconfirmed"},
+            "error": ({"code": "str", "message": "str"}, None),
+        },
         {"counts": COUNTS},
         {"undo?": "str"},
     ),

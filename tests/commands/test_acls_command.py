@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import yaml
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_table import CONNECT_ROLES
-from eosctl.errors import UnauthorizedError, UnsupportedError
+from eosctl.errors import BrokerError, UnauthorizedError, UnreachableError, UnsupportedError
 from tests.conftest import Invoke, Outcome
+from tests.envelope import envelope_of
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_topic import config_records, created
@@ -275,6 +277,40 @@ def test_nothing_is_added_to_another_cluster_than_that_of_the_plan(invoke: Invok
     outcome = apply(invoke, store, "--yes")
     assert (outcome.exit_code, store.created) == (6, [])
     assert "changed since the plan" in outcome.stderr
+
+
+def test_an_acl_that_is_refused_is_a_row_and_the_others_can_be_undone(invoke: Invoke, tmp_path: Path) -> None:
+    """It ended the command after others were created: no rows, no undo, exit 1."""
+    store = FakeAclStore()
+    store.fail_next("acl", BrokerError("creating ACLs failed: POLICY_VIOLATION: not this one"), skip=1)
+    outcome = apply(invoke, store, "--yes", "-o", "json")
+    document = envelope_of(outcome, "acls-apply-result", 7)
+    [failed] = [row for row in document["data"]["rows"] if row["action"] == "failed"]
+    assert failed["error"]["message"] == "creating ACLs failed: POLICY_VIOLATION: not this one"
+    assert document["data"]["summary"]["counts"] == {"created": len(store.created), "failed": 1}
+    assert len(document["data"]["undo"].splitlines()) == len({(acl.resource_type, acl.name) for acl in store.created})
+    assert [error["message"] for error in document["errors"] if error["severity"] == "error"] == [
+        "creating ACLs failed: POLICY_VIOLATION: not this one"
+    ]
+    [entry] = [json.loads(line) for line in (tmp_path / "state/eosctl/audit.jsonl").read_text().splitlines()]
+    assert (entry["outcome"], entry["undo"]) == ("partial", document["data"]["undo"])
+
+
+def test_acls_of_which_none_was_added_end_with_the_reason(invoke: Invoke) -> None:
+    store = FakeAclStore()
+    store.fail_always("acl", UnauthorizedError("not authorized: creating ACLs failed", hint="ALTER is missing"))
+    outcome = apply(invoke, store, "--yes")
+    assert (outcome.exit_code, store.created) == (5, [])
+    assert "ALTER is missing" in outcome.stderr
+
+
+def test_an_acl_without_an_answer_is_looked_for(invoke: Invoke) -> None:
+    """The brokers may have added it before the answer was lost."""
+    store = FakeAclStore()
+    store.fail_next("acl", UnreachableError("no answer"), skip=1, done=True)
+    outcome = apply(invoke, store, "--yes", "-o", "json")
+    assert outcome.exit_code == 0
+    assert {row["action"] for row in outcome.json()["data"]["rows"]} == {"created"}
 
 
 def test_what_the_cluster_does_not_show_is_not_called_created(invoke: Invoke) -> None:

@@ -17,6 +17,7 @@ import click
 import pytest
 
 from eosctl.deadline import Clock
+from eosctl.errors import DeadlineError, StalePlanError
 from eosctl.ops.audit import Action, AuditLog
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
@@ -109,6 +110,15 @@ def test_the_log_can_be_another_file(run: Any, tmp_path: Path, log: Path, by: st
     assert len(run("history", "-o", "json", *args, environ=environ).json()["data"]["rows"]) == 1
 
 
+def test_a_named_log_is_enough_where_the_home_can_not_be_written(run: Any, tmp_path: Path) -> None:
+    """Writes under way were noted in the state directory even so, and the log that was named got the blame."""
+    environ = {"XDG_STATE_HOME": "/dev/null/state", "EOSCTL_AUDIT_LOG": str(tmp_path / "audit.jsonl")}
+    done = run(*FENCE, "--live", "--yes", environ=environ)
+    assert done.exit_code == 0, done.stderr
+    assert [entry["outcome"] for entry in lines(tmp_path / "audit.jsonl")] == ["ok"]
+    assert list((tmp_path / "audit.jsonl.writes").iterdir()) == []
+
+
 @pytest.mark.parametrize("kind", ["directory", "fifo", "below a file"])
 def test_what_cannot_be_recorded_is_not_done(run: Any, stage: Scene, tmp_path: Path, kind: str) -> None:
     there = tmp_path / "there"
@@ -153,6 +163,21 @@ def test_a_write_that_raises_is_recorded(tmp_path: Path, error: BaseException, o
     assert (entry["outcome"], entry["exit_code"]) == (outcome, exit_code)
     assert "hush" not in json.dumps(entry)
     assert entry["arguments"] == {"conf": ["spark.ssl.keyPassword=***", "a=b"], "count": 2}
+
+
+@pytest.mark.parametrize(
+    ("error", "undo"),
+    [(DeadlineError("x"), "eosctl x --back"), (OSError(), "eosctl x --back"), (StalePlanError("x"), None)],
+)
+def test_a_write_that_raises_keeps_the_undo_of_its_plan(tmp_path: Path, error: Exception, undo: str | None) -> None:
+    """It was lost with the answer, also where a part of the write was done."""
+
+    def fail() -> Report:
+        raise error
+
+    with pytest.raises(type(error)):
+        audit(tmp_path).record(ACTION, Report("x-plan", data={"undo": "eosctl x --back"}), fail)
+    assert [entry["undo"] for entry in lines(tmp_path / "audit.jsonl")] == [undo]
 
 
 def test_a_report_of_an_interrupted_write_is_recorded_as_one(tmp_path: Path) -> None:

@@ -108,10 +108,15 @@ def test_each_danger_has_a_flag_of_its_own_and_the_audit_log_tells_which_were_gi
     assert json.loads(line)["overrides"] == {"live": True, "discard_prepared": True, "unknown_liveness": True}
 
 
-def test_ids_from_a_file_and_from_stdin(fence: Invoke, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_ids_from_a_file_and_from_stdin(fence: Invoke, tmp_path: Path, mark: str) -> None:
+    """The mark that Windows begins its files with became a part of the first id, which then nobody knew."""
     path = tmp_path / "ids"
-    path.write_text("g-orders-1\n\ng-orders-0\ng-orders-1\n")
-    for arguments, more in ((("--from-file", str(path)), {}), (("--from-file", "-"), {"input": path.read_text()})):
+    path.write_text(f"{mark}g-orders-1\n\ng-orders-0\ng-orders-1\n", encoding="utf-8")
+    for arguments, more in (
+        (("--from-file", str(path)), {}),
+        (("--from-file", "-"), {"input": path.read_text(encoding="utf-8")}),
+    ):
         rows = fence(*arguments, "--dry-run", "-o", "json", **more).json()["data"]["rows"]
         assert [row["transactional_id"] for row in rows] == ["g-orders-1", "g-orders-0"]
 

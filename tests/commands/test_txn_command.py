@@ -101,3 +101,15 @@ def test_exit_codes(txn: Invoke, arguments: tuple[str, ...], exit_code: int) -> 
     outcome = txn(*arguments)
     assert outcome.exit_code == exit_code
     assert outcome.stderr
+
+
+@pytest.mark.parametrize("timestamp_ms", [2**63 - 1, -(2**63)])
+def test_a_producers_time_may_be_any_number(txn: Invoke, stage: Scene, timestamp_ms: int) -> None:
+    """Clients choose it: a time behind the year 9999 was an unexpected error, and hid every other producer."""
+    producers = stage.brokers.state.log("sink", 0).producers
+    next(iter(producers.values())).last_timestamp_ms = timestamp_ms
+    rows = txn("producers", "--topic", "sink", "-o", "json").json()["data"]["rows"]
+    later = "+292278994-08-17T07:12:55.807Z" if timestamp_ms > 0 else None
+    assert (timestamp_ms, later) in [(row["last_timestamp_ms"], row["last_timestamp"]) for row in rows]
+    for command in (("producers", "--topic", "sink"), ("hanging", "--topic", "sink")):
+        assert txn(*command).exit_code in (0, 3)

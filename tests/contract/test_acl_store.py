@@ -50,3 +50,12 @@ def test_what_is_created_is_described_and_only_once(store: AclStore, unique: str
     store.create([])
     assert len(mine()) == len(wanted)
     assert store.cluster_id()
+
+
+def test_one_that_is_refused_does_not_keep_the_others_out(store: AclStore, unique: str) -> None:
+    """A principal without its type is refused by the brokers themselves."""
+    good, bad = Acl(f"User:{unique}", "READ", "Topic", unique), Acl(unique, "READ", "Topic", unique)
+    failed = store.create([bad, good])
+    assert list(failed) == [bad]
+    assert "Could not parse principal" in failed[bad].message
+    wait_until(lambda: good in store.describe(), what="the other ACL to be known to the broker")

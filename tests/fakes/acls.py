@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from eosctl.core.acl import Acl
-from eosctl.errors import EosctlError
+from eosctl.errors import BrokerError, EosctlError
 from eosctl.ops.app import App
 from tests.fakes.faults import Faults
 
@@ -52,10 +52,22 @@ class FakeAclStore(Faults):
                 self.acls, key=lambda acl: (acl.resource_type, acl.name, acl.principal, acl.operation, acl.host)
             )
 
-    def create(self, acls: Iterable[Acl]) -> None:
+    def create(self, acls: Iterable[Acl]) -> dict[Acl, EosctlError]:
+        failed: dict[Acl, EosctlError] = {}
         with self.call("create", acls):
             for acl in acls:
-                with self.call("acl", acl):
-                    if acl not in [*self.acls, *(coming for _due, coming in self._to_come)]:
-                        self.created.append(acl)
-                        self._to_come.append((self._looks + self.late, acl))
+                try:
+                    self._create(acl)
+                except EosctlError as exc:
+                    failed[acl] = exc
+        return failed
+
+    def _create(self, acl: Acl) -> None:
+        with self.call("acl", acl):
+            if ":" not in acl.principal:
+                raise BrokerError(
+                    f"creating ACLs failed: INVALID_REQUEST: Could not parse principal from {acl.principal}"
+                )
+            if acl not in [*self.acls, *(coming for _due, coming in self._to_come)]:
+                self.created.append(acl)
+                self._to_come.append((self._looks + self.late, acl))

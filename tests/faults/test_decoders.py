@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from eosctl.connect.rest import _Answer
 from eosctl.core import config_records, group_protocol, migration, offset_records, transaction_log, upgrade_plan
 from eosctl.core.fencing import parse_id_lines
-from eosctl.core.java_properties import parse_jaas, parse_properties
+from eosctl.core.jaas import parse_jaas
+from eosctl.core.java_properties import parse_properties
 from eosctl.core.offset_imports import parse_offsets_file
 from eosctl.core.record_file import read_documents, read_records
 from eosctl.core.store_names import parse_store

@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka.admin import AdminClient
+
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
+from eosctl.kafka.librdkafka import client_properties, quiet_logger
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from tests.fakes.broker import FakeCluster
 
@@ -30,6 +33,22 @@ def connect(bootstrap: str | tuple[str, ...], *, timeout_s: float = 10, **settin
     servers = (bootstrap,) if isinstance(bootstrap, str) else bootstrap
     with NativeTransactionAdmin(ClientSettings(servers, **settings), deadline=Deadline.after(timeout_s)) as admin:
         return admin.cluster_id()
+
+
+def connect_with(settings: ClientSettings, *, timeout_s: float = 10) -> str:
+    """The same with whole settings."""
+    with NativeTransactionAdmin(settings, deadline=Deadline.after(timeout_s)) as admin:
+        return admin.cluster_id()
+
+
+def librdkafka_connects(settings: ClientSettings) -> bool:
+    """Whether librdkafka gets an answer; a refusal ends the wait at once."""
+    refused: list[object] = []
+    client = AdminClient(client_properties(settings) | {"error_cb": refused.append}, logger=quiet_logger())
+    future = client.describe_cluster(request_timeout=10)
+    while not future.done() and not refused:
+        client.poll(0.05)
+    return not refused and bool(future.result().cluster_id)
 
 
 CERTIFICATES = Path(__file__).parent / "certificates"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
+from typing import Any
 
 import pytest
 
+from eosctl.connect.rest import RestConnectWorker
+from eosctl.deadline import Deadline
 from eosctl.errors import (
     DeadlineError,
     EosctlError,
@@ -55,6 +60,28 @@ def test_ipv6_bootstrap() -> None:
 def test_a_closed_port_is_unreachable() -> None:
     with pytest.raises(UnreachableError, match=r"can't connect to 127\.0\.0\.1:1: connection refused"):
         connect("127.0.0.1:1")
+
+
+def test_a_slow_lookup_of_a_name_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's lookup knows no deadline: with a name server that was silent, --timeout was not kept."""
+    asked, done = threading.Event(), threading.Event()
+
+    def look_up(*_args: Any, flags: int = 0, **_more: Any) -> list[Any]:
+        if flags & socket.AI_NUMERICHOST:
+            raise socket.gaierror(socket.EAI_NONAME, "not a number")
+        asked.set()
+        done.wait(60)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    try:
+        with pytest.raises(DeadlineError, match=r"while looking up silent\.example"):
+            connect("silent.example:9092", timeout_s=0.2)
+        with pytest.raises(DeadlineError, match=r"while looking up silent\.example"):
+            RestConnectWorker("http://silent.example:8083", deadline=Deadline.after(0.2)).root()
+        assert asked.is_set()
+    finally:
+        done.set()
 
 
 def test_a_name_that_does_not_resolve_is_unreachable() -> None:

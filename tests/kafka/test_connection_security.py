@@ -71,7 +71,7 @@ def test_fencing_over_tls() -> None:
         ("server", {"ssl_ca_location": str(CERTIFICATES / "other-ca.pem")}, UnauthorizedError, "not trusted"),
         ("wrong-host", {"ssl_ca_location": CA}, UnauthorizedError, "is for another host"),
         ("server", {"ssl_ca_location": "missing.pem"}, InputFileError, "missing.pem"),
-        ("server", {"ssl_ca_location": str(Path(__file__))}, InputFileError, "keytool"),
+        ("server", {"ssl_ca_location": str(Path(__file__))}, InputFileError, "ssl.truststore.location"),
         ("server", {"ssl_ca_location": CA, "ssl_certificate_location": CA}, InputFileError, "client certificate"),
     ],
 )
@@ -231,8 +231,10 @@ def test_oauth_token_from_a_file(tmp_path: Path) -> None:
 
 
 @contextlib.contextmanager
-def token_endpoint(answer: Callable[[str, str], tuple[int, bytes]]) -> Iterator[str]:
-    """An HTTP server that answers a token request by its Authorization header and body."""
+def token_endpoint(
+    answer: Callable[[str, str], tuple[int, bytes]], *, context: ssl.SSLContext | None = None
+) -> Iterator[str]:
+    """An HTTP server that answers a token request by its Authorization header and body; with `context` over TLS."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -246,8 +248,10 @@ def token_endpoint(answer: Callable[[str, str], tuple[int, bytes]]) -> Iterator[
             return
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     with serving(server):
-        yield f"http://127.0.0.1:{server.server_address[1]}/token"
+        yield f"{'https' if context else 'http'}://127.0.0.1:{server.server_address[1]}/token"
 
 
 def client_credentials(url: str) -> dict[str, Any]:

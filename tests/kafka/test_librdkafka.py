@@ -8,10 +8,12 @@ import re
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
+from eosctl.core.client_properties import client_from_properties
 from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.core.java_properties import parse_properties
 from eosctl.errors import (
     BrokerError,
     EosctlError,
@@ -24,6 +26,7 @@ from eosctl.kafka import admin_connection
 from eosctl.kafka.access import Access
 from eosctl.kafka.admin_connection import InterruptibleAdmin, interruptible
 from eosctl.kafka.librdkafka import ErrorLog, client_properties, quiet_logger, translate
+from eosctl.kafka.topic_writer import writer_properties
 
 SETTINGS = ClientSettings(("a:1",), sasl_username="alice")
 
@@ -71,6 +74,32 @@ def test_properties_that_a_real_client_takes(settings: ClientSettings, expected:
     properties = client_properties(settings)
     assert properties | expected == properties
     AdminClient(properties, logger=quiet_logger())  # raises for a property that librdkafka does not know
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "request.timeout.ms=600000",
+        "request.timeout.ms=5",
+        "send.buffer.bytes=-1\nreceive.buffer.bytes=-1",
+        "retry.backoff.ms=0",
+        "connections.max.idle.ms=-1",
+        "connections.max.idle.ms=9223372036854775807",
+        "metadata.max.age.ms=604800000",
+        "metadata.max.age.ms=0",
+        "socket.connection.setup.timeout.ms=500",
+        "client.dns.lookup=default",
+        "reconnect.backoff.ms=20000",
+        "reconnect.backoff.max.ms=10",
+        "reconnect.backoff.ms=7200000\nreconnect.backoff.max.ms=7200000",
+        "reconnect.backoff.ms=2000\nreconnect.backoff.max.ms=1000",
+    ],
+)
+def test_values_that_java_takes_start_librdkafka(lines: str) -> None:
+    """Each of them used to end with "the Kafka client refused its settings"."""
+    settings = client_from_properties(parse_properties(f"bootstrap.servers=a:1\n{lines}", source="f")).settings
+    AdminClient(client_properties(settings), logger=quiet_logger())
+    Producer(writer_properties(settings, transactional_id="t"), logger=quiet_logger())
 
 
 def test_security_settings_stay_out_of_plaintext() -> None:

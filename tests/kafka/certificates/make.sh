@@ -18,3 +18,4 @@ signed server localhost "DNS:localhost,IP:127.0.0.1"
 signed wrong-host elsewhere "DNS:elsewhere.example"
 signed client alice "DNS:alice"
 rm -f ca.key other-ca.key ca.srl
+./stores.sh

@@ -1,0 +1,66 @@
+"""What Java's clients take and librdkafka refuses to start with: the one place that clamps or drops it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+REQUEST_TIMEOUT = "socket.timeout.ms"
+_LARGEST_INT = 2_147_483_647
+_BACKOFF, _LONGEST_BACKOFF = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
+_BACKOFF_MS, _LONGEST_BACKOFF_MS = 100, 10_000  # librdkafka's defaults
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """What librdkafka 2.16 takes; below it goes its default, where that is what Java's number means."""
+
+    lowest: int
+    highest: int
+    default_below: bool = False
+
+
+_RANGES = {
+    REQUEST_TIMEOUT: _Range(10, 300_000),
+    "socket.send.buffer.bytes": _Range(0, 100_000_000, default_below=True),  # -1 is the system's size, its default too
+    "socket.receive.buffer.bytes": _Range(0, 100_000_000, default_below=True),
+    "retry.backoff.ms": _Range(1, 300_000),
+    _BACKOFF: _Range(0, 3_600_000),
+    _LONGEST_BACKOFF: _Range(0, 3_600_000),
+    "metadata.max.age.ms": _Range(1, 86_400_000, default_below=True),  # 0 would ask again all the time
+    "connections.max.idle.ms": _Range(0, _LARGEST_INT, default_below=True),  # never, for both
+    "socket.connection.setup.timeout.ms": _Range(1000, _LARGEST_INT),
+}
+_JAVA_ONLY = {("client.dns.lookup", "default")}
+
+
+def fitted(given: Mapping[str, str]) -> dict[str, str]:
+    """`given` (librdkafka's names, Java's values) without what librdkafka does not start with, or as near as it goes.
+
+    What Java would not take either stays, for librdkafka to refuse.
+    """
+    taken = {name: _taken(name, value) for name, value in given.items()}
+    values = {name: value for name, value in taken.items() if value is not None}
+    numbers = {name: int(value) for name, value in values.items() if name in _RANGES and _is_number(value)}
+    backoff_ms = numbers.get(_BACKOFF, _BACKOFF_MS)
+    longest_ms = numbers.get(_LONGEST_BACKOFF, max(_LONGEST_BACKOFF_MS, backoff_ms))
+    if longest_ms > _LONGEST_BACKOFF_MS:
+        values[_LONGEST_BACKOFF] = str(longest_ms)
+    if backoff_ms > longest_ms:
+        values[_BACKOFF] = str(longest_ms)
+    return values
+
+
+def _taken(name: str, value: str) -> str | None:
+    limits = _RANGES.get(name)
+    if (name, value) in _JAVA_ONLY:
+        return None
+    if limits is None or not _is_number(value):
+        return value
+    if int(value) < limits.lowest and limits.default_below:
+        return None
+    return str(min(max(int(value), limits.lowest), limits.highest))
+
+
+def _is_number(value: str) -> bool:
+    return value.removeprefix("-").isdecimal() and value.isascii()

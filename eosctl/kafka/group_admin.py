@@ -1,0 +1,69 @@
+"""Groups, asked for by librdkafka: where a login is not spoken natively (GSSAPI), running tasks can be known even so.
+
+What is about transactions has no request in librdkafka, and raises UnsupportedError as it does natively.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.transactions import RawGroup, RawGroupMember
+from eosctl.deadline import Deadline
+from eosctl.events import OnEvent, ignore_events
+from eosctl.kafka.access import Access
+from eosctl.kafka.admin_connection import AdminConnection
+from eosctl.kafka.librdkafka import translate
+from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+
+
+class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
+    """A TransactionAdmin whose cluster id and groups come from librdkafka."""
+
+    def __init__(self, settings: ClientSettings, *, deadline: Deadline, on_event: OnEvent = ignore_events) -> None:
+        super().__init__(settings, deadline=deadline, on_event=on_event)
+        self._connection = AdminConnection(settings, deadline=deadline)
+
+    def __exit__(self, *exc: object) -> None:
+        self._connection.close()
+        super().__exit__(*exc)
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id."""
+        return self._connection.cluster_id()
+
+    def describe_group(self, group_id: str) -> RawGroup:
+        """DescribeGroups with member metadata and assignment as bytes; a group that nobody knows is Dead."""
+        access, doing = Access("DESCRIBE", "Group", group_id, self._settings), f"describing group {group_id}"
+        for found in self._groups(doing, group_id, access=access):
+            if found.id == group_id:
+                if found.error is not None:
+                    raise translate(found.error, doing, access=access)
+                return _raw(found)
+        return RawGroup(group_id, "Dead", "", "", ())
+
+    def list_groups(self) -> dict[str, str]:
+        """Group id -> protocol type, of the groups that one may DESCRIBE."""
+        return {found.id: found.protocol_type for found in self._groups("listing groups")}
+
+    def _groups(self, doing: str, *group_id: str, access: Access | None = None) -> list[Any]:
+        client = self._connection.client()
+        try:
+            with warnings.catch_warnings():
+                # the requests that shall replace it drop members that are no consumers
+                warnings.simplefilter("ignore", DeprecationWarning)
+                found: list[Any] = client.list_groups(*group_id, timeout=self._connection.request_timeout_s())
+        except KafkaException as exc:
+            raise self._connection.translated(exc, doing, access) from exc
+        return found
+
+
+def _raw(found: Any) -> RawGroup:
+    members = tuple(
+        RawGroupMember(each.id, each.client_id, each.client_host, bytes(each.metadata), bytes(each.assignment))
+        for each in found.members
+    )
+    return RawGroup(found.id, found.state or "Dead", found.protocol_type, found.protocol, members)

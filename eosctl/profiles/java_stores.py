@@ -1,0 +1,124 @@
+"""Java's key and trust stores as PEM, which both kinds of Kafka client take; what is opened stays in memory.
+
+The format is told by what the file holds, whatever `ssl.*.type` says, as Java does since version 9.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from eosctl.core.client_properties import ClientProperties
+from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.core.client_stores import StoreFile
+from eosctl.core.jks import MAGIC, read_jks, unprotected
+from eosctl.core.pem import certificates_pem, pem_block
+from eosctl.profiles.sources import ReadFile
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+_DER_SEQUENCE = 0x30
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """In DER: `trusted`, which Java's trust manager takes for anchors; `chain` and `key` (PKCS 8) of the first key."""
+
+    trusted: Sequence[bytes]
+    chain: Sequence[bytes] = ()
+    key: bytes | None = field(default=None, repr=False)
+
+
+def with_stores(client: ClientProperties, read_file: ReadFile) -> ClientSettings:
+    """The settings with what its Java stores hold in place of their files; raises InputFileError."""
+    settings = client.settings
+    for store in client.stores:
+        data = read_file(store.location)
+        if data.lstrip().startswith(b"-----BEGIN"):
+            continue  # PEM in spite of its name: read where it lies
+        try:
+            opened = _open(data, store)
+        except ValueError as exc:
+            raise store.error(str(exc)) from exc
+        settings = _with_trust(settings, opened, store) if store.holds_trust else _with_key(settings, opened, store)
+    return settings
+
+
+def _with_trust(settings: ClientSettings, opened: _Opened, store: StoreFile) -> ClientSettings:
+    if not opened.trusted:
+        raise store.error("it holds no certificate")
+    pem = certificates_pem(opened.trusted)
+    if store.of_endpoint:
+        return dataclasses.replace(settings, oauth_ca_location=None, oauth_ca_pem=pem)
+    return dataclasses.replace(settings, ssl_ca_location=None, ssl_ca_pem=pem)
+
+
+def _with_key(settings: ClientSettings, opened: _Opened, store: StoreFile) -> ClientSettings:
+    if opened.key is None:
+        raise store.error("it holds no private key")
+    key = pem_block("PRIVATE KEY", base64.b64encode(opened.key).decode())
+    return dataclasses.replace(
+        settings,
+        ssl_certificate_location=None,
+        ssl_key_location=None,
+        ssl_key_password=None,
+        ssl_certificate_pem=certificates_pem(opened.chain),
+        ssl_key_pem=Secret(key),
+    )
+
+
+def _open(data: bytes, store: StoreFile) -> _Opened:
+    """Raises ValueError with what is wrong; the passwords are not in it."""
+    password = store.password.reveal() if store.password else None
+    if data.startswith(MAGIC):
+        return _open_jks(data, store, password)
+    if data[:1] == bytes([_DER_SEQUENCE]):
+        return _open_pkcs12(data, password)
+    raise ValueError("it is neither a JKS nor a PKCS12 store, nor PEM")
+
+
+def _open_jks(data: bytes, store: StoreFile, password: str | None) -> _Opened:
+    found = read_jks(data, password)
+    trusted = [*found.trusted, *(key.chain[0] for key in found.keys if key.chain)]
+    if store.holds_trust or not found.keys:
+        return _Opened(trusted)
+    key_password = store.key_password or store.password
+    if key_password is None:
+        raise ValueError(f"its private key needs {store.password_name}")
+    return _Opened(trusted, found.keys[0].chain, unprotected(found.keys[0], key_password.reveal()))
+
+
+def _open_pkcs12(data: bytes, password: str | None) -> _Opened:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
+    try:
+        found = load_pkcs12(data, None if password is None else password.encode())
+    except ValueError as exc:
+        if password is None:
+            raise ValueError("a PKCS12 store needs its password") from exc
+        raise ValueError("the password is wrong, or the file is damaged") from exc
+    others = [each.certificate for each in found.additional_certs]
+    chain = _chain(found.cert.certificate, others) if found.cert else []
+    trusted = [*chain[:1], *(each for each in others if each not in chain)]
+    key = found.key and found.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    return _Opened(_der(trusted), _der(chain), key or None)
+
+
+def _chain(own: Certificate, others: Sequence[Certificate]) -> list[Certificate]:
+    """`own` and those that signed it, each behind what it signed; a store may hold other keys' certificates, too."""
+    chain = [own]
+    while (above := next((each for each in others if each.subject == chain[-1].issuer), None)) not in (None, *chain):
+        assert above is not None  # noqa: S101 - the loop ends there
+        chain.append(above)
+    return chain
+
+
+def _der(certificates: Sequence[Certificate]) -> list[bytes]:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return [each.public_bytes(Encoding.DER) for each in certificates]

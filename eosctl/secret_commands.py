@@ -1,0 +1,21 @@
+"""Commands of the user's own that print a secret: run by the shell, as git's helpers are, and silent when they fail."""
+
+from __future__ import annotations
+
+import subprocess
+
+from eosctl.errors import InputFileError
+
+SECRET_COMMAND_TIMEOUT_S = 30.0
+
+
+def output_of(command: str, where: str, *, timeout_s: float = SECRET_COMMAND_TIMEOUT_S) -> str:
+    """What `command` prints, without the end of its last line; raises InputFileError, which says who named it."""
+    try:
+        run = subprocess.run(  # noqa: S602 - the user's own file names the command
+            command, shell=True, capture_output=True, text=True, timeout=timeout_s, check=True
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        # not `from exc`: the exception carries what the command printed
+        raise InputFileError(f"{where}: the command failed", hint=f"Run it by hand: {command}") from None
+    return run.stdout.rstrip("\r\n")
