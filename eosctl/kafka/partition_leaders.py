@@ -71,7 +71,7 @@ def _leader(topic: TopicMetadata | None, name: str, index: int, brokers: Mapping
 
 
 def describe_producers_at(
-    cluster: Cluster, leader: Address, partitions: Sequence[Partition]
+    cluster: Cluster, leader: Address, partitions: Sequence[Partition], *, only_open: bool
 ) -> dict[Partition, Sequence[ActiveProducer] | KafkaFault]:
     """One DescribeProducers request to a broker; a partition it leaves out is UNKNOWN_TOPIC_OR_PARTITION."""
     by_topic: defaultdict[str, list[int]] = defaultdict(list)
@@ -82,10 +82,12 @@ def describe_producers_at(
     )
     answer = cluster.ask(leader, DESCRIBE_PRODUCERS, request)
     found = {(topic.name, item.partition_index): item for topic in answer.topics for item in topic.partitions}
-    return {partition: _producers(partition, found.get(partition)) for partition in partitions}
+    return {partition: _producers(partition, found.get(partition), only_open=only_open) for partition in partitions}
 
 
-def _producers(partition: Partition, answer: PartitionProducers | None) -> Sequence[ActiveProducer] | KafkaFault:
+def _producers(
+    partition: Partition, answer: PartitionProducers | None, *, only_open: bool
+) -> Sequence[ActiveProducer] | KafkaFault:
     if answer is None:
         return fault(UNKNOWN_TOPIC_OR_PARTITION, "the broker's answer leaves this partition out")
     if answer.error_code != NONE:
@@ -102,6 +104,7 @@ def _producers(partition: Partition, answer: PartitionProducers | None) -> Seque
             txn_start_offset=state.current_txn_start_offset if state.current_txn_start_offset >= 0 else None,
         )
         for state in answer.active_producers
+        if state.current_txn_start_offset >= 0 or not only_open
     )
 
 

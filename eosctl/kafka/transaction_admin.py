@@ -129,9 +129,12 @@ class NativeTransactionAdmin:
         return count_partitions(self._cluster, topics, self._settings)
 
     def describe_producers(
-        self, partitions: Iterable[Partition]
+        self, partitions: Iterable[Partition], *, only_open: bool = False
     ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
-        """DescribeProducers at each partition's leader; a partition that does not exist is a fault."""
+        """DescribeProducers at each partition's leader; a partition that does not exist is a fault.
+
+        A leader remembers idle producers for a day: with `only_open` those of a whole cluster are not kept here, too.
+        """
         wanted = list(partitions)
         done = 0
 
@@ -139,7 +142,7 @@ class NativeTransactionAdmin:
             leader: Address, batch: list[Partition]
         ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
             nonlocal done
-            found = describe_producers_at(self._cluster, leader, batch)
+            found = describe_producers_at(self._cluster, leader, batch, only_open=only_open)
             done = min(done + len(batch), len(wanted))
             if len(wanted) > _BATCH:
                 self._on_event(Event("looking for open transactions", done, len(wanted), "partitions"))

@@ -32,7 +32,7 @@ def list_everywhere(
 
     while True:
         with cluster.within(deadline.half() if patience.expired() else patience):
-            coordinators = find_coordinating_brokers(cluster)
+            coordinators = _coordinators(cluster, is_first=retry == 0)
         if not coordinators.missing or waited(coordinators.missing):
             listings, answered = _list_at(cluster, coordinators, request)
             passing = any(each.code in _PASSING for each in listings.missing)
@@ -44,6 +44,16 @@ def list_everywhere(
                 patience = election = deadline  # nobody has told anything: there is nothing to keep time for
         patience.sleep(wait_s(retry))
         retry += 1
+
+
+def _coordinators(cluster: Cluster, *, is_first: bool) -> Coordinators:
+    """The brokers to ask; a cluster that was there a moment ago may come back, one that never was is an error."""
+    try:
+        return find_coordinating_brokers(cluster)
+    except UnreachableError as exc:
+        if is_first:
+            raise
+        return Coordinators({}, (fault_of(exc),))
 
 
 def _list_at(

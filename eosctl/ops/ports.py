@@ -59,9 +59,9 @@ class TransactionAdmin(Protocol):
         """Topic name -> number of partitions, by Metadata; None means every topic, internal ones too."""
 
     def describe_producers(
-        self, partitions: Iterable[tuple[str, int]]
+        self, partitions: Iterable[tuple[str, int]], *, only_open: bool = False
     ) -> Mapping[tuple[str, int], Sequence[ActiveProducer] | KafkaFault]:
-        """DescribeProducers at each partition's leader."""
+        """DescribeProducers at each partition's leader; `only_open` keeps those that have a transaction open."""
 
     def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
         """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""

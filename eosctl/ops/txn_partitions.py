@@ -100,7 +100,7 @@ def find_hanging_transactions(
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
         partitions = _all_partitions(admin) if topic is None else partitions_of(admin, topic, None)
-        found, faults = _active(admin.describe_producers(partitions))
+        found, faults = _active(admin.describe_producers(partitions, only_open=True))
         candidates = open_candidates(
             found, now_ms=app.clock.now_ms(), max_transaction_timeout_ms=max_transaction_timeout_ms
         )
