@@ -19,7 +19,7 @@ from eosctl import bootstrap  # noqa: E402 - the checkout must be importable fir
 from tests.run import planning  # noqa: E402
 from tests.run.parts import Part, Result, environment, run_parts  # noqa: E402
 
-_LIVE_AT_ONCE, _FAST_AT_ONCE = 4, 3
+_LIVE_AT_ONCE, _FAST_AT_ONCE = 5, 3
 _SLOWEST = 25
 
 

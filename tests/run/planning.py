@@ -24,16 +24,20 @@ COLLECTION = Part("collection", ("pytest", "--collect-only", "-q"), _LINT_LIMIT_
 _UNIT_CHUNKS = 4
 # parts that take long, in seconds as once seen, so that they start first; the others follow by their number of tests
 _SECONDS = {
-    "spark+stack": 300,
-    "stack and a Spark of their own": 250,
-    "stack": 240,
-    "three_brokers": 200,
-    "secure_stack": 190,
-    "lone_broker": 180,
-    "tests/ops/test_upgrade_live.py": 150,
-    "pair": 140,
-    "spark": 120,
-    "tests/sandbox/test_sandbox.py": 110,
+    "spark+stack": 380,
+    "stack": 360,
+    "three_brokers": 290,
+    "stack and a Spark of their own": 210,
+    "secure_stack": 160,
+    "lone_broker": 150,
+    "pair": 150,
+    "old_stack": 140,
+    "spark": 135,
+    "tests/ops/test_upgrade_live.py": 105,
+    "oldest_stack": 71,
+    "tests/sandbox/test_sandbox.py": 65,
+    "tests/commands/test_demo_live.py": 62,
+    "tests/commands/test_broker_down_live.py": 57,
 }
 
 
