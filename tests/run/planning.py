@@ -21,7 +21,7 @@ LINT = (
     Part("lint", ("ruff", "check", "--quiet", *_SOURCES), _LINT_LIMIT_S),
 )
 COLLECTION = Part("collection", ("pytest", "--collect-only", "-q"), _LINT_LIMIT_S)
-_UNIT_CHUNKS = 4
+_UNIT_CHUNKS = 8
 # parts that take long, in seconds as once seen, so that they start first; the others follow by their number of tests
 _SECONDS = {
     "spark+stack": 380,
