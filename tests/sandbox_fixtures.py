@@ -27,6 +27,7 @@ from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP, PAIR = "connect-eos", "pair"
+_START_PATIENCE_S = 300.0
 TWO_WORKERS = GroupSpec(PAIR, (Eos.ENABLED,) * 2, worker_config={"session.timeout.ms": "600000"})
 FORGETS = {"offsets.retention.check.interval.ms": "1000"}
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
@@ -34,8 +35,9 @@ _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_
 
 @contextmanager
 def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **more: Any) -> Iterator[Stack]:
-    """A sandbox that runs until the block ends; `more` is for `Stack.up`."""
-    started = Stack.up(spec, factory.mktemp(name) / "stack", name=name, environ=os.environ, **more)
+    """A sandbox that runs until the block ends; `more` is for `Stack.up`. Many start at a time in a run of all tests."""
+    folder = factory.mktemp(name) / "stack"
+    started = Stack.up(spec, folder, name=name, environ=os.environ, start_timeout_s=_START_PATIENCE_S, **more)
     try:
         yield started
     finally:
@@ -46,7 +48,7 @@ def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **mo
 def added_group(stack: Stack, group: GroupSpec) -> Iterator[list[str]]:
     """Another Connect group on the brokers of `stack` until the block ends; its workers' URLs."""
     try:
-        stack.add_group(group)
+        stack.add_group(group, start_timeout_s=_START_PATIENCE_S)
         yield stack.urls(group.group_id)
     finally:
         process.kill([node.process for node in stack.state.of_kind("worker") if node.group_id == group.group_id])
