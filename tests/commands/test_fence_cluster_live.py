@@ -19,9 +19,9 @@ from eosctl.sandbox.stack import Stack
 COUNT = 3000
 
 
-def _admin(stack: Stack) -> NativeTransactionAdmin:
+def _admin(stack: Stack, *, timeout_s: float = 90) -> NativeTransactionAdmin:
     settings = ClientSettings(tuple(stack.bootstrap_servers.split(",")))
-    return NativeTransactionAdmin(settings, deadline=Deadline.after(90))
+    return NativeTransactionAdmin(settings, deadline=Deadline.after(timeout_s))
 
 
 def _busiest(admin: NativeTransactionAdmin, ids: list[str]) -> int:
@@ -35,7 +35,7 @@ def _busiest(admin: NativeTransactionAdmin, ids: list[str]) -> int:
 def test_a_coordinator_goes_in_the_middle(three_brokers: Stack, unique: str, how: str) -> None:
     """Killed: connections break, answers are lost. Stopped: its coordinators move while it still answers."""
     ids = [f"{unique}-{number}" for number in range(COUNT)]
-    with _admin(three_brokers) as admin:
+    with _admin(three_brokers, timeout_s=300) as admin:
         assert all(answer.fault is None for answer in admin.fence(ids, transaction_timeout_ms=30_000))
         busiest = f"broker-{_busiest(admin, ids)}"
         answers = admin.fence(ids, transaction_timeout_ms=30_000)

@@ -41,9 +41,9 @@ def run(cluster: Cluster, tmp_path: Path) -> Run:
 
     def done(spark: Standalone, start: list[str], *words: str) -> subprocess.CompletedProcess[str]:
         where = ["--master", spark.master, *conf, "-b", cluster.servers, "--offset-topic", cluster.name]
-        line = [*start, "offsets", *words, *where, "--timeout", "200s", "-o", "json"]
+        line = [*start, "offsets", *words, *where, "--timeout", "500s", "-o", "json"]
         environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PYSPARK_PYTHON": sys.executable}
-        return subprocess.run(line, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=250)
+        return subprocess.run(line, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=550)
 
     return done
 
