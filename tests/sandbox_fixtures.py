@@ -35,7 +35,7 @@ _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_
 
 @contextmanager
 def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **more: Any) -> Iterator[Stack]:
-    """A sandbox that runs until the block ends; `more` is for `Stack.up`. Many start at a time in a run of all tests."""
+    """A sandbox that runs until the block ends; `more` is for `Stack.up`. A run of all tests starts many."""
     folder = factory.mktemp(name) / "stack"
     started = Stack.up(spec, folder, name=name, environ=os.environ, start_timeout_s=_START_PATIENCE_S, **more)
     try:
