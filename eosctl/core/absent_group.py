@@ -99,5 +99,5 @@ def judge_absence(group_id: str, *, state: str, answering: str | None, missing: 
     if answering is not None:
         return f"the worker at {answering} answers, but the group {group_id} has no member: it is of another group"
     if state == DEAD:
-        return f"the coordinator has forgotten the group {group_id}: its workers are stopped since long"
+        return f"the coordinator has forgotten the group {group_id}: its workers stopped long ago"
     return None

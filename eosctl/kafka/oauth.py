@@ -137,7 +137,8 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
     )
     authorities = ClientSettings((), ssl_ca_location=settings.oauth_ca_location, ssl_ca_pem=settings.oauth_ca_pem)
     context, parts = make_tls_context(authorities), urllib.parse.urlsplit(url)
-    resolve(parts.hostname or "", parts.port or 0, deadline)
+    if not _is_proxied(parts):  # its name need only be known to the proxy
+        resolve(parts.hostname or "", parts.port or 0, deadline)
     try:
         with urllib.request.urlopen(request, timeout=max(deadline.remaining_s(), 0.001), context=context) as answer:  # noqa: S310
             return _token_of(answer.read(_LARGEST_ANSWER_BYTES), url, deadline.clock.now_s())
@@ -148,6 +149,11 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
     except OSError as exc:
         hint = "A CA of its own: ssl.truststore.* in sasl.jaas.config." if "CERTIFICATE" in str(exc) else None
         raise UnreachableError(f"can't get a token from {url}: {exc}", hint=hint) from exc
+
+
+def _is_proxied(url: urllib.parse.SplitResult) -> bool:
+    """Whether urllib asks a proxy of the environment ($https_proxy, $no_proxy) instead of the host of `url`."""
+    return url.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(url.hostname or "")
 
 
 def _token_of(body: bytes, url: str, now_s: float) -> Token:

@@ -66,7 +66,7 @@ def is_secret(world: OffsetWorld) -> None:
 
 
 def is_forgotten(world: OffsetWorld) -> None:
-    """All workers are stopped since long."""
+    """All workers stopped long ago."""
     world.connect.stop_worker(WORKER)
     world.time.sleep(world.connect.forgotten_after_s)
 

@@ -104,7 +104,7 @@ def empty_group(scene: Scene) -> None:
 
 
 def forgotten_group(scene: Scene) -> None:
-    """The workers are stopped since long."""
+    """The workers stopped long ago."""
     empty_group(scene)
     scene.time.sleep(scene.connect.forgotten_after_s)
 
@@ -152,7 +152,7 @@ REPLAY, WORKERS = ("task-counts", "replay", "--topic"), ("workers", "list")
         (empty_group_and_a_worker, WORKERS, 0, "answers, while the group g has no member: it is of another group"),
         (forgotten_group, WRITE, 0, ""),
         (forgotten_group, RESCUE, 6, "error: the group g is Dead, so no task can be restarted; nothing was written"),
-        (forgotten_group, LIST, 0, "warning: the coordinator has forgotten the group g: its workers are stopped"),
+        (forgotten_group, LIST, 0, "warning: the coordinator has forgotten the group g: its workers stopped long ago"),
         (forgotten_group, WORKERS, 1, "error: the Connect group 'g' does not exist on this Kafka cluster"),
         (mistyped_group, WRITE, 6, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),
         (mistyped_group, RESCUE, 6, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),

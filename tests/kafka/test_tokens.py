@@ -62,6 +62,21 @@ def test_the_endpoint_is_known_by_its_own_authority(
             assert "sasl.jaas.config" in (caught.value.hint or "")
 
 
+def test_an_endpoint_behind_a_proxy_need_not_be_known_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name was looked up on this machine, though only the proxy of the environment knows it."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with token_endpoint(_answer) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.removesuffix("/token"))
+        settings = ClientSettings(
+            ("kafka.invalid:9092",),
+            oauth_token_endpoint_url="http://idp.invalid/token",
+            oauth_client_id="app",
+            oauth_client_secret=Secret("hush"),
+        )
+        assert fetch_token(settings, Deadline.after(30)).text == "the-token"
+
+
 def test_a_folder_of_the_brokers_authorities_is_no_hindrance(tmp_path: Path) -> None:
     """It was opened as a file: `Is a directory`, also where the endpoint spoke no TLS at all."""
     with token_endpoint(_answer) as url, FakeCluster(users={"": "the-token"}) as cluster:
