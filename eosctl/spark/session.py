@@ -44,6 +44,9 @@ SMALL_INPUT_RECORDS = 2_000_000
 """Below this the JVM compiles with C1 only and collects serially: 2 to 4 s less to start, and slower per record that it
 sees, which is none where nothing is shuffled."""
 
+INTERPRETED_RECORDS = 100_000
+"""Up to this Spark interprets a query: to generate Java for it and to compile that takes longer than to run it."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
@@ -144,6 +147,8 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         # A second copy of a writing task would fence the first one in the middle of its transaction.
         "spark.speculation": "false",
     }
+    if settings.expected_records <= INTERPRETED_RECORDS:
+        ours |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     if settings.master.startswith("local"):
         ours |= {
             "spark.driver.host": "127.0.0.1",

@@ -286,7 +286,7 @@ def test_check_of_a_cluster_that_answers_and_a_worker_that_does_not(profile: Pro
 
 # edits --------------------------------------------------------------------------------------------------------------
 
-EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+EXAMPLES = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=8)
 KEYS = st.sampled_from(["a", "b.c", "d e", "ü", "true", "1", "#x", "k:"])
 LEAVES = st.one_of(WORDS, st.lists(WORDS, max_size=2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eosctl.core.findings import ERROR, WARNING
@@ -99,6 +99,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text() | st.text().map(lambda name: f"kafka.connect:connector={name},task=0"), JSON))
 def test_no_answer_of_jolokias_breaks_it(mbeans: dict[str, object]) -> None:
     for each in metrics_of_mbeans(mbeans):

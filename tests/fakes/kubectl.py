@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # each kubectl is a process: it imports no more than it must
+    from typing import Any
 
 _SCRIPT = """#!{python} -SE
 import sys
@@ -22,11 +24,11 @@ Cluster(Path({folder!r})).run(sys.argv[1:])
 NO_STATUS = "error: rollout status is only available for RollingUpdate strategy type"
 
 
-@dataclass(frozen=True)
 class Cluster:
     """`folder` holds an object a file, and `calls`: a line of JSON for each time that kubectl was run."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def install(self, directory: Path) -> None:
         """Puts `kubectl` into `directory`."""

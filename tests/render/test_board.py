@@ -98,13 +98,13 @@ def test_a_worker_that_fails_is_told_in_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rows", [14, 8])
 def test_more_workers_than_lines(tmp_path: Path, rows: int) -> None:
     """Meanwhile those around the one at work; all of them at the end."""
-    printed = on_a_terminal(["-c", ROLL, str(tmp_path), "16"], columns=80, rows=rows)
+    printed = on_a_terminal(["-c", ROLL, str(tmp_path), "11"], columns=80, rows=rows)
     assert max(match[0].count("\x1b[1A") for match in REDRAW.finditer(printed)) < rows, "the cursor can't go above it"
     left = screen_after(printed)
-    assert sum(" preparing  done " in line for line in left) == 16
-    assert sum(" enabled    done " in line for line in left) == 16
-    screen = screen_after(next(frame for frame in frames(printed) if "http://w13:8083: waiting" in frame))
-    assert any(re.match(r"http://w13:8083 +preparing +(restarting|settling)", line) for line in screen), screen
+    assert sum(" preparing  done " in line for line in left) == 11
+    assert sum(" enabled    done " in line for line in left) == 11
+    screen = screen_after(next(frame for frame in frames(printed) if "http://w9:8083: waiting" in frame))
+    assert any(re.match(r"http://w9:8083 +preparing +(restarting|settling)", line) for line in screen), screen
     assert any(re.match(r"  … \d+ more", line) for line in screen), screen
 
 

@@ -30,6 +30,9 @@ SPARK_CONF = {
     "spark.executor.extraJavaOptions": QUICK,
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
+    # compiled, as queries over millions of records are
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
 }
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

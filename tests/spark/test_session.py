@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
-from eosctl.spark.session import _end_jvm
+import pytest
+
+from eosctl.spark.session import INTERPRETED_RECORDS, SessionSettings, _end_jvm, session_conf
 
 
 def test_the_jvm_of_spark_submit_is_not_ended_by_us() -> None:
@@ -12,3 +15,16 @@ def test_the_jvm_of_spark_submit_is_not_ended_by_us() -> None:
     shut: list[int] = []
     _end_jvm(SimpleNamespace(proc=None, shutdown=lambda: shut.append(1)))
     assert shut == []
+
+
+@pytest.mark.parametrize(
+    ("records", "own", "expected"),
+    [
+        (INTERPRETED_RECORDS, {}, "false"),
+        (INTERPRETED_RECORDS + 1, {}, None),
+        (1, {"spark.sql.codegen.wholeStage": "true"}, "true"),
+    ],
+)
+def test_a_small_query_is_not_compiled(tmp_path: Path, records: int, own: dict[str, str], expected: str | None) -> None:
+    conf = session_conf(SessionSettings(tmp_path, tmp_path / "log", expected_records=records, conf=own))
+    assert conf.get("spark.sql.codegen.wholeStage") == expected
