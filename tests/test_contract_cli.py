@@ -239,7 +239,7 @@ def test_migrate_and_verify(invoke: Invoke, target_flags: list[str], stopped: Fi
     """In this process: its JVM starts once for the three."""
     plan_file = str(tmp_path / "plan.json")
     which = ["--connector", stopped.name, "--dedicated-topic", "moved-{connector}", "--master", "local[1]"]
-    migrate = ("offsets", "migrate", *target_flags, "-o", "json")
+    migrate = ("offsets", "migrate", *target_flags, "--timeout", "300s", "-o", "json")
     document = envelope_of(invoke(*migrate, *which, "--plan-out", plan_file), "offsets-migrate-plan")
     assert document["data"]["plan_file"] == plan_file
     document = envelope_of(invoke(*migrate, "--plan", plan_file, "--yes"), "offsets-migrate-result")

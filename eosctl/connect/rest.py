@@ -18,6 +18,7 @@ import urllib3
 
 from eosctl.core.connect_access import ConnectAccess
 from eosctl.core.ids import connector_path
+from eosctl.core.kafka_version import HEALTH_SINCE, kafka_version
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
@@ -34,7 +35,6 @@ CONNECT_TIMEOUT_S = 5.0
 REBALANCE_PATIENCE_S = 30.0
 _FIRST_BACKOFF_S = 0.25
 _LONGEST_BACKOFF_S = 2.0
-_HEALTH_SINCE = (3, 9)
 _RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
 # Jersey's own texts; Connect's texts name what is missing
 _NO_SUCH_ENDPOINT = ("HTTP 404 Not Found", "HTTP 405 Method Not Allowed")
@@ -135,7 +135,8 @@ class RestConnectWorker:
     def health(self) -> str:
         """`healthy`, `starting`, `unhealthy`, or `unknown` below Kafka 3.9 (KIP-1017).
 
-        A 404 comes from older versions, and from any version until the worker has registered its resources.
+        A 404 comes from older versions, and from any version until the worker has registered its resources; from a
+        version that can't be compared it is `unknown`, too.
         """
         answer = self._exchange("GET", "/health")
         document = answer.json()
@@ -143,7 +144,7 @@ class RestConnectWorker:
             return str(document["status"])
         if answer.status != HTTPStatus.NOT_FOUND:
             raise self._failure("GET /health", answer)
-        return "starting" if _version_pair(self.root()["version"]) >= _HEALTH_SINCE else "unknown"
+        return "starting" if (kafka_version(self.root()["version"]) or (0, 0)) >= HEALTH_SINCE else "unknown"
 
     def connectors(self) -> Mapping[str, Mapping[str, object]]:
         """`GET /connectors?expand=info&expand=status`: connector name -> {"info": …, "status": …}."""
@@ -353,11 +354,3 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
-
-
-def _version_pair(version: str) -> tuple[int, int]:
-    """Major and minor of `4.3.1` or `7.9.0-ccs`; (0, 0) for anything else."""
-    numbers = version.split("-")[0].split(".")[:2]
-    if len(numbers) == 2 and all(number.isdecimal() for number in numbers):
-        return int(numbers[0]), int(numbers[1])
-    return 0, 0

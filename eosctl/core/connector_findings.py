@@ -11,10 +11,11 @@ from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.id_collisions import rivals
 from eosctl.core.ids import leader_transactional_id, task_transactional_id
+from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_findings import missing_topic_finding, topic_findings
 from eosctl.core.property_names import idle_connector_names, idle_worker_names
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import Observation, ObservedConnector, parse_version
+from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.core.worker_modes import NOT_ENABLED_TEXT
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
@@ -148,7 +149,7 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
         )  # fmt: skip
         return
     crowd = observation.crowding.get(connector.name, 0)
-    versions = [version for each in observation.workers if (version := parse_version(each.version))]
+    versions = [version for each in observation.workers if (version := kafka_version(each.version))]
     pause = pause_ms(connector.config, _agreed(observation), oldest_version=min(versions, default=None))
     seconds = round_s(crowd, pause)
     pace = pace_of(seconds, workers=len(observation.workers))

@@ -10,16 +10,18 @@ from dataclasses import dataclass
 
 from eosctl.core import connector_findings as connectors
 from eosctl.core.findings import ERROR, Finding
+from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
-from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation, parse_version
+from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation
 from eosctl.core.wording import counted
 
 SAFE_REPLICATION = 3
 RIGHTS_GATE = "rights_granted"
 """The one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
 _MOST_SENTENCES = 5
-_HEALTH_SINCE = (3, 9)
+_TOLD = frozenset({Mode.ENABLED, Mode.NOT_ENABLED, Mode.PREPARING, Mode.DISABLED})
+"""Modes that a validation told, which no worker below OLDEST_VERSION and none that still starts can do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +96,34 @@ def _group_stable(observation: Observation) -> _Verdict:
 def _worker_versions(observation: Observation) -> _Verdict:
     failures, unknowns = [], []
     for worker in observation.workers:
-        version = parse_version(worker.version)
-        if version is None:
+        if is_older(worker.version, OLDEST_VERSION):
+            failures.append(f"{worker.name} runs {shown_version(str(worker.version))}")
+        elif worker.version is None:
             unknowns.append(f"the version of {worker.name} is not known")
-        elif version < OLDEST_VERSION:
-            failures.append(f"{worker.name} runs {worker.version}")
-    versions = sorted({worker.version for worker in observation.workers if worker.version})
+        elif kafka_version(worker.version) is None and worker.mode not in _TOLD:
+            unknowns.append(f"{worker.name} runs {shown_version(worker.version)}")
+    versions = sorted({shown_version(worker.version) for worker in observation.workers if worker.version})
     return _Verdict(f"versions: {', '.join(versions)}", failures, unknowns)
 
 
 def _worker_health(observation: Observation) -> _Verdict:
     failures = [f"{w.name} is {w.health}" for w in observation.workers if w.health in ("starting", "unhealthy")]
     silent = [w for w in observation.workers if w.health in (None, "unknown", "unreachable")]
-    mute = [f"{w.name} (Kafka {w.version})" for w in silent if _has_no_health(w)]
+    mute = [f"{w.name}, which runs {shown_version(str(w.version))}" for w in silent if _has_no_health(w)]
     unknowns = [f"{w.name} does not tell its health" for w in silent if not _has_no_health(w)]
     proof = f"every worker answers; Kafka tells health from 3.9 on, so not {', '.join(mute)}"
     return _Verdict(proof if mute else "every worker is healthy", failures, unknowns)
 
 
 def _has_no_health(worker: UpgradeWorker) -> bool:
-    """Whether it is too old for GET /health (KIP-1017): that it answers is all that can be asked of it."""
-    version = parse_version(worker.version)
-    return version is not None and version < _HEALTH_SINCE and worker.health == "unknown"
+    """Whether it is too old for GET /health (KIP-1017): that it answers is all that can be asked of it.
+
+    One of an unknown version that has no such path is as old, if it answers what a starting worker does not.
+    """
+    if worker.health != "unknown" or worker.version is None:
+        return False
+    is_unknown = kafka_version(worker.version) is None
+    return worker.mode in _TOLD if is_unknown else is_older(worker.version, HEALTH_SINCE)
 
 
 def _modes_proven(observation: Observation) -> _Verdict:

@@ -115,11 +115,3 @@ class Observation:
     def why_unseen(self, what: str) -> str:
         """Why `what` could not be looked at."""
         return self.unseen.get(what, f"{what} could not be looked at")
-
-
-def parse_version(version: str | None) -> tuple[int, int] | None:
-    """Major and minor of a Kafka version such as `4.3.1` or `7.9.0-ccs`; None for anything else."""
-    parts = (version or "").split("-")[0].split(".")
-    if len(parts) < 2 or not (parts[0].isdecimal() and parts[1].isdecimal()):
-        return None
-    return int(parts[0]), int(parts[1])

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from eosctl.core.config_records import decode_value
 from eosctl.core.java_json import encode_key
+from eosctl.core.kafka_version import is_older, shown_version
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import IgnoredKey, OffsetKey
 from eosctl.core.offset_views import PlannedWrite
-from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.worker_modes import WorkerMode
 from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
@@ -89,9 +89,9 @@ def _objection_of_leader(app: App, connector: str, plan: WritePlan) -> str | Non
     try:
         worker = leader_worker(app)
         version = worker.root()["version"]
-        if (parse_version(version) or (0, 0)) < _PATCH_SINCE:
+        if is_older(version, _PATCH_SINCE):
             raise UnsupportedError(
-                f"changing offsets by REST needs Kafka 3.6 (KIP-875); the worker runs {version}",
+                f"changing offsets by REST needs Kafka 3.6 (KIP-875); the worker runs {shown_version(version)}",
                 hint="Nothing was written. --via topic does it on any version.",
             )
         if connector not in worker.connectors():
@@ -109,7 +109,7 @@ def _objection_of_leader(app: App, connector: str, plan: WritePlan) -> str | Non
 def _deletion_breaks(connector: str, plan: WritePlan, version: str) -> bool:
     deletes = any(write.action is Action.DELETE for write in plan.sends())
     dedicated = plan.found.dedicated.of(connector) is not None
-    return deletes and dedicated and (parse_version(version) or (0, 0)) >= _DELETIONS_BROKEN_SINCE
+    return deletes and dedicated and not is_older(version, _DELETIONS_BROKEN_SINCE)
 
 
 def refuse_sink(app: App, connector: str) -> None:

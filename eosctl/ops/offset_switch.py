@@ -11,9 +11,9 @@ from shlex import quote
 from typing import Any, cast
 
 from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.kafka_version import is_older, kafka_version, shown_version
 from eosctl.core.offset_takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, offset_views
-from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.ops.app import App
@@ -145,7 +145,7 @@ def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None,
     if steps or now.state != state:
         steps += [RESUME]
     steps += [WATCH]
-    if state == RUNNING and (parse_version(now.version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
+    if state == RUNNING and (kafka_version(now.version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
         steps += [RESTART]
     return tuple(steps)
 
@@ -288,9 +288,10 @@ def _require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
             f"{connector} is a sink connector: its offsets are those of a consumer group, in no offsets topic",
             hint="Only source connectors have an offsets topic.",
         )
-    if (parse_version(now.version) or (0, 0)) < _STOPPABLE_SINCE:
+    if is_older(now.version, _STOPPABLE_SINCE):
         raise UnsupportedError(
-            f"the worker at {now.shown_url} runs Kafka {now.version}: a connector can be stopped from 3.5 on (KIP-875)",
+            f"the worker at {now.shown_url} runs {shown_version(now.version)}: a connector can be stopped from "
+            "Kafka 3.5 on (KIP-875)",
             hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {quote(connector)} "
             "--dedicated-topic PATTERN --into dedicated`; create it again, with offsets.storage.topic in its config.",
         )

@@ -11,6 +11,7 @@ from dataclasses import replace
 from eosctl.core.aborted_offsets import aborted_offsets
 from eosctl.core.config_view import differing_connectors
 from eosctl.core.connector_findings import OFFSETS_TOPIC
+from eosctl.core.kafka_version import is_older
 from eosctl.core.records import Bounds
 from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import (
@@ -19,7 +20,6 @@ from eosctl.core.upgrade_observation import (
     ObservedConnector,
     OpenTransaction,
     WorkerFile,
-    parse_version,
 )
 from eosctl.core.worker_modes import files_of, read_worker_file
 from eosctl.deadline import Deadline
@@ -65,12 +65,11 @@ def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observatio
 
 def _upgrade_worker(member: WorkerObservation, group: GroupObservation) -> UpgradeWorker:
     """A worker of the group; one that was only named with -u, and that no member says to be, is absent."""
-    version = parse_version(member.version)
     if group.state == "Stable" and member.member_id is None:
         mode = Mode.ABSENT
     elif member.health == "unreachable":
         mode = Mode.UNREACHABLE
-    elif version is not None and version < OLDEST_VERSION:
+    elif is_older(member.version, OLDEST_VERSION):
         mode = Mode.OLD_VERSION
     else:
         mode = Mode(member.mode.value)

@@ -282,7 +282,9 @@ def test_a_rebalance_without_end_is_reported_in_time(
         ((404, HTML), (200, ROOT), "starting"),
         ((404, JERSEY_404), (200, {**ROOT, "version": "3.9.0"}), "starting"),
         ((404, JERSEY_404), (200, {**ROOT, "version": "3.8.1"}), "unknown"),
-        ((404, JERSEY_404), (200, {**ROOT, "version": "7.7.0-ccs"}), "starting"),
+        ((404, JERSEY_404), (200, {**ROOT, "version": "7.7.0-ccs"}), "unknown"),  # Kafka 3.7: no health
+        ((404, JERSEY_404), (200, {**ROOT, "version": "7.9.0-ccs"}), "starting"),
+        ((404, JERSEY_404), (200, {**ROOT, "version": "3.9.0-acme"}), "unknown"),
         ((404, JERSEY_404), (200, {**ROOT, "version": "trunk"}), "unknown"),
     ],
 )

@@ -77,7 +77,7 @@ class Group:
     start: Callable[[str], None]
     frozen: Callable[[str], AbstractContextManager[None]]
     config: Callable[[str], dict[str, str]]
-    read: Callable[[str], None]
+    read: Callable[[str, int], None]
     clock: Clock
     made: list[str] = field(default_factory=list)
 
@@ -202,7 +202,7 @@ def _fake() -> Group:
         start=lambda url: connect.start_worker(url, "enabled"),
         frozen=frozen_one,
         config=lambda name: {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": name},
-        read=lambda _name: None,
+        read=lambda _name, _times: None,
         clock=connect.time.clock(),
     )
 
@@ -216,9 +216,11 @@ def _real(stack: Stack, admin: NativeTransactionAdmin, topics: KafkaTopicStore, 
         interval = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "600000"}
         return {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": str(path), "topic": name, **interval}
 
-    def read(name: str) -> None:
+    def read(name: str, times: int) -> None:
         wait_until(lambda: name in topics.describe([name]), what=f"topic {name}")
-        wait_until(lambda: topics.bounds(name)[0].end == LINES.count("\n"), what=f"the lines of {name}")
+        markers = times - 1  # of each time but the last, whose transaction is open
+        records = times * LINES.count("\n") + markers
+        wait_until(lambda: topics.bounds(name)[0].end >= records, what=f"the lines of {name}")
 
     return Group(
         urls=stack.urls(PAIR),
@@ -309,8 +311,8 @@ def test_a_followers_task_still_commits_when_rest_shows_it_no_more(group: Group,
     name = _apart(group, unique)
     worker = group.at(group.leader())
     before: object = []
-    for _attempt in range(ATTEMPTS):
-        group.read(name)
+    for attempt in range(ATTEMPTS):
+        group.read(name, attempt + 1)
         worker.set_state(name, "stop")
         seen = _looks_of_a_stop(group, worker, name)
         after = worker.offsets(name)

@@ -175,14 +175,11 @@ def test_compaction_leaves_gaps_and_the_newest_of_each_key(subject: Subject, sto
         store.write([OutRecord(name, key, value, 0, timestamp_ms=start_ms + 10_000 * number)])
     before = store.bounds(name)
     subject.compact(name)
-    wait_until(lambda: store.read(name).records_read < len(pairs), what="the log cleaner")
+    kept = [(2, b"a", b"2"), (3, b"c", b"1"), (4, b"b", None), (5, b"last", b"1")]
+    # it may have been at work while they were written, and come back for the rest
+    wait_until(lambda: store.read(name).records_read == len(kept), what="the log cleaner")
     read = store.read(name)
-    assert [(r.offset, r.key, r.value) for r in read.records] == [
-        (2, b"a", b"2"),
-        (3, b"c", b"1"),
-        (4, b"b", None),
-        (5, b"last", b"1"),
-    ]
+    assert [(r.offset, r.key, r.value) for r in read.records] == kept
     assert (read.records_read, read.bounds) == (4, before), "the end stays, and so does the beginning"
     assert store.read(name, newest_per_key=True).records == read.records
     assert [w.offset for w in store.write(_at(name, 0, (b"a", b"3")))] == [6]

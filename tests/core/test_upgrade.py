@@ -11,7 +11,7 @@ import pytest
 
 from eosctl.core.upgrade import POSSIBLE, TARGETS, Mode, UpgradeWorker, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import GATE_IDS, evaluate_gates
-from eosctl.core.upgrade_observation import OpenTransaction, RightsSeen, WorkerFile, parse_version
+from eosctl.core.upgrade_observation import OpenTransaction, RightsSeen, WorkerFile
 from tests.core.observations import (
     CURE,
     ENABLED,
@@ -166,24 +166,6 @@ def test_a_pass_as_plain_data() -> None:
 )
 def test_going_back_says_what_is_lost(modes: tuple[Mode, ...], target: Mode, sentences: int) -> None:
     assert len(what_is_lost(group(modes), target)) == sentences
-
-
-@pytest.mark.parametrize(
-    ("version", "pair"),
-    [
-        ("4.3.1", (4, 3)),
-        ("7.9.0-ccs", (7, 9)),
-        ("3.2", (3, 2)),
-        ("4.3-rc1", (4, 3)),
-        ("4", None),
-        ("x.y", None),
-        ("x.3", None),
-        ("4.x", None),
-        (None, None),
-    ],
-)
-def test_versions(version: str | None, pair: tuple[int, int] | None) -> None:
-    assert parse_version(version) == pair
 
 
 def test_a_good_group_passes_every_gate() -> None:

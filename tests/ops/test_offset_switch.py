@@ -233,7 +233,7 @@ Setup = Callable[[SwitchWorld], object]
         (lambda w: w.connector.config.update({"file": "other"}), OWN, RefusedError, "of another group"),
         (lambda w: w.topics.topics.pop("connect-configs"), OWN, RefusedError, "does not exist"),
         (lambda w: setattr(w.connect, "kafka_cluster_id", "other"), OWN, RefusedError, "uses Kafka cluster other"),
-        (lambda w: setattr(w.connect, "version", "3.4.0"), OWN, UnsupportedError, "from 3.5 on"),
+        (lambda w: setattr(w.connect, "version", "3.4.0"), OWN, UnsupportedError, "from Kafka 3.5 on"),
         (lambda w: setattr(w.connector, "state", "UNASSIGNED"), OWN, RefusedError, "UNASSIGNED"),
         (
             lambda w: w.connector.config.update({"producer.override.bootstrap.servers": "x:1"}),
