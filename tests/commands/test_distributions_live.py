@@ -1,0 +1,55 @@
+"""Workers that say a distribution's version: the jars are Kafka 3.5's, `kafka-version.properties` is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.sandbox.settings import GroupSpec
+from eosctl.sandbox.stack import Stack
+from tests.conftest import Invoke
+from tests.sandbox_fixtures import added_group, group_flags, wait_until
+
+pytestmark = pytest.mark.live
+
+GROUP = "distribution"
+
+
+def options(version: str, folder: Path) -> tuple[str, ...]:
+    """The boot class path comes before Kafka's jars, of which AppInfoParser takes the first that it finds."""
+    said = folder / "kafka" / "kafka-version.properties"
+    said.parent.mkdir()
+    said.write_text(f"version={version}\ncommitId=0123456789abcdef\n", encoding="ascii")
+    return (f"-Xbootclasspath/a:{folder}",)
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [
+        ("7.5.1-ccs", "7.5.1-ccs (Kafka 3.5)"),
+        ("7.2.9-ce", "7.2.9-ce (Kafka 3.2)"),
+        ("3.5.1-acme", "3.5.1-acme (of an unknown distribution)"),
+    ],
+)
+def test_the_version_of_a_distribution(
+    older_stack: Stack, invoke: Invoke, tmp_path: Path, version: str, shown: str
+) -> None:
+    """`7.5.1-ccs` was Kafka 7.5, whose missing /health meant `starting` for ever: plan and doctor exited with 3."""
+    group = GroupSpec(GROUP, jvm_options=options(version, tmp_path))
+    with added_group(older_stack, group) as (url,):
+        where = [*group_flags(older_stack, GROUP), "-u", url, "-o", "json"]
+
+        def worker() -> Any:
+            [row] = invoke("workers", "probe", *where).json()["data"]["rows"]
+            return row
+
+        wait_until(lambda: worker()["mode"] == "enabled", what="a worker that answers")
+        assert (worker()["version"], worker()["health"]) == (version, "unknown")
+        planned = invoke("upgrade", "plan", "--to", "preparing", *where).json()["data"]
+        gates = {gate["id"]: gate for gate in planned["gates"]}
+        is_too_old = "Kafka 3.2" in shown
+        assert gates["worker_versions"]["status"] == ("fail" if is_too_old else "pass")
+        assert shown in gates["worker_versions"]["evidence"]
+        assert gates["worker_health"]["status"] == "pass"
