@@ -218,9 +218,9 @@ class FileSource:
         wait_until(lambda: self.task_states() == ["RUNNING"], what=f"{self.name} to run")
 
     def stop_and_wait(self) -> None:
-        """Stops it and waits until it has no task."""
+        """Stops it and waits until its task has ended."""
         self.set_state("stop")
-        wait_until(lambda: self.task_states() == [], what=f"{self.name} to stop")
+        wait_until(lambda: has_ended(self.rest("/status")), what=f"{self.name} to stop")
 
     def wait_position(self, position: int) -> None:
         """Waits until its committed source offset is `position` bytes."""
@@ -230,6 +230,14 @@ class FileSource:
             return any((entry["offset"] or {}).get("position") == position for entry in offsets)
 
         wait_until(there, what=f"{self.name} at position {position}")
+
+
+def has_ended(status: Any) -> bool:
+    """Whether a connector is STOPPED and no task of it is left, by its `GET …/status`.
+
+    A task's last status, UNASSIGNED, may be written after the leader has deleted them all, and then it stays.
+    """
+    return status["connector"]["state"] == "STOPPED" and {task["state"] for task in status["tasks"]} <= {"UNASSIGNED"}
 
 
 def mirror_config(bootstrap_servers: str, topics: Sequence[str], *, tasks: int) -> dict[str, str]:

@@ -23,7 +23,7 @@ from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
-from tests.sandbox_fixtures import mirror_config, rest, wait_until
+from tests.sandbox_fixtures import has_ended, mirror_config, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -67,18 +67,14 @@ class Walk:
         rest(f"{self.url}/connectors/{NAME}/{verb}", "PUT")
 
     def stop(self) -> None:
-        """Stops it; what a task writes at its end may bring its status back, so that one empty list proves nothing."""
         self.set_state("stop")
-        seen: list[bool] = []
+        wait_until(lambda: has_ended(self.status()) and self.show()["target_state"] == "STOPPED", what="the stop")
 
-        def is_stopped() -> bool:
-            seen.append(self.task_states() == [] and self.show()["target_state"] == "STOPPED")
-            return len(seen) > 5 and all(seen[-5:])
-
-        wait_until(is_stopped, what="the stop")
+    def status(self) -> Any:
+        return rest(f"{self.url}/connectors/{NAME}/status")
 
     def task_states(self) -> list[str]:
-        return [task["state"] for task in rest(f"{self.url}/connectors/{NAME}/status")["tasks"]]
+        return [task["state"] for task in self.status()["tasks"]]
 
     def touched_since(self) -> dict[str, list[int]]:
         """Each id's timeouts in the records that its coordinator has written since `mark`, in order."""
