@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from eosctl.core.client_settings import Secret
 from eosctl.core.client_stores import endpoint_authorities, endpoint_properties
-from eosctl.core.jaas import LoginModule, parse_jaas
 from eosctl.core.java_properties import Properties, split_list
+
+if TYPE_CHECKING:
+    from eosctl.core.jaas import LoginModule
 
 TOKEN_COMMAND = "sasl.oauthbearer.token_command"  # noqa: S105 - the name of a setting
 """eosctl's own: what prints a bearer token, run again before that token ends."""
@@ -43,6 +46,8 @@ def sasl_fields(properties: Properties, given: Mapping[str, object]) -> dict[str
 
 
 def _jaas_fields(properties: Properties) -> dict[str, object]:
+    from eosctl.core.jaas import parse_jaas
+
     key = "sasl.jaas.config"
     try:
         module = parse_jaas(properties.resolved(key))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from shlex import quote
 
 from eosctl.core.client_settings import Secret
-from eosctl.core.jaas import parse_jaas
 from eosctl.core.java_properties import Properties
 from eosctl.core.pem import pem_lines
 from eosctl.errors import InputFileError
@@ -49,6 +48,8 @@ class StoreFile:
 def endpoint_stores(properties: Properties) -> Iterator[StoreFile]:
     """The truststore of the token endpoint, where it is none of the brokers'."""
     if properties.values.get("sasl.jaas.config"):
+        from eosctl.core.jaas import parse_jaas
+
         options = parse_jaas(properties.resolved("sasl.jaas.config")).options
         for store in store_files(endpoint_properties(properties, options)):
             yield replace(store, of_endpoint=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from shlex import quote
 
+from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.ids import connector_path
-from eosctl.core.rescue import FENCING_FAILED
 from eosctl.core.upgrade_observation import ObservedConnector
 
 _RESTART = "POST {path}/restart?includeTasks=true&onlyFailed=true"

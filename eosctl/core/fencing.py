@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, unique
 
+from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id
-from eosctl.core.rescue import ROUND_TIMEOUTS_MS
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum, unique
 
-from eosctl.core.rescue import CURE, ROUND_S
+from eosctl.core.fencing_rounds import CURE, ROUND_S
 
 FORWARD_S = 30.0
 """How long a follower waits for the leader's round before its task fails."""

@@ -7,29 +7,17 @@ recorded ids every task fails, and each restart begins at the first id again. Re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from eosctl.core.config_topic import ConnectorState
+from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.task_counts import fencing_decision
 from eosctl.core.wording import counted
 
-ROUND_S = 90.0
-"""How long a leader's fencing round may last (`RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS`)."""
-ROUND_TIMEOUTS_MS = frozenset({90_000, 1})
-"""The transaction timeouts that a round leaves on the ids it fences; tasks leave 60000, eosctl 30000.
-
-Workers before Kafka 3.7.1 send 1 (KAFKA-16047).
-"""
-FENCING_FAILED = "Failed to perform zombie fencing"
 # what tasks of followers say when the leader does not answer in time, or answers with a 409
 _FENCING_TEXTS = (FENCING_FAILED, "IO Error trying to forward REST request", "zombie fencing", "Fencing failed because")
-CURE: Mapping[str, str] = {
-    "admin.override.retry.backoff.ms": "10",
-    "admin.override.retry.backoff.max.ms": "10",
-}
-"""With these in its config Connect fences a hundred ids per second, and the connector needs no rescue again."""
 
 
 @unique

@@ -9,7 +9,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from eosctl.core.absent_group import Traces, judge_absence
-from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.connect_group import DEAD, EMPTY, ConnectGroup, connect_group
 from eosctl.core.group_protocol import PROTOCOL_TYPE
 from eosctl.deadline import Deadline
@@ -84,6 +83,8 @@ def _known_ids(app: App) -> list[str] | None:
 
 def recorded_connectors(app: App) -> frozenset[str] | None:
     """The connectors of the target's config topic; None where it is not to be read."""
+    from eosctl.core.config_topic import fold_config_topic  # most commands meet no absent group
+
     topic = app.target.config_topic
     try:
         with app.topics() as store:

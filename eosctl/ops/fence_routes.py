@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from eosctl.connect.signing import signature_headers
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS, FenceItem, Outcome
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
+from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.ids import connector_path
-from eosctl.core.rescue import ROUND_S
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.core.worker_url import parse_worker_url

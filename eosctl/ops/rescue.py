@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.connect_group import STABLE
-from eosctl.core.rescue import ROUND_S, Diagnosis, SeenTask, Verdict, diagnose
+from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.core.rescue import Diagnosis, SeenTask, Verdict, diagnose
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import refuse_never_there

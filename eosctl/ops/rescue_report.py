@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eosctl.core.rescue import CURE
+from eosctl.core.fencing_rounds import CURE
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.ops.app import App
 from eosctl.ops.rescue import STEPS, RescuePlan, require_unchanged

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.ids import task_transactional_ids
-from eosctl.core.rescue import ROUND_S
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline

@@ -11,8 +11,8 @@ from shlex import join, quote
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE
 from eosctl.core.fencing import Outcome, plan_items
+from eosctl.core.fencing_rounds import ROUND_S, ROUND_TIMEOUTS_MS
 from eosctl.core.ids import Owner, connector_path, stop_request, task_transactional_ids
-from eosctl.core.rescue import ROUND_S, ROUND_TIMEOUTS_MS
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.core.task_count_writes import left_out
 from eosctl.core.task_counts import alive_tasks, plugin_type

@@ -20,7 +20,6 @@ from eosctl.core.worker_config import WorkerConfig, parse_worker_config
 from eosctl.core.worker_url import WorkerUrl, parse_worker_url
 from eosctl.errors import UsageError
 from eosctl.profiles.config_file import CONNECT_NAMES, PROFILE_KEYS, load_profile
-from eosctl.profiles.java_stores import with_stores
 from eosctl.profiles.sources import SECRET_SUFFIXES, ReadFile, RequirePrivate, Said, Sources
 from eosctl.profiles.target import DEFAULT_TOPICS, Target
 
@@ -124,7 +123,9 @@ def _client(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[ClientPr
         origins["command_config"] = workers[0].properties.source
     else:
         client = ClientProperties(ClientSettings(bootstrap_servers=()))
-    if sources.fetch_secrets:
+    if sources.fetch_secrets and client.stores:
+        from eosctl.profiles.java_stores import with_stores
+
         client = dataclasses.replace(client, settings=with_stores(client, sources.read_file))
     for path in (client.settings.ssl_key_location, client.settings.oauth_token_file):
         if path is not None and sources.fetch_secrets:

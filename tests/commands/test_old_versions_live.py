@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
 
-from eosctl.core.rescue import ROUND_TIMEOUTS_MS
+from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.sandbox.settings import Eos
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie

@@ -8,7 +8,8 @@ import pytest
 
 from eosctl.core.config_records import task_count_value
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.rescue import FENCING_FAILED, SeenTask, Verdict, diagnose
+from eosctl.core.fencing_rounds import FENCING_FAILED
+from eosctl.core.rescue import SeenTask, Verdict, diagnose
 from eosctl.core.task_count_findings import AliveTask
 from eosctl.core.task_count_writes import decisions, left_out, with_record
 from eosctl.core.task_counts import decision_after_commit

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from eosctl.core.acl import Acl
-from eosctl.core.rescue import FENCING_FAILED
+from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.profiles import Target
 from tests.fakes import world as fakes
 from tests.fakes.acls import FakeAclStore

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.rescue import ROUND_TIMEOUTS_MS
+from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.errors import ConnectError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UnreachableError
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.fencing_rounds import CURE
 from eosctl.core.records import OutRecord
-from eosctl.core.rescue import CURE
 from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
