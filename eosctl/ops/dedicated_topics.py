@@ -15,6 +15,9 @@ from eosctl.report import Problem
 TOPIC_PROPERTY = "offsets.storage.topic"
 CLUSTER_PROPERTY = "producer.override.bootstrap.servers"
 
+Configs = Mapping[str, Mapping[str, str]]
+"""Connector -> its config."""
+
 
 @dataclass(frozen=True, slots=True)
 class DedicatedTopics:
@@ -29,6 +32,7 @@ class DedicatedTopics:
     elsewhere: frozenset[str] = frozenset()
     pattern: str | None = None
     problems: tuple[Problem, ...] = ()
+    configs: Configs = field(default_factory=dict, repr=False)
 
     def of(self, connector: str) -> str | None:
         """The dedicated topic of `connector`; None where it has none."""
@@ -60,10 +64,8 @@ def gather_dedicated_topics(app: App, topics: TopicStore, *, pattern: str | None
         elsewhere=frozenset(name for name, config in configs.items() if config.get(CLUSTER_PROPERTY)),
         pattern=pattern,
         problems=tuple(problems),
+        configs=configs,
     )
-
-
-Configs = Mapping[str, Mapping[str, str]]
 
 
 def _from_workers(app: App, problems: list[Problem]) -> Configs | None:

@@ -24,6 +24,7 @@ from eosctl.ops.offset_writes import (
     WritePlan,
     refuse_elsewhere,
     refuse_hidden,
+    refuse_unfit,
     show_plan,
     write_plan,
 )
@@ -116,6 +117,7 @@ def _edit_plan(
     *,
     request: SetRequest | ResetRequest,
 ) -> EditPlan:
+    refuse_unfit(app, found, writes)
     plan = write_plan(name, _by_topic(writes), found, allowances=request.allowances)
     plan = replace(plan, problems=(*plan.problems, *_spelling_problems(found, request.connector, plan.writes)))
     return EditPlan(plan, choose_route(app, request.connector, plan, via=request.via))

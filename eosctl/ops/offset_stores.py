@@ -12,6 +12,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import DedicatedTopics, gather_dedicated_topics
+from eosctl.ops.offset_targets import refuse_unfit_sources
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem
 
@@ -100,6 +101,7 @@ def gather_stores(
         dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
         global_topic = app.target.offset_topic
         needed = list(dict.fromkeys([global_topic, *extra]))
+        refuse_unfit_sources(app, topics, extra)
         descriptions = dict(topics.describe(needed))
         _require(needed, descriptions)
         reads = {topic: read_settled(app, topics, topic) for topic in needed}
@@ -132,6 +134,7 @@ def read_away(app: App, name: str) -> AwayStore:
     topic = there.target.offset_topic if inner == GLOBAL else inner
     with there.topics() as topics:
         _require([topic], topics.describe([topic]))
+        refuse_unfit_sources(there, topics, [topic])
         store, bounds = read_settled(there, topics, topic)
         return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
 

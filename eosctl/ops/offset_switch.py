@@ -20,6 +20,7 @@ from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
+from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
 from eosctl.ops.switch_journal import Begun, unfinished_switch
 from eosctl.ops.workers import discover_urls, in_turn, no_answer, read_group
@@ -173,6 +174,7 @@ def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, set
 
     What only the target hides is replaced anyway, be it what a killed run of this switch has left there.
     """
+    _refuse_unfit(app, topic_of(app, target))
     found = _gather(app, (origin, target))
     stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
     if settled:
@@ -181,6 +183,11 @@ def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, set
     fallback = None if origin == GLOBAL else stores[GLOBAL]
     writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)
+
+
+def _refuse_unfit(app: App, topic: str) -> None:
+    with app.topics() as topics:
+        refuse_unfit_targets(app, topics, [topic])
 
 
 def _gather(app: App, names: Sequence[str]) -> OffsetStores:

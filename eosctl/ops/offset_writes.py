@@ -28,6 +28,7 @@ from eosctl.ops.migrate_guard import refuse_running
 from eosctl.ops.offset_journal import cut_off_problems
 from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
+from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offsets import refuse_same, report_target, require_store
 from eosctl.report import Problem, Report
 
@@ -115,6 +116,7 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
         refuse_hidden(app, connector, stores=(source, target))
         writes += plan_merge(source, target, connector, into=request.into, prefer=prefer, fallback=not extra)
     refuse_elsewhere(found, connectors)
+    refuse_unfit(app, found, writes)
     return write_plan("offsets-merge", writes, found, allowances=request.allowances)
 
 
@@ -151,6 +153,13 @@ def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *
         allowances=allowances,
         problems=(*found.dedicated.problems, *_scattered_problems(writes, found.stores)),
     )
+
+
+def refuse_unfit(app: App, found: OffsetStores, writes: Iterable[PlannedWrite]) -> None:
+    """Raises RefusedError where a record would go to a topic that offsets do not belong in."""
+    names = sorted({write.topic for write in writes if write.sends()})
+    with app.topics() as topics:
+        refuse_unfit_targets(app, topics, names, configs=found.dedicated.configs)
 
 
 def refuse_hidden(app: App, connector: str, *, stores: Sequence[Store], also: Sequence[Store] = ()) -> None:

@@ -144,6 +144,16 @@ class FakeTopicStore(Faults):
                 records += _newest(visible) if newest_per_key else visible
             return TopicRead(topic, bounds.known, tuple(records), count, bounds.missing)
 
+    def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
+        with self.call("newest_of", topics):
+            found: dict[str, list[Record]] = {topic: [] for topic in topics}
+            for topic in topics:
+                self._bounds(topic)
+                for log in self._topic(topic).partitions:
+                    after = max(log.begin, log.lso - offsets)
+                    found[topic] += [record for record in log.visible("read_committed") if record.offset >= after]
+            return found
+
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         with self.call("write", transactional_id):
             done: list[OutRecord] = []
