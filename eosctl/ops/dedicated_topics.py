@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.store_names import PLACE, topic_for
 from eosctl.errors import EosctlError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.ports import TopicStore
@@ -35,10 +36,13 @@ class DedicatedTopics:
     configs: Configs = field(default_factory=dict, repr=False)
 
     def of(self, connector: str) -> str | None:
-        """The dedicated topic of `connector`; None where it has none."""
+        """The dedicated topic of `connector`; None where it has none.
+
+        Raises UsageError where the pattern gives what can't be a topic.
+        """
         if connector in self.configured or self.pattern is None:
             return self.configured.get(connector)
-        return self.pattern.replace("{connector}", connector)
+        return topic_for(self.pattern, connector)
 
 
 def gather_dedicated_topics(app: App, topics: TopicStore, *, pattern: str | None = None) -> DedicatedTopics:
@@ -46,7 +50,7 @@ def gather_dedicated_topics(app: App, topics: TopicStore, *, pattern: str | None
 
     Raises UsageError for a pattern that gives all connectors one topic name by accident.
     """
-    if pattern is not None and "{connector}" not in pattern:
+    if pattern is not None and PLACE not in pattern:
         raise UsageError(f"--dedicated-topic {pattern} has no {{connector}} in it", hint="Say, 'offsets-{connector}'.")
     problems: list[Problem] = []
     configs = _from_workers(app, problems)

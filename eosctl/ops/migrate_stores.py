@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from eosctl.core.migration import FILE_PREFIX, Selection
 from eosctl.core.offset_views import DEDICATED, GLOBAL
-from eosctl.core.store_names import parse_store
+from eosctl.core.store_names import PLACE, parse_store, topic_for
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, gather_dedicated_topics
@@ -36,17 +37,23 @@ def target_name_of(app: App, store: str, pattern: str | None) -> Callable[[str],
     """
     if store == DEDICATED:
         return _dedicated_topic_of(app, pattern)
-    if "{connector}" not in store:
-        name = _name(app, store)
-        return lambda _connector: name
-    if is_file(store):
+    if PLACE in store and is_file(store):
         raise UsageError(f"{store}: one file takes all connectors", hint="Leave {connector} out.")
-    return lambda connector: _name(app, store.replace("{connector}", connector))
+    if PLACE in store:
+        named = parse_store(store, pattern=True)
+        return lambda connector: str(replace(named, name=topic_for(named.name, connector)))
+    name = _name(app, store)
+    return lambda _connector: name
 
 
 def is_file(store: str) -> bool:
     """Whether a store is a file: `file:PATH`, or by what no topic name has (a slash) or ends in."""
     return store.startswith(FILE_PREFIX) or os.sep in store or store.endswith(_FILE_ENDINGS)
+
+
+def profile_of(store: str) -> str | None:
+    """The profile whose cluster a store is on, None for a file or the command's own cluster."""
+    return None if is_file(store) else parse_store(store, pattern=True).profile
 
 
 def _name(app: App, store: str) -> str:

@@ -13,9 +13,10 @@ from typing import Any, cast
 from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.offset_takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, offset_views
+from eosctl.core.topic_names import RULE, is_topic_name
 from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
+from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
 from eosctl.ops.journal import Journal, journal_of
@@ -103,9 +104,10 @@ class SwitchPlan:
 def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     """Looks and decides; writes nothing.
 
-    Raises NotFoundError, UnsupportedError below Kafka 3.5, RefusedError for a sink, a rebalance, the worker of another
-    group, brokers of the connector's own, and a target that is in use already and lacks offsets.
+    Raises UsageError, NotFoundError, UnsupportedError below Kafka 3.5, RefusedError for a sink, a rebalance, the worker
+    of another group, brokers of the connector's own, and a target that is in use already and lacks offsets.
     """
+    _require_topic_name(request.to)
     cluster_id = _require_stable_group(app)
     now = look_at(app, request.connector, reach_worker(app, cluster_id))
     _require_switchable(app, request.connector, now)
@@ -132,6 +134,13 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
         journal=journal,
         cluster_id=cluster_id,
     )
+
+
+def _require_topic_name(to: str) -> None:
+    if not is_topic_name(to):
+        raise UsageError(
+            f"--to {to}: this can't be a topic", hint=f"It is global, or a topic of this cluster; its name is {RULE}."
+        )
 
 
 def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None, state: str) -> tuple[str, ...]:

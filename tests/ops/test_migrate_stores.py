@@ -13,7 +13,7 @@ from eosctl.core.migration import PlannedTopic, Selection
 from eosctl.core.record_file import read_records
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
 from eosctl.ops.migrate import Allowances
-from eosctl.ops.migrate_stores import source_names, target_name_of
+from eosctl.ops.migrate_stores import profile_of, source_names, target_name_of
 from eosctl.ops.migrate_targets import planned_targets
 from eosctl.profiles import Target
 from eosctl.render import render_report
@@ -96,6 +96,37 @@ def test_a_pattern_names_a_topic_per_connector(scene: Scene) -> None:
     assert target_name_of(app, "offsets-{connector}@old", None)("a") == "offsets-a@old"
     with pytest.raises(UsageError, match="one file"):
         target_name_of(app, "/d/{connector}.ndjson", None)
+
+
+@pytest.mark.parametrize(
+    ("target", "pattern"), [("dedicated", "offsets-{connector}"), ("offsets-{connector}", None), ("{connector}", None)]
+)
+@pytest.mark.parametrize("name", ["orders@prod", "a/b", "dir/x.parquet"])
+def test_a_connector_whose_name_is_no_topics_is_refused(
+    scene: Scene, target: str, pattern: str | None, name: str
+) -> None:
+    """Its name was read as a store: a topic of another cluster, a local file, an unexpected KeyError."""
+    scene.put_all([name])
+    with pytest.raises(UsageError, match=f"connector {name}: .* can't be a topic"):
+        scene.prepared(target=target, dedicated_topic=pattern)
+    assert not any(call.startswith("write") for call in scene.calls)
+
+
+def test_a_topic_that_is_named_like_a_file_is_a_topic(scene: Scene) -> None:
+    """Without running checks, and without a backup, all offsets went to a local file x.parquet."""
+    scene.put_all(["x.parquet", "global"])
+    only = Selection(connectors=("x.parquet", "global"))
+    plan = scene.plan(target="{connector}", selection=only)
+    assert [topic.name for topic in plan.targets] == ["global", "x.parquet"]
+    assert plan.target_file() is None
+
+
+def test_a_file_whose_path_has_an_at_sign_is_on_no_cluster(scene: Scene, tmp_path: Path) -> None:
+    """What came after the @ was looked up among the profiles."""
+    (tmp_path / "e@f").mkdir()
+    target = tmp_path / "e@f" / "dump.ndjson"
+    assert profile_of(str(target)) is None
+    assert scene.plan(target=str(target)).target_file() == str(target)
 
 
 def test_a_file_that_a_cut_off_run_wrote_is_written_again(scene: Scene, tmp_path: Path) -> None:

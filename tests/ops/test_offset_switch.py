@@ -20,6 +20,7 @@ from eosctl.errors import (
     RefusedError,
     StalePlanError,
     UnsupportedError,
+    UsageError,
 )
 from eosctl.ops.app import App
 from eosctl.ops.offset_switch import SwitchRequest, plan_switch
@@ -253,6 +254,13 @@ def test_what_is_refused(
     with pytest.raises(error, match=complaint):
         plan_switch(app, SwitchRequest(NAME, to))
     assert world.calls == []
+
+
+@pytest.mark.parametrize("to", ["own@prod", "a/b", "file:x", "", "own topic"])
+def test_a_target_that_can_be_no_topic_is_not_put_into_the_config(app: App, world: SwitchWorld, to: str) -> None:
+    with pytest.raises(UsageError, match="can't be a topic"):
+        plan_switch(app, SwitchRequest(NAME, to))
+    assert (world.calls, "offsets.storage.topic" in world.connector.config) == ([], False)
 
 
 def test_a_plan_goes_stale(app: App, world: SwitchWorld) -> None:
