@@ -14,8 +14,9 @@ from eosctl.core.migration import FILE_PREFIX, Selection
 from eosctl.core.offset_views import DEDICATED, GLOBAL
 from eosctl.core.store_names import PLACE, parse_store, topic_for
 from eosctl.errors import NotFoundError, RefusedError, UsageError
+from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, gather_dedicated_topics
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown, gather_dedicated_topics
 from eosctl.ops.offset_stores import locate
 
 _FILE_ENDINGS = (".ndjson", ".jsonl", ".parquet")
@@ -76,6 +77,11 @@ def _dedicated_topic_of(app: App, pattern: str | None) -> Callable[[str], str]:
 
     def topic(connector: str) -> str:
         found = dedicated.of(connector)
+        if found is None and connector in dedicated.unknown:
+            raise RefusedError(
+                describe_unknown(connector, dedicated.unknown[connector]),
+                hint="Name the topic with --dedicated-topic PATTERN, or --to TOPIC; or leave the connector out.",
+            )
         if found is None:
             raise UsageError(
                 f"connector {connector} has no {TOPIC_PROPERTY}, so its dedicated topic is not known",
@@ -93,7 +99,10 @@ def _dedicated_topic_of(app: App, pattern: str | None) -> Callable[[str], str]:
 
 def _dedicated_topics(app: App, selection: Selection) -> list[str]:
     with app.topics() as topics:
-        configured = gather_dedicated_topics(app, topics).configured
+        dedicated = gather_dedicated_topics(app, topics)
+    configured = dedicated.configured
+    for name, value in sorted(dedicated.unknown.items()):
+        app.on_event(Event(f"{describe_unknown(name, value)}; what it has there is not read", warning=True))
     if not configured:
         raise NotFoundError(
             f"no connector is known to have {TOPIC_PROPERTY}", hint="Name the source topic: --from TOPIC."

@@ -28,6 +28,7 @@ from eosctl.ops.offset_writes import (
     show_plan,
     write_plan,
 )
+from eosctl.ops.offsets import refuse_unknown
 from eosctl.report import Problem, Report
 
 
@@ -90,6 +91,7 @@ def _gather(app: App, connector: str) -> OffsetStores:
     refuse_sink(app, connector)
     found = gather_stores(app, connectors=(connector,))
     refuse_elsewhere(found, [connector])
+    refuse_unknown(found, connector)
     refuse_hidden(app, connector, stores=list(found.of(connector).values()))
     return found
 

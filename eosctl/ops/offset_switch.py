@@ -18,7 +18,7 @@ from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
+from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY, describe_unknown
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
@@ -315,6 +315,12 @@ def _require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
             f"the config of {connector} names Kafka brokers of its own ({CLUSTER_PROPERTY}), where its dedicated "
             "offsets topic would be",
             hint="eosctl can't tell whether those are this cluster; nothing was written.",
+        )
+    own = now.config.get(TOPIC_PROPERTY)
+    if own and not is_topic_name(own):
+        raise RefusedError(
+            f"{describe_unknown(connector, own)}, so where it keeps its offsets is not known; nothing was written",
+            hint=f"Put the topic's name itself into {TOPIC_PROPERTY}; it is no secret.",
         )
     if now.state not in _STATE_AFTER:
         raise RefusedError(

@@ -16,12 +16,14 @@ from eosctl.errors import (
     DeadlineError,
     ExitCode,
     NotFoundError,
+    RefusedError,
     UnauthorizedError,
     UnreachableError,
     UsageError,
 )
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
 from eosctl.ops.offset_rest import compare_with_rest
 from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
@@ -125,9 +127,20 @@ def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> N
 def require_store(found: OffsetStores, connector: str, name: str) -> None:
     """Raises UsageError when `connector` has no dedicated topic although one is asked for."""
     if name == DEDICATED and found.dedicated.of(connector) is None:
+        refuse_unknown(found, connector)
         raise UsageError(
             f"connector {connector} has no offsets topic of its own (offsets.storage.topic)",
             hint="Name the one it will get: --dedicated-topic 'offsets-{connector}'.",
+        )
+
+
+def refuse_unknown(found: OffsetStores, connector: str) -> None:
+    """Raises RefusedError for a connector that has a topic of its own, of which only its worker knows the name."""
+    value = found.dedicated.unknown.get(connector)
+    if value is not None and found.dedicated.of(connector) is None:
+        raise RefusedError(
+            f"{describe_unknown(connector, value)}, so its own offsets are not known",
+            hint=f"Put the topic's name itself into {TOPIC_PROPERTY}; it is no secret.",
         )
 
 

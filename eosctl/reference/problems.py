@@ -155,7 +155,7 @@ WARNINGS = (
     Entry("damaged_history", "Lines of the audit log were cut off by a crash or a full disk, and are left out."),
     Entry(
         "dedicated_topics_unknown",
-        "Which connectors have offsets topics of their own is not known.",
+        "Which connectors have offsets topics of their own, or which topic one of them has, is not known.",
         "Give -u, --config-topic, or --dedicated-topic.",
     ),
     Entry("deletes", "The file holds deletions, and they will be written."),

@@ -129,6 +129,12 @@ def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
         store.write([OutRecord("contract-nowhere", b"k", b"v")])
 
 
+@pytest.mark.parametrize("topic", ["${file:/x:y}", "a b", "a/b", "o@p", "x" * 250])
+def test_a_name_that_no_topic_can_have_is_refused(store: TopicStore, topic: str) -> None:
+    with pytest.raises(BrokerError, match="TOPIC_EXCEPTION"):
+        store.describe(["contract-nowhere", topic])
+
+
 def test_a_topic_is_not_created_twice(store: TopicStore, topic: str) -> None:
     with pytest.raises(BrokerError, match="TOPIC_ALREADY_EXISTS"):
         store.create(topic, partitions=1, replication_factor=1, config={})

@@ -65,6 +65,19 @@ def test_source_topics_keep_their_order(scene: Scene) -> None:
     assert source_names(scene.app(), stores, Selection(connectors=("a",))) == ["own", "connect-offsets", "more"]
 
 
+def test_a_topic_that_only_a_worker_can_resolve_is_named_and_left_out(scene: Scene) -> None:
+    """It was asked for as a topic, and no migration of the group got planned."""
+    reference = {"offsets.storage.topic": "${file:/x:y}"}
+    scene.place({"a": connector("STOPPED", config=OWN), "b": connector("STOPPED", config=reference)})
+    assert source_names(scene.app(), ["dedicated"], Selection(all_connectors=True)) == ["own"]
+    assert "connector b: its offsets.storage.topic is ${file:/x:y}" in scene.events[-1].message
+    target = target_name_of(scene.app(), "dedicated", None)
+    assert target("a") == "own"
+    with pytest.raises(RefusedError, match="connector b: its offsets"):
+        target("b")
+    assert target_name_of(scene.app(), "dedicated", "o-{connector}")("b") == "o-b"
+
+
 @pytest.mark.parametrize(
     ("store", "name"),
     [
