@@ -22,6 +22,8 @@ from eosctl.core.offset_views import (
     plan_merge,
 )
 from eosctl.core.records import NewTopic
+from eosctl.core.stale_copies import STALE_COPY
+from eosctl.core.wording import counted
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.migrate_guard import refuse_running
@@ -205,7 +207,21 @@ def _new_topics(found: OffsetStores, writes: Sequence[PlannedWrite]) -> tuple[Ne
 
 
 def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Store]) -> Iterable[Problem]:
+    stale = [write for write in writes if write.reason == STALE_COPY]
+    cleaned = {(write.topic, write.key.raw) for write in stale}
+    if stale:
+        message = (
+            f"{counted(len(stale), 'older copy', 'older copies')} of keys that are written lie on other partitions, "
+            f"first in topic {stale[0].topic} on {stale[0].partition}, and get tombstones"
+        )
+        hint = (
+            "Until compaction has removed those (delete.retention.ms) a worker that starts may read one last: "
+            "restart none before, or look at its offsets afterwards."
+        )
+        yield Problem("stale_copies", message, hint=hint, severity="warning")
     for write in writes:
+        if (write.topic, write.key.raw) in cleaned:
+            continue
         there, home = write.before, stores[write.topic].home(write.key.raw)
         if not write.sends() or there is None or there.partition == home or write.key.connector is None:
             continue

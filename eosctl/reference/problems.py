@@ -275,6 +275,11 @@ WARNINGS = (
         "The offsets are too many for one transaction; they go in several.",
         "If it breaks off, run the same command again.",
     ),
+    Entry(
+        "stale_copies",
+        "Older copies of keys that are written lie on other partitions, and get tombstones.",
+        "Restart no worker until compaction has removed the tombstones, or look at its offsets afterwards.",
+    ),
     Entry("superseded", "Of several records for one key the newer counts; the others are not imported."),
     Entry("task_count_overridden", "--tasks says how many ids, not the task-count record."),
     Entry(
