@@ -8,6 +8,7 @@ from typing import cast
 
 from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.java_properties import PROVIDER
+from eosctl.core.own_brokers import OwnBrokers, own_brokers
 from eosctl.core.store_names import PLACE, topic_for
 from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import EosctlError, UsageError
@@ -16,7 +17,6 @@ from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem
 
 TOPIC_PROPERTY = "offsets.storage.topic"
-CLUSTER_PROPERTY = "producer.override.bootstrap.servers"
 
 Configs = Mapping[str, Mapping[str, str]]
 """Connector -> its config."""
@@ -26,18 +26,23 @@ Configs = Mapping[str, Mapping[str, str]]
 class DedicatedTopics:
     """Connector -> its own offsets topic; `connectors` are all that Connect knows, None where it could not be asked.
 
-    `pattern` (`offsets-{connector}`) stands in for connectors that have none. `elsewhere` are connectors whose
-    offsets topic is on a cluster that their config names, and so possibly not on this one. `unknown` are connectors
+    `pattern` (`offsets-{connector}`) stands in for connectors that have none. `brokers` are those of connectors
+    whose config names some, so that their own offsets topic is there and not on this cluster. `unknown` are connectors
     whose config names none that can be told: connector -> what it says, say a reference to a config provider.
     """
 
     configured: Mapping[str, str] = field(default_factory=dict)
     connectors: frozenset[str] | None = None
-    elsewhere: frozenset[str] = frozenset()
+    brokers: Mapping[str, OwnBrokers] = field(default_factory=dict)
     pattern: str | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     configs: Configs = field(default_factory=dict, repr=False)
+
+    @property
+    def elsewhere(self) -> frozenset[str]:
+        """The connectors whose own offsets topic is on brokers that their config names."""
+        return frozenset(self.brokers)
 
     def of(self, connector: str) -> str | None:
         """The dedicated topic of `connector`; None where it has none.
@@ -68,12 +73,14 @@ def gather_dedicated_topics(app: App, topics: TopicStore, *, pattern: str | None
         for name, config in configs.items()
         if (topic := config.get(TOPIC_PROPERTY)) and topic != app.target.offset_topic
     }
+    here = app.target.client.bootstrap_servers if app.target.client else ()
+    brokers = {name: found for name, config in configs.items() if (found := own_brokers(config, here=here))}
     unknown = {name: topic for name, topic in named.items() if not is_topic_name(topic)}
     problems += [_unknown_problem(name, topic) for name, topic in sorted(unknown.items())]
     return DedicatedTopics(
         configured={name: topic for name, topic in named.items() if name not in unknown},
         connectors=frozenset(configs),
-        elsewhere=frozenset(name for name, config in configs.items() if config.get(CLUSTER_PROPERTY)),
+        brokers=brokers,
         pattern=pattern,
         unknown=unknown,
         problems=tuple(problems),

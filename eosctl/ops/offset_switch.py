@@ -13,12 +13,13 @@ from typing import Any, cast
 from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.offset_takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, offset_views
+from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.topic_names import RULE, is_topic_name
 from eosctl.core.upgrade_observation import parse_version
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY, describe_unknown
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
