@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from eosctl.ops.app import App
 from tests.conftest import Invoke, Outcome
 from tests.fakes.offset_topics import GLOBAL, OWN, A, OffsetWorld
 from tests.fakes.topics import FakeTopicStore
+from tests.fakes.world import CONFIGS
 
 OF_FAR, SERVERS = b'["far",{"f":"a"}]', "own-brokers:9092"
 ELSEWHERE = {"producer.override.bootstrap.servers": SERVERS}
@@ -22,14 +24,21 @@ Run = Callable[..., Outcome]
 def world() -> OffsetWorld:
     """Connector far keeps its offsets in topic own of its own brokers; a topic own that is here is somebody else's."""
     world = OffsetWorld()
+    world.topics.add_topic(CONFIGS, 1)
     for topic in (GLOBAL, OWN):
         world.topics.add_topic(topic, 5)
     world.topics.put(GLOBAL, A, b'{"n":1}')
     world.topics.put(GLOBAL, OF_FAR, b'{"n":2}')
     world.topics.put(OWN, OF_FAR, b'{"n":-1}')
     world.connect.add("c", state="STOPPED")
-    world.connect.add("far", {**ELSEWHERE, "offsets.storage.topic": OWN}, state="STOPPED")
+    place(world, {**ELSEWHERE, "offsets.storage.topic": OWN})
     return world
+
+
+def place(world: OffsetWorld, config: dict[str, str]) -> None:
+    """Connector far, STOPPED, with this config."""
+    made = world.connect.add("far", config, state="STOPPED")
+    world.keep_config("connector-far", {"properties": made.config})
 
 
 @pytest.fixture
@@ -42,12 +51,16 @@ def there() -> FakeTopicStore:
 
 
 @pytest.fixture
-def run(world: OffsetWorld, there: FakeTopicStore, invoke: Invoke) -> Run:
+def run(world: OffsetWorld, there: FakeTopicStore, invoke: Invoke, tmp_path: Path) -> Run:
+    config = tmp_path / "config.yaml"
+    config.write_text(f'profiles:\n  there: {{bootstrap_server: "{SERVERS}"}}\n')
+    flags = [*world.flags, "--config", str(config)]
+
     def open_topics(app: App) -> FakeTopicStore:
         return there if app.target.require_client().bootstrap_servers == (SERVERS,) else world.topics
 
     doors: dict[str, Any] = {**world.doors(), "open_topics": open_topics}
-    return lambda *words, **more: invoke(*world.flags, "offsets", *words, doors=doors, clock=world.clock(), **more)
+    return lambda *words, **more: invoke(*flags, "offsets", *words, doors=doors, clock=world.clock(), **more)
 
 
 def test_list_shows_what_is_there(run: Run) -> None:
@@ -122,3 +135,71 @@ def test_nothing_is_written_there(run: Run, world: OffsetWorld, there: FakeTopic
     refused = run(words[0], "--connector", "far", *words[1:], "--yes")
     assert (refused.exit_code, "names Kafka brokers of its own" in refused.stderr) == (6, True)
     assert (world.topics.writes, there.writes) == (0, 0)
+
+
+OTHER = b'["far",{"f":"b"}]'
+
+
+def test_switch_moves_offsets_there(run: Run, world: OffsetWorld, there: FakeTopicStore) -> None:
+    """It was refused; done by hand, the new topic was to be filled by hand too."""
+    world.topics.put(GLOBAL, OTHER, b'{"n":5}')
+    done = run("switch", "--connector", "far", "--to", "next", "--yes", "-o", "json").json()
+    assert done["exit_code"] == 0, done["errors"]
+    assert there.newest("next") == {OF_FAR: b'{"n":7}', OTHER: b'{"n":5}'}, "what only the global store has, too"
+    assert len(there.topics["next"].partitions) == 5, "as the global topic is made"
+    assert world.connect.connectors["far"].config["offsets.storage.topic"] == "next"
+    assert (world.topics.writes, "next" in world.topics.topics) == (0, False)
+    assert done["data"]["undo"] == "eosctl offsets switch --connector far --to own"
+    there.put("next", OF_FAR, b'{"n":8}')
+    assert run("switch", "--connector", "far", "--to", "own", "--yes").exit_code == 0
+    assert there.newest(OWN) == {OF_FAR: b'{"n":8}', OTHER: b'{"n":5}'}
+
+
+@pytest.mark.parametrize("implicit", [True, False])
+def test_switch_from_what_the_worker_named(run: Run, world: OffsetWorld, there: FakeTopicStore, implicit: bool) -> None:
+    """An exactly-once task has a topic of the worker's name there; another one only what is in the global topic."""
+    place(world, ELSEWHERE)
+    if implicit:
+        there.add_topic(GLOBAL, 3)
+        there.put(GLOBAL, OF_FAR, b'{"n":8}')
+    done = run("switch", "--connector", "far", "--to", "next", "--yes", "-o", "json").json()
+    assert (done["exit_code"], done["data"]["undo"]) == (0, None), done["errors"]
+    assert there.newest("next") == {OF_FAR: b'{"n":8}' if implicit else b'{"n":2}'}
+
+
+@pytest.mark.parametrize(
+    ("to", "exit_code", "complaint"),
+    [
+        ("global", 6, "by the worker's mode, in a topic there or in the global one"),
+        ("data", 6, "topic data holds records that are not offsets"),
+        ("connect-configs", 6, "is the config topic of the group"),
+        ("next@nosuch", 2, "no profile nosuch"),
+    ],
+)
+def test_where_it_does_not_go(
+    run: Run, world: OffsetWorld, there: FakeTopicStore, to: str, exit_code: int, complaint: str
+) -> None:
+    there.add_topic("data", 3)
+    there.put("data", b"user-1", b"{}")
+    refused = run("switch", "--connector", "far", "--to", to, "--yes")
+    assert (refused.exit_code, complaint in refused.stderr) == (exit_code, True), refused.stderr
+    assert (world.topics.writes, there.writes) == (0, 0)
+
+
+def test_a_profile_leads_there_where_references_do_not(run: Run, world: OffsetWorld, there: FakeTopicStore) -> None:
+    secret = {"producer.override.sasl.jaas.config": "${file:/p:q}"}
+    place(world, {**ELSEWHERE, "offsets.storage.topic": OWN, **secret})
+    refused = run("switch", "--connector", "far", "--to", "next", "--yes")
+    assert (refused.exit_code, "--to TOPIC@PROFILE" in refused.stderr) == (6, True)
+    done = run("switch", "--connector", "far", "--to", "next@there", "--yes", "-o", "json").json()
+    assert (done["exit_code"], there.newest("next")) == (0, {OF_FAR: b'{"n":7}'}), done["errors"]
+    assert world.connect.connectors["far"].config["offsets.storage.topic"] == "next"
+    assert done["data"]["undo"] == "eosctl offsets switch --connector far --to own@there"
+    again = run("switch", "--connector", "far", "--to", "next@there", "--yes", "-o", "json").json()
+    assert (again["exit_code"], again["data"]["rows"]) == (0, [])
+
+
+def test_a_connector_of_this_cluster_needs_no_profile(run: Run, world: OffsetWorld) -> None:
+    world.keep_config("connector-c", {"properties": world.connect.connectors["c"].config})
+    refused = run("switch", "--connector", "c", "--to", "next@there", "--yes")
+    assert (refused.exit_code, "its config names no other brokers" in refused.stderr) == (2, True)
