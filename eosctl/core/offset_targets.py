@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from shlex import quote
 
 from eosctl.core.findings import ERROR
 from eosctl.core.offset_findings import topic_findings
@@ -89,10 +88,8 @@ def objection_to_settings(description: TopicDescription) -> Objection | None:
     """What speaks against a topic that loses offsets."""
     for finding in topic_findings(description):
         if finding.severity == ERROR:
-            policy = "--add-config cleanup.policy=compact"
-            fix = f"kafka-configs.sh --alter --entity-type topics --entity-name {quote(description.name)} {policy}"
             return Objection(
                 finding.message.removeprefix(f"topic {description.name} "),
-                f"If it is an offsets topic: {fix}. Otherwise name another topic.",
+                f"If it is an offsets topic: {finding.fix}. Otherwise name another one.",
             )
     return None

@@ -100,7 +100,10 @@ def _dedicated_topic_of(app: App, pattern: str | None) -> Callable[[str], str]:
 def _dedicated_topics(app: App, selection: Selection) -> list[str]:
     with app.topics() as topics:
         dedicated = gather_dedicated_topics(app, topics)
-    configured = dedicated.configured
+    configured = {name: topic for name, topic in dedicated.configured.items() if name not in dedicated.brokers}
+    for name in sorted(dedicated.brokers):
+        message = f"the config of connector {name} names Kafka brokers of its own; what it has there is not read"
+        app.on_event(Event(message, warning=True))
     for name, value in sorted(dedicated.unknown.items()):
         app.on_event(Event(f"{describe_unknown(name, value)}; what it has there is not read", warning=True))
     if not configured:

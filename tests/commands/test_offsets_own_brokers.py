@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,15 @@ def test_references_are_named(run: Run, world: OffsetWorld) -> None:
     assert "only its worker can resolve producer.override.sasl.jaas.config" in problem["message"]
     refused = run("diff", "--connector", "far")
     assert (refused.exit_code, "name the store: TOPIC@PROFILE" in refused.stderr) == (6, True)
+
+
+def test_its_dedicated_store_is_no_topic_of_that_name_here(run: Run, world: OffsetWorld) -> None:
+    """An import into it, and an export of it, took the topic of this cluster."""
+    line = json.dumps({"topic": OWN, "partition": 0, "key": OF_FAR.decode(), "value": "{}"})
+    words = ("--store", "dedicated", "--connector", "far")
+    for done in (run("import", "-", *words, "--yes", input=line), run("export", *words)):
+        assert (done.exit_code, "name the store: TOPIC@PROFILE" in done.stderr) == (6, True)
+    assert world.topics.writes == 0
 
 
 @pytest.mark.parametrize(

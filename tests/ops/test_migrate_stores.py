@@ -68,9 +68,18 @@ def test_source_topics_keep_their_order(scene: Scene) -> None:
 def test_a_topic_that_only_a_worker_can_resolve_is_named_and_left_out(scene: Scene) -> None:
     """It was asked for as a topic, and no migration of the group got planned."""
     reference = {"offsets.storage.topic": "${file:/x:y}"}
-    scene.place({"a": connector("STOPPED", config=OWN), "b": connector("STOPPED", config=reference)})
+    far = {"offsets.storage.topic": "far", "producer.override.bootstrap.servers": "far:1"}
+    scene.place(
+        {
+            "a": connector("STOPPED", config=OWN),
+            "b": connector("STOPPED", config=reference),
+            "f": connector("STOPPED", config=far),
+        }
+    )
     assert source_names(scene.app(), ["dedicated"], Selection(all_connectors=True)) == ["own"]
-    assert "connector b: its offsets.storage.topic is ${file:/x:y}" in scene.events[-1].message
+    told = " ".join(event.message for event in scene.events)
+    assert "connector b: its offsets.storage.topic is ${file:/x:y}" in told
+    assert "the config of connector f names Kafka brokers of its own; what it has there is not read" in told
     target = target_name_of(scene.app(), "dedicated", None)
     assert target("a") == "own"
     with pytest.raises(RefusedError, match="connector b: its offsets"):
