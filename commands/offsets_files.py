@@ -33,8 +33,9 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
     FILE is a record file, as `offsets export` writes it, or a KIP-875 body, as GET /connectors/NAME/offsets answers it
     (then --connector says whose); - is stdin, which needs --yes. Each record goes where Connect's own producer puts
     its key; of two that fall on one key the newer is written and the other reported. Deletions are written too. Keys
-    keep their bytes, also those that Connect ignores, which are reported. The connectors must be STOPPED, without
-    tasks. What is overwritten is backed up; the undo command is printed. Needs Kafka 0.11 or newer.
+    keep their bytes, also those that Connect ignores, which are reported, and records their headers. The connectors
+    must be STOPPED, without tasks. A topic that is no offsets topic, or not compacted, is refused. What is overwritten
+    is backed up; the undo command is printed. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets
     """
@@ -69,7 +70,8 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
 def lint(app: App, stores: tuple[str, ...], *, strict: bool) -> Report:
     """Find what is wrong with offsets topics.
 
-    Looks at the global topic and at every dedicated one, unless --store says which: keys that Connect ignores, one
+    Looks at the global topic and at every dedicated one (also on brokers that a connector's config names), unless
+    --store says which: keys that Connect ignores, one
     source partition in two spellings, keys on the wrong partition or on several (with the repair), values that are no
     offsets, cleanup policy, replication, and transactions that hold back the last stable offset (LSO), behind which
     workers wait when they start. Exit code 3 when a finding is an error; with --strict, also for a warning. Needs

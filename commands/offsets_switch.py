@@ -27,6 +27,11 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
     the former topic goes back. Where the connector keeps its offsets there already, nothing is done, exit code 0; it
     is refused if that topic lacks some. --timeout is per step. Needs workers of Kafka 3.5 or newer.
 
+    TOPIC must be one that keeps offsets: refused are the group's own topics, those that connectors write to, those
+    that hold other records, and those that are not compacted. Of a connector whose config names Kafka brokers of its
+    own (producer.override.bootstrap.servers) TOPIC is there; where that config refers to secrets which only a worker
+    can resolve, TOPIC@PROFILE names a profile that leads there.
+
     Example: eosctl offsets switch -b kafka:9092 -g connect --connector orders-source --to orders-offsets
     """
     from eosctl.ops.offset_switch import SwitchRequest, plan_switch

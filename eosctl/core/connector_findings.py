@@ -14,6 +14,7 @@ from eosctl.core.ids import leader_transactional_id, task_transactional_id
 from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_findings import missing_topic_finding, topic_findings
 from eosctl.core.property_names import idle_connector_names, idle_worker_names
+from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.core.worker_modes import NOT_ENABLED_TEXT
@@ -127,6 +128,14 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
     """The connector's own offsets topic: whether it is there, and made as one has to be."""
     topic = connector.config.get(OFFSETS_TOPIC)
     if not topic or topic == observation.offset_topic or connector.config.get(OTHER_CLUSTER):
+        return
+    if not is_topic_name(topic):
+        yield Finding(
+            "offsets_topic_unknown", WARNING, connector.name,
+            f"the offsets.storage.topic of {connector.name} is {topic}, which can't be a topic, or which only its "
+            "worker can resolve: its offsets topic is not looked at",
+            "Put the topic's name itself into the config; it is no secret.", certain=False,
+        )  # fmt: skip
         return
     if observation.topics is None:
         yield Finding(

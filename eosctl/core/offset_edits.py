@@ -11,18 +11,21 @@ from eosctl.core.java_json import encode_key
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Store, connector_keys, live
+from eosctl.core.stale_copies import with_stale_copies
 from eosctl.errors import UsageError
 
 
 def plan_set(stores: Mapping[str, Store], wanted: OffsetKey, value: bytes) -> list[PlannedWrite]:
     """`value` for the source partition of `wanted`, in every store: the dedicated one first, as Connect does.
 
+    Copies of its keys on other partitions get tombstones.
     Every spelling with a live value is written, since a task asks for one of them and nobody knows for which. Raises
     UsageError for a source partition that no connector can have.
     """
     ordered = [stores[name] for name in (DEDICATED, GLOBAL) if name in stores]
     keys = spellings_to_set(ordered, wanted)
-    return [_set(key, store, value) for store in ordered for key in keys]
+    writes = [_set(key, store, value) for store in ordered for key in keys]
+    return with_stale_copies(writes, {store.topic: store for store in ordered})
 
 
 def spellings_to_set(stores: Sequence[Store], wanted: OffsetKey) -> list[OffsetKey]:

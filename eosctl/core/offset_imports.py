@@ -221,6 +221,7 @@ def _planned(incoming: Incoming, partition: int, store: Store, *, keep: bool) ->
         after=newest.value if action is Action.KEEP and newest else value,
         replaces=replaces,
         conflict=action is not Action.KEEP and there is not None and there.value != value,
+        headers=incoming.record.headers,
     )
 
 

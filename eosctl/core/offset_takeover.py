@@ -9,17 +9,20 @@ from __future__ import annotations
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import OffsetKey
 from eosctl.core.offset_views import PlannedWrite, Store, connector_keys, live
+from eosctl.core.stale_copies import with_stale_copies
 
 ONLY_IN_TARGET = "only_in_target"
 
 
 def plan_takeover(in_use: Store, target: Store, connector: str, *, fallback: Store | None = None) -> list[PlannedWrite]:
-    """One decision per key of `connector` in any of the stores, ordered by key bytes.
+    """One decision per key of `connector` in any of the stores, ordered by key bytes, and for each of its stale copies.
 
+    A value lies where the connector's own producer puts it, and nowhere else.
     `fallback` is the global store where the one in use is dedicated; it may be the target too.
     """
     stores = [in_use, target, *([fallback] if fallback is not None else [])]
-    return [_planned(key, in_use, target, fallback) for key in connector_keys(stores, connector)]
+    writes = [_planned(key, in_use, target, fallback) for key in connector_keys(stores, connector)]
+    return with_stale_copies(writes, {target.topic: target})
 
 
 def _planned(key: OffsetKey, in_use: Store, target: Store, fallback: Store | None) -> PlannedWrite:
@@ -27,6 +30,9 @@ def _planned(key: OffsetKey, in_use: Store, target: Store, fallback: Store | Non
     before = there.value if there else None
     action, reason, after, conflict = _decide(key.raw, in_use, target, fallback)
     partition = target.home(key.raw)
+    at_home = target.at(key.raw, partition)
+    if action is Action.KEEP and live(there) and (at_home is None or at_home.value != before):
+        action, reason, after = Action.WRITE, "moved_home", before
     return PlannedWrite(
         action,
         reason,
@@ -35,7 +41,7 @@ def _planned(key: OffsetKey, in_use: Store, target: Store, fallback: Store | Non
         partition,
         before=there,
         after=before if action is Action.KEEP else after,
-        replaces=target.at(key.raw, partition),
+        replaces=at_home,
         conflict=conflict,
     )
 

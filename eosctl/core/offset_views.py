@@ -14,7 +14,7 @@ from enum import StrEnum, unique
 from eosctl.core.migration_rules import Action, Cell, Policy, decide
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_records import IgnoredKey, KeyFault, OffsetKey, decode_key, is_nothing
-from eosctl.core.records import Record, TopicRead
+from eosctl.core.records import Headers, Record, TopicRead
 
 GLOBAL, DEDICATED = "global", "dedicated"
 
@@ -225,7 +225,7 @@ class PlannedWrite:
 
     `before` is the newest record of the key there, `replaces` the one on the `partition` that is written to: they
     differ where an older writer chose another partition. `after` is the value that the key has when the plan is done;
-    None is a tombstone, or still nothing.
+    None is a tombstone, or still nothing. `headers` go with a record that is put back as it was.
     """
 
     action: Action
@@ -237,6 +237,7 @@ class PlannedWrite:
     after: bytes | None
     replaces: Record | None = None
     conflict: bool = False
+    headers: Headers = ()
 
     def sends(self) -> bool:
         """Whether a record is written."""

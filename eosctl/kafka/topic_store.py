@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
+from eosctl.core.records import (
+    Bounds,
+    KnownBounds,
+    NewTopic,
+    OutRecord,
+    Record,
+    TopicDescription,
+    TopicRead,
+    Written,
+)
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
 from eosctl.kafka.admin import TopicAdmin
+from eosctl.kafka.tail_reader import read_tails
 from eosctl.kafka.topic_reader import TopicReader
 from eosctl.kafka.topic_writer import TopicWriter
 
@@ -82,6 +92,11 @@ class KafkaTopicStore:
         )
         records = reader.read_newest() if newest_per_key else reader.read_all()
         return TopicRead(topic, bounds.known, records, reader.records_read, bounds.missing)
+
+    def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
+        """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""
+        bounds = self.bounds_of(topics)
+        return read_tails(self._settings, bounds, offsets=offsets, deadline=self._deadline)
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; where each landed, in the order given.

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from eosctl.core.acl_table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
 from eosctl.core.config_topic import ConnectorState
+from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.task_counts import plugin_type
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
 from eosctl.ops.task_counts import read_config_topic
 from eosctl.report import Problem
 

@@ -22,7 +22,7 @@ from eosctl.ops.migrate_apply import apply_plan, finished, past_of
 from eosctl.ops.migrate_guard import refuse_running, running_connectors
 from eosctl.ops.migrate_journal import migration_journal
 from eosctl.ops.migrate_report import plan_report, result_report, verify_report
-from eosctl.ops.migrate_stores import source_names
+from eosctl.ops.migrate_stores import profile_of, source_names
 from eosctl.ops.migrate_topics import app_of, expected_records, gather_sources
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
@@ -62,7 +62,7 @@ def prepared_migration(
     request.new_topics.check(request.target)
     names = source_names(app, request.sources, request.selection)
     sources = gather_sources(app, names, allow_open_transactions=request.allow_open_transactions)
-    profiles = {source.profile for source in sources} | {request.target.partition("@")[2]}
+    profiles = {source.profile for source in sources} | {profile_of(request.target)}
     with engine.opener(app, sorted(filter(None, profiles)))(expected_records(sources)) as stages:
         migration = Migration(app, stages, engine.snapshots)
         plan = migration.plan(request, sources)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from eosctl.core.migration import FILE_PREFIX, Selection
 from eosctl.core.offset_views import DEDICATED, GLOBAL
-from eosctl.core.store_names import parse_store
+from eosctl.core.store_names import PLACE, parse_store, topic_for
 from eosctl.errors import NotFoundError, RefusedError, UsageError
+from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, gather_dedicated_topics
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown, gather_dedicated_topics
 from eosctl.ops.offset_stores import locate
 
 _FILE_ENDINGS = (".ndjson", ".jsonl", ".parquet")
@@ -36,17 +38,23 @@ def target_name_of(app: App, store: str, pattern: str | None) -> Callable[[str],
     """
     if store == DEDICATED:
         return _dedicated_topic_of(app, pattern)
-    if "{connector}" not in store:
-        name = _name(app, store)
-        return lambda _connector: name
-    if is_file(store):
+    if PLACE in store and is_file(store):
         raise UsageError(f"{store}: one file takes all connectors", hint="Leave {connector} out.")
-    return lambda connector: _name(app, store.replace("{connector}", connector))
+    if PLACE in store:
+        named = parse_store(store, pattern=True)
+        return lambda connector: str(replace(named, name=topic_for(named.name, connector)))
+    name = _name(app, store)
+    return lambda _connector: name
 
 
 def is_file(store: str) -> bool:
     """Whether a store is a file: `file:PATH`, or by what no topic name has (a slash) or ends in."""
     return store.startswith(FILE_PREFIX) or os.sep in store or store.endswith(_FILE_ENDINGS)
+
+
+def profile_of(store: str) -> str | None:
+    """The profile whose cluster a store is on, None for a file or the command's own cluster."""
+    return None if is_file(store) else parse_store(store, pattern=True).profile
 
 
 def _name(app: App, store: str) -> str:
@@ -69,6 +77,11 @@ def _dedicated_topic_of(app: App, pattern: str | None) -> Callable[[str], str]:
 
     def topic(connector: str) -> str:
         found = dedicated.of(connector)
+        if found is None and connector in dedicated.unknown:
+            raise RefusedError(
+                describe_unknown(connector, dedicated.unknown[connector]),
+                hint="Name the topic with --dedicated-topic PATTERN, or --to TOPIC; or leave the connector out.",
+            )
         if found is None:
             raise UsageError(
                 f"connector {connector} has no {TOPIC_PROPERTY}, so its dedicated topic is not known",
@@ -86,7 +99,13 @@ def _dedicated_topic_of(app: App, pattern: str | None) -> Callable[[str], str]:
 
 def _dedicated_topics(app: App, selection: Selection) -> list[str]:
     with app.topics() as topics:
-        configured = gather_dedicated_topics(app, topics).configured
+        dedicated = gather_dedicated_topics(app, topics)
+    configured = {name: topic for name, topic in dedicated.configured.items() if name not in dedicated.brokers}
+    for name in sorted(dedicated.brokers):
+        message = f"the config of connector {name} names Kafka brokers of its own; what it has there is not read"
+        app.on_event(Event(message, warning=True))
+    for name, value in sorted(dedicated.unknown.items()):
+        app.on_event(Event(f"{describe_unknown(name, value)}; what it has there is not read", warning=True))
     if not configured:
         raise NotFoundError(
             f"no connector is known to have {TOPIC_PROPERTY}", hint="Name the source topic: --from TOPIC."

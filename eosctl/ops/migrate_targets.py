@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eosctl.core.migration import MigrationPlan, PlannedTopic
+from eosctl.core.migration import MigrationPlan, PlannedTopic, topic_of
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
 from eosctl.errors import BrokerError, RefusedError, StalePlanError, UnauthorizedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.migrate_stores import is_file
-from eosctl.ops.migrate_topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up
+from eosctl.ops.migrate_topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up, per_cluster
 from eosctl.ops.new_topics import TopicsMade, create_topics, refused_topics
+from eosctl.ops.offset_targets import refuse_unfit_targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ def planned_targets(
     What `size` has goes before that. Raises RefusedError for a file that is there already, and the brokers' refusal of
     a topic that they would not create.
     """
+    per_cluster(app, names, lambda here, topics, some: refuse_unfit_targets(here, topics, list(map(topic_of, some))))
     found = look_up(app, names)
     like = size.of(_like(app, sources))
     clusters: dict[str | None, str | None] = {}  # hundreds of topics, one or two clusters

@@ -11,6 +11,7 @@ from eosctl.core.migration import FILE_PREFIX, PlannedTopic, topic_of
 from eosctl.core.records import Bounds, TopicDescription
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
 from eosctl.ops.app import App
+from eosctl.ops.offset_targets import refuse_unfit_sources
 from eosctl.ops.ports import TopicStore
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
@@ -27,6 +28,7 @@ def app_of(app: App, topic: PlannedTopic) -> App:
 
 def gather_sources(app: App, names: Sequence[str], *, allow_open_transactions: bool) -> list[PlannedTopic]:
     """The sources with their bounds, fixed now; raises NotFoundError, InputFileError or RefusedError."""
+    per_cluster(app, names, lambda here, topics, some: refuse_unfit_sources(here, topics, list(map(topic_of, some))))
     planned = look_up(app, names)
     missing = [topic_of(name) for name in names if planned[name] is None]
     files = [name.removeprefix(FILE_PREFIX) for name in missing if name.startswith(FILE_PREFIX)]
@@ -63,7 +65,7 @@ def look_up(app: App, names: Sequence[str]) -> dict[str, PlannedTopic | None]:
             topic = topic_of(name)
             found[name] = _planned(name, there[topic], bounds[topic], cluster_id) if topic in there else None
 
-    _per_cluster(app, [name for name in names if not name.startswith(FILE_PREFIX)], look)
+    per_cluster(app, names, look)
     return found
 
 
@@ -71,11 +73,12 @@ def _planned(name: str, found: TopicDescription, bounds: tuple[Bounds, ...], clu
     return PlannedTopic(name, found.topic_id, found.partitions, found.replication_factor, bounds, cluster_id)
 
 
-def _per_cluster(app: App, names: Iterable[str], act: Callable[[App, TopicStore, list[str]], None]) -> None:
-    """Calls `act` once for each cluster that the names are of."""
+def per_cluster(app: App, names: Iterable[str], act: Callable[[App, TopicStore, list[str]], None]) -> None:
+    """Calls `act` once for each cluster that the names are of; files are of none."""
     clusters: dict[str | None, list[str]] = {}
     for name in names:
-        clusters.setdefault(name.partition("@")[2] or None, []).append(name)
+        if not name.startswith(FILE_PREFIX):
+            clusters.setdefault(name.partition("@")[2] or None, []).append(name)
     for profile, some_names in clusters.items():
         here = app if profile is None else app.elsewhere(profile)
         with here.topics() as topics:

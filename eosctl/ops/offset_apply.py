@@ -82,7 +82,7 @@ def send_to_topics(app: App, plan: WritePlan) -> None:
         raise refusal
     with app.with_whole_timeout().topics() as topics:
         for batch in plan.transactions():
-            records = [OutRecord(w.topic, w.key.raw, w.after, partition=w.partition) for w in batch]
+            records = [OutRecord(w.topic, w.key.raw, w.after, partition=w.partition, headers=w.headers) for w in batch]
             topics.write(records, transactional_id=offsets_transactional_id(app.target.group_id))
 
 

@@ -24,9 +24,11 @@ from eosctl.ops.offset_writes import (
     WritePlan,
     refuse_elsewhere,
     refuse_hidden,
+    refuse_unfit,
     show_plan,
     write_plan,
 )
+from eosctl.ops.offsets import refuse_unknown
 from eosctl.report import Problem, Report
 
 
@@ -89,6 +91,7 @@ def _gather(app: App, connector: str) -> OffsetStores:
     refuse_sink(app, connector)
     found = gather_stores(app, connectors=(connector,))
     refuse_elsewhere(found, [connector])
+    refuse_unknown(found, connector)
     refuse_hidden(app, connector, stores=list(found.of(connector).values()))
     return found
 
@@ -116,6 +119,7 @@ def _edit_plan(
     *,
     request: SetRequest | ResetRequest,
 ) -> EditPlan:
+    refuse_unfit(app, found, writes)
     plan = write_plan(name, _by_topic(writes), found, allowances=request.allowances)
     plan = replace(plan, problems=(*plan.problems, *_spelling_problems(found, request.connector, plan.writes)))
     return EditPlan(plan, choose_route(app, request.connector, plan, via=request.via))

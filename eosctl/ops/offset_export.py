@@ -13,7 +13,7 @@ from eosctl.core.offset_views import DEDICATED, GLOBAL, fold_store
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.wording import counted
-from eosctl.errors import NotFoundError, UsageError
+from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
@@ -117,12 +117,21 @@ def _read(app: App, request: ExportRequest, store: str) -> tuple[TopicRead, str]
 
 
 def store_topic(app: App, topics: TopicStore, store: str, connectors: Sequence[str]) -> str:
-    """The one topic that `store` means; raises UsageError where `dedicated` leaves a choice."""
+    """The one topic that `store` means; raises UsageError where `dedicated` leaves a choice.
+
+    Raises RefusedError for a connector whose dedicated topic is on brokers of its own.
+    """
     if store == GLOBAL:
         return app.target.offset_topic
     if store != DEDICATED:
         return store
     dedicated = gather_dedicated_topics(app, topics)
+    for connector in connectors:
+        if connector in dedicated.brokers:
+            raise RefusedError(
+                f"the config of {connector} names Kafka brokers of its own, where its offsets topic is",
+                hint="Make a profile that leads there, and name the store: TOPIC@PROFILE.",
+            )
     found = {dedicated.of(connector) for connector in connectors}
     topic = found.pop() if len(found) == 1 else None
     if topic is None:

@@ -19,6 +19,7 @@ from eosctl.ops.backups import refuse_config
 from eosctl.ops.dedicated_topics import DedicatedTopics
 from eosctl.ops.offset_export import store_topic
 from eosctl.ops.offset_stores import OffsetStores, read_settled
+from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_blocked
 from eosctl.report import Problem
 
@@ -85,6 +86,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> WritePlan:
 def _gather(app: App, request: ImportRequest) -> tuple[OffsetStores, str]:
     with app.topics() as topics:
         topic, global_topic = store_topic(app, topics, request.store, request.connectors), app.target.offset_topic
+        refuse_unfit_targets(app, topics, [topic])
         descriptions = dict(topics.describe([topic]))
         if topic not in descriptions:
             descriptions |= topics.describe([global_topic])

@@ -18,10 +18,11 @@ from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
 from eosctl.core.records import Bounds, TopicDescription
 from eosctl.core.store_names import parse_store
 from eosctl.deadline import Deadline
-from eosctl.errors import ExitCode, NotFoundError, UsageError
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import gather_dedicated_topics
 from eosctl.ops.open_transactions import find_open_transactions
+from eosctl.ops.own_stores import OwnPlace, own_topics
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report
 
@@ -40,6 +41,7 @@ class _Looked:
     stuck: list[tuple[str, Bounds]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    elsewhere: list[OwnPlace] = field(default_factory=list)
 
 
 def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) -> Report:
@@ -55,6 +57,22 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
             f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that mend them"
         )
         looked.problems.append(Problem("other_cluster", message, severity="warning"))
+    findings = _findings(app, looked)
+    for place in looked.elsewhere:
+        try:
+            there = _look(place.there(), (place.topic,))
+            findings += _findings(place.there(), there)
+        except NotFoundError:
+            findings.append(missing_topic_finding(place.topic))
+        except EosctlError as exc:
+            looked.problems.append(place.unseen(exc.message))
+        else:
+            looked.stores += there.stores
+            looked.problems += there.problems
+    return _report(app, looked, findings, strict=strict)
+
+
+def _findings(app: App, looked: _Looked) -> list[Finding]:
     findings = [missing_topic_finding(topic) for topic in looked.missing]
     for store in looked.stores:
         findings += topic_findings(looked.descriptions[store.topic])
@@ -64,7 +82,7 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
         open_ones, unknown = find_open_transactions(app, looked.stuck)
         findings += [open_transaction_finding(each, now_ms=now_ms) for each in open_ones]
         looked.problems += unknown
-    return _report(app, looked, findings, strict=strict)
+    return findings
 
 
 def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str | None]:
@@ -99,17 +117,15 @@ def _look(app: App, stores: Sequence[str]) -> _Looked:
 
 
 def _configured(app: App, topics: TopicStore, looked: _Looked) -> list[str]:
-    """The dedicated topics, as far as they are known and on this cluster."""
+    """The dedicated topics, as far as they are known and on this cluster; `looked` has where the others are."""
     dedicated = gather_dedicated_topics(app, topics)
     looked.problems += dedicated.problems
     here = {
         connector: topic for connector, topic in dedicated.configured.items() if connector not in dedicated.elsewhere
     }
-    if len(here) < len(dedicated.configured):
-        names = ", ".join(sorted(set(dedicated.configured) - set(here)))
-        message = f"{names}: the config names other Kafka brokers, so the offsets topic there is not looked at"
-        hint = "Point --bootstrap-server at that cluster, with --store."
-        looked.problems.append(Problem("other_cluster", message, hint=hint, severity="warning"))
+    places, told = own_topics(app, dedicated)
+    looked.elsewhere = list(places)
+    looked.problems += told
     return sorted(set(here.values()))
 
 

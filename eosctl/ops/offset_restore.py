@@ -97,6 +97,7 @@ def _planned(entry: BackupEntry, store: Store, request: RestoreRequest) -> Plann
         after=after,
         replaces=there,
         conflict=conflict,
+        headers=entry.before.headers,
     )
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from eosctl.core.offset_findings import CONNECT_DEFAULT_PARTITIONS
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
 from eosctl.core.records import Bounds, TopicDescription
 from eosctl.core.store_names import parse_store
 from eosctl.deadline import Deadline
-from eosctl.errors import NotFoundError
+from eosctl.errors import EosctlError, NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import DedicatedTopics, gather_dedicated_topics
+from eosctl.ops.offset_targets import refuse_unfit_sources
+from eosctl.ops.own_stores import own_topics
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem
 
@@ -33,7 +36,9 @@ class OffsetStores:
     """Everything read, as of one moment: a value to plan with and to compare with later.
 
     `stores` and `bounds` are by topic; a dedicated topic that does not exist yet is an empty Store and has no
-    description. `away` are stores of other clusters, by the name that was given; they are never written to.
+    description. `away` are stores of other clusters, by the name that was given, and `own` by connector, where its
+    config names brokers of its own; they are never written to. `unseen` tells of those that could not be read, and
+    where the others lie.
     """
 
     cluster_id: str
@@ -44,15 +49,23 @@ class OffsetStores:
     dedicated: DedicatedTopics
     extra: tuple[str, ...] = ()
     away: Mapping[str, AwayStore] = field(default_factory=dict)
+    own: Mapping[str, AwayStore] = field(default_factory=dict)
+    unseen: tuple[Problem, ...] = ()
 
     def of(self, connector: str) -> dict[str, Store]:
         """The stores of `connector` by name: `global`, `dedicated` if it has one, and the extra ones by their own."""
         named = {GLOBAL: self.stores[self.global_topic]}
         own = self.dedicated.of(connector)
-        if own is not None:
+        if connector in self.own:
+            named[DEDICATED] = self.own[connector].store
+        elif own is not None and connector not in self.dedicated.brokers:
             named[DEDICATED] = self.stores[own]
         away = {name: there.store for name, there in self.away.items()}
         return named | {topic: self.stores[topic] for topic in self.extra} | away
+
+    def has_dedicated_here(self) -> bool:
+        """Whether a dedicated topic was read on this cluster."""
+        return any(topic not in (self.global_topic, *self.extra) for topic in self.stores)
 
     def connectors(self) -> list[str]:
         """Every connector that has an offset in any of the stores, sorted."""
@@ -64,12 +77,13 @@ class OffsetStores:
         return (self.cluster_id, store.topic) if there is None else (there.cluster_id, parse_store(store.topic).name)
 
     def _all(self) -> list[Store]:
-        return [*self.stores.values(), *(there.store for there in self.away.values())]
+        return [*self.stores.values(), *(there.store for there in (*self.away.values(), *self.own.values()))]
 
     def problems(self) -> list[Problem]:
         """What could not be seen, but for what open transactions hide here (`stuck`)."""
-        blocked = [_blocked_problem(there.store) for there in self.away.values() if there.store.blocked]
-        return [*self.dedicated.problems, *_elsewhere_problems(self), *blocked]
+        others = [there.store for there in (*self.away.values(), *self.own.values())]
+        blocked = [_blocked_problem(store) for store in others if store.blocked]
+        return [*self.dedicated.problems, *self.unseen, *blocked]
 
     def stuck(self) -> list[tuple[str, Bounds]]:
         """The partitions here whose LSO lies behind the end, by topic."""
@@ -100,11 +114,13 @@ def gather_stores(
         dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
         global_topic = app.target.offset_topic
         needed = list(dict.fromkeys([global_topic, *extra]))
+        refuse_unfit_sources(app, topics, extra)
         descriptions = dict(topics.describe(needed))
         _require(needed, descriptions)
         reads = {topic: read_settled(app, topics, topic) for topic in needed}
         seen = [*(store for store, _bounds in reads.values()), *(there.store for there in away.values())]
         known = {name for store in seen for name in store.connectors}
+        own_stores, unseen = _read_own(app, dedicated, connectors)
         own = _own_topics(dedicated, connectors if connectors is not None else known | set(dedicated.configured))
         descriptions |= topics.describe([topic for topic in own if topic not in reads])
         for topic in own:
@@ -121,6 +137,8 @@ def gather_stores(
             dedicated=dedicated,
             extra=tuple(topic for topic in extra if topic != global_topic),
             away=away,
+            own=own_stores,
+            unseen=unseen,
         )
     _require_connectors(found, connectors or ())
     return found
@@ -132,6 +150,7 @@ def read_away(app: App, name: str) -> AwayStore:
     topic = there.target.offset_topic if inner == GLOBAL else inner
     with there.topics() as topics:
         _require([topic], topics.describe([topic]))
+        refuse_unfit_sources(there, topics, [topic])
         store, bounds = read_settled(there, topics, topic)
         return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
 
@@ -163,7 +182,28 @@ def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple
 
 
 def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[str]:
-    return sorted({topic for topic in map(dedicated.of, connectors) if topic is not None})
+    here = (name for name in connectors if name not in dedicated.brokers)
+    return sorted({topic for topic in map(dedicated.of, here) if topic is not None})
+
+
+def _read_own(
+    app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None
+) -> tuple[dict[str, AwayStore], tuple[Problem, ...]]:
+    """The stores on connectors' own brokers, by connector; what can't be read there is told of."""
+    places, told = own_topics(app, dedicated, connectors)
+    found: dict[str, AwayStore] = {}
+    for place, cluster_id in places.items():
+        store: Store = Store(place.topic, CONNECT_DEFAULT_PARTITIONS)
+        bounds: tuple[Bounds, ...] = ()
+        try:
+            with place.there().topics() as topics:
+                if place.topic in topics.describe([place.topic]):
+                    store, bounds = read_settled(place.there(), topics, place.topic)
+        except EosctlError as exc:
+            told.append(place.unseen(exc.message))
+        else:
+            found[place.connector] = AwayStore(cluster_id, store, bounds)
+    return found, tuple(told)
 
 
 def _require(topics: Sequence[str], there: Mapping[str, TopicDescription]) -> None:
@@ -193,17 +233,3 @@ def _blocked_problem(store: Store) -> Problem:
         hint="`eosctl txn hanging` tells whose it is; workers that read this topic wait for it too.",
         severity="warning",
     )
-
-
-def _elsewhere_problems(found: OffsetStores) -> list[Problem]:
-    names = sorted(found.dedicated.elsewhere & set(found.connectors()))
-    if not names:
-        return []
-    return [
-        Problem(
-            "other_cluster",
-            f"{', '.join(names)}: the config names other Kafka brokers, so the offsets topic may be there",
-            hint="Point --bootstrap-server at that cluster to see it.",
-            severity="warning",
-        )
-    ]

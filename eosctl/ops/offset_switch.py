@@ -14,13 +14,23 @@ from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.kafka_version import is_older, kafka_version, shown_version
 from eosctl.core.offset_takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, offset_views
+from eosctl.core.store_names import parse_store
+from eosctl.core.topic_names import is_topic_name
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.ops.app import App
-from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
+from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
+from eosctl.ops.switch_elsewhere import (
+    Elsewhere,
+    elsewhere_of,
+    plan_merge_elsewhere,
+    refuse_global,
+    stores_elsewhere,
+)
 from eosctl.ops.switch_journal import Begun, unfinished_switch
 from eosctl.ops.workers import discover_urls, in_turn, no_answer, read_group
 from eosctl.report import Problem
@@ -93,6 +103,15 @@ class SwitchPlan:
     merge: WritePlan | None
     journal: Journal
     cluster_id: str
+    at: Elsewhere | None = None
+
+    def named(self, store: str) -> str:
+        """A store as `--to` takes it."""
+        return f"{store}@{self.at.profile}" if self.at is not None and self.at.profile and store != GLOBAL else store
+
+    def offsets_app(self, app: App) -> App:
+        """The surroundings with the topics where the connector's own offsets are."""
+        return app if self.at is None else self.at.app(app)
 
     def problems(self) -> list[Problem]:
         """Warnings."""
@@ -102,18 +121,23 @@ class SwitchPlan:
 def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     """Looks and decides; writes nothing.
 
-    Raises NotFoundError, UnsupportedError below Kafka 3.5, RefusedError for a sink, a rebalance, the worker of another
-    group, brokers of the connector's own, and a target that is in use already and lacks offsets.
+    Raises UsageError, NotFoundError, UnsupportedError below Kafka 3.5, RefusedError for a sink, a rebalance, the worker
+    of another group, brokers of the connector's own that can't be reached, and a target that is in use already and
+    lacks offsets.
     """
+    named = parse_store(request.to)
     cluster_id = _require_stable_group(app)
     now = look_at(app, request.connector, reach_worker(app, cluster_id))
     _require_switchable(app, request.connector, now)
-    target, current = store_name(app, request.to), now.store(app)
+    at = elsewhere_of(app, request.connector, now.config, named)
+    target, current = store_name(app, named.name), now.store(app)
+    if at is not None and target == GLOBAL != current:
+        raise refuse_global(request.connector)
     journal = journal_of(app, "offsets-switch", request.connector, cluster_id=cluster_id)
     begun = unfinished_switch(journal)
     in_use = current == target and begun is None
     if in_use:
-        _require_complete(app, request.connector, target)
+        _require_complete(app, request.connector, target, at=at)
     origin = begun.origin if begun is not None and current == target else current
     state = begun.state if begun is not None else _STATE_AFTER[now.state]
     steps = () if in_use else _steps(now, current=current, target=target, begun=begun, state=state)
@@ -127,9 +151,10 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
         steps=steps,
         done=tuple(s for s in STEPS if begun and s in begun.done and s not in steps) if continued else (),
         begun=begun,
-        merge=plan_switch_merge(app, request.connector, origin, target) if MERGE in steps else None,
+        merge=plan_switch_merge(app, request.connector, origin, target, at=at) if MERGE in steps else None,
         journal=journal,
         cluster_id=cluster_id,
+        at=at,
     )
 
 
@@ -150,12 +175,16 @@ def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None,
     return tuple(steps)
 
 
-def _require_complete(app: App, connector: str, target: str) -> None:
+def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | None) -> None:
     """Raises RefusedError where the topic in use lacks what the global one has: it was not `switch` that set it."""
     if target == GLOBAL:
         return
-    found = _gather(app, (target,))
-    stores = {GLOBAL: found.stores[found.global_topic], DEDICATED: found.stores[target]}
+    if at is None:
+        found = _gather(app, (target,))
+        documented = found.stores[found.global_topic]
+    else:
+        found, documented = stores_elsewhere(app, at, target, target)
+    stores = {GLOBAL: documented, DEDICATED: found.stores[target]}
     views = offset_views(stores, connector, dedicated_in_use=True)
     unseen = [view for view in views if view.documented is not view.runtime]
     if unseen:
@@ -168,11 +197,16 @@ def _require_complete(app: App, connector: str, target: str) -> None:
         )
 
 
-def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, settled: bool = False) -> WritePlan:
+def plan_switch_merge(
+    app: App, connector: str, origin: str, target: str, *, at: Elsewhere | None = None, settled: bool = False
+) -> WritePlan:
     """What the target topic must be given; `settled`: refuse while an open transaction hides offsets.
 
     What only the target hides is replaced anyway, be it what a killed run of this switch has left there.
     """
+    if at is not None:
+        return plan_merge_elsewhere(app, at, connector, origin, target, settled=settled)
+    _refuse_unfit(app, topic_of(app, target))
     found = _gather(app, (origin, target))
     stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
     if settled:
@@ -181,6 +215,11 @@ def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, set
     fallback = None if origin == GLOBAL else stores[GLOBAL]
     writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)
+
+
+def _refuse_unfit(app: App, topic: str) -> None:
+    with app.topics() as topics:
+        refuse_unfit_targets(app, topics, [topic])
 
 
 def _gather(app: App, names: Sequence[str]) -> OffsetStores:
@@ -295,11 +334,11 @@ def _require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
             hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {quote(connector)} "
             "--dedicated-topic PATTERN --into dedicated`; create it again, with offsets.storage.topic in its config.",
         )
-    if now.config.get(CLUSTER_PROPERTY):
+    own = now.config.get(TOPIC_PROPERTY)
+    if own and not is_topic_name(own):
         raise RefusedError(
-            f"the config of {connector} names Kafka brokers of its own ({CLUSTER_PROPERTY}), where its dedicated "
-            "offsets topic would be",
-            hint="eosctl can't tell whether those are this cluster; nothing was written.",
+            f"{describe_unknown(connector, own)}, so where it keeps its offsets is not known; nothing was written",
+            hint=f"Put the topic's name itself into {TOPIC_PROPERTY}; it is no secret.",
         )
     if now.state not in _STATE_AFTER:
         raise RefusedError(

@@ -22,12 +22,15 @@ from eosctl.core.offset_views import (
     plan_merge,
 )
 from eosctl.core.records import NewTopic
+from eosctl.core.stale_copies import STALE_COPY
+from eosctl.core.wording import counted
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.migrate_guard import refuse_running
 from eosctl.ops.offset_journal import cut_off_problems
 from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
+from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offsets import refuse_same, report_target, require_store
 from eosctl.report import Problem, Report
 
@@ -115,6 +118,7 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
         refuse_hidden(app, connector, stores=(source, target))
         writes += plan_merge(source, target, connector, into=request.into, prefer=prefer, fallback=not extra)
     refuse_elsewhere(found, connectors)
+    refuse_unfit(app, found, writes)
     return write_plan("offsets-merge", writes, found, allowances=request.allowances)
 
 
@@ -151,6 +155,13 @@ def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *
         allowances=allowances,
         problems=(*found.dedicated.problems, *_scattered_problems(writes, found.stores)),
     )
+
+
+def refuse_unfit(app: App, found: OffsetStores, writes: Iterable[PlannedWrite]) -> None:
+    """Raises RefusedError where a record would go to a topic that offsets do not belong in."""
+    names = sorted({write.topic for write in writes if write.sends()})
+    with app.topics() as topics:
+        refuse_unfit_targets(app, topics, names, configs=found.dedicated.configs)
 
 
 def refuse_hidden(app: App, connector: str, *, stores: Sequence[Store], also: Sequence[Store] = ()) -> None:
@@ -196,7 +207,21 @@ def _new_topics(found: OffsetStores, writes: Sequence[PlannedWrite]) -> tuple[Ne
 
 
 def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Store]) -> Iterable[Problem]:
+    stale = [write for write in writes if write.reason == STALE_COPY]
+    cleaned = {(write.topic, write.key.raw) for write in stale}
+    if stale:
+        message = (
+            f"{counted(len(stale), 'older copy', 'older copies')} of keys that are written lie on other partitions, "
+            f"first in topic {stale[0].topic} on {stale[0].partition}, and get tombstones"
+        )
+        hint = (
+            "Until compaction has removed those (delete.retention.ms) a worker that starts may read one last: "
+            "restart none before, or look at its offsets afterwards."
+        )
+        yield Problem("stale_copies", message, hint=hint, severity="warning")
     for write in writes:
+        if (write.topic, write.key.raw) in cleaned:
+            continue
         there, home = write.before, stores[write.topic].home(write.key.raw)
         if not write.sends() or there is None or there.partition == home or write.key.connector is None:
             continue

@@ -16,12 +16,14 @@ from eosctl.errors import (
     DeadlineError,
     ExitCode,
     NotFoundError,
+    RefusedError,
     UnauthorizedError,
     UnreachableError,
     UsageError,
 )
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
 from eosctl.ops.offset_rest import compare_with_rest
 from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
@@ -107,8 +109,11 @@ def report_target(app: App, found: OffsetStores) -> Row:
 
 
 def cluster_of(found: OffsetStores, name: str) -> str:
-    """The id of the cluster that a store is on."""
-    return found.away[name].cluster_id if name in found.away else found.cluster_id
+    """The id of the cluster that a store is on: the dedicated one may be on brokers of the connectors' own."""
+    if name in found.away:
+        return found.away[name].cluster_id
+    own = {there.cluster_id for there in found.own.values()} if name == DEDICATED else set()
+    return own.pop() if len(own) == 1 and not found.has_dedicated_here() else found.cluster_id
 
 
 def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> None:
@@ -124,10 +129,26 @@ def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> N
 
 def require_store(found: OffsetStores, connector: str, name: str) -> None:
     """Raises UsageError when `connector` has no dedicated topic although one is asked for."""
-    if name == DEDICATED and found.dedicated.of(connector) is None:
+    if name == DEDICATED and connector in found.dedicated.brokers and connector not in found.own:
+        raise RefusedError(
+            f"the own offsets of connector {connector} are on Kafka brokers that its config names, and can't be read",
+            hint="Make a profile that leads there, and name the store: TOPIC@PROFILE.",
+        )
+    if name == DEDICATED and found.dedicated.of(connector) is None and connector not in found.own:
+        refuse_unknown(found, connector)
         raise UsageError(
             f"connector {connector} has no offsets topic of its own (offsets.storage.topic)",
             hint="Name the one it will get: --dedicated-topic 'offsets-{connector}'.",
+        )
+
+
+def refuse_unknown(found: OffsetStores, connector: str) -> None:
+    """Raises RefusedError for a connector that has a topic of its own, of which only its worker knows the name."""
+    value = found.dedicated.unknown.get(connector)
+    if value is not None and found.dedicated.of(connector) is None:
+        raise RefusedError(
+            f"{describe_unknown(connector, value)}, so its own offsets are not known",
+            hint=f"Put the topic's name itself into {TOPIC_PROPERTY}; it is no secret.",
         )
 
 

@@ -9,7 +9,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from eosctl.core.acl import Acl
-from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
+from eosctl.core.records import (
+    Bounds,
+    KnownBounds,
+    NewTopic,
+    OutRecord,
+    Record,
+    TopicDescription,
+    TopicRead,
+    Written,
+)
 from eosctl.core.transactions import (
     ActiveProducer,
     Coordinator,
@@ -113,6 +122,9 @@ class TopicStore(Protocol):
 
         All partitions or none, unless `partly`: then those whose leaders answer.
         """
+
+    def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
+        """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; every delivery report is checked."""

@@ -73,7 +73,7 @@ def _apply(app: App, plan: SwitchPlan) -> Report:
 
 
 def _require_unchanged(app: App, plan: SwitchPlan) -> None:
-    renewed = plan_switch(app, SwitchRequest(plan.connector, plan.target))
+    renewed = plan_switch(app, SwitchRequest(plan.connector, plan.named(plan.target)))
     if (renewed.steps, renewed.now.config, renewed.state) != (plan.steps, plan.now.config, plan.state):
         raise StalePlanError(
             f"{plan.connector} changed since the plan was made; nothing was written", hint="Plan again."
@@ -120,6 +120,7 @@ def _report(
 ) -> Report:
     merge = plan.merge
     writes = merged.rows if merged is not None else [write_row(write) for write in merge.writes] if merge else []
+    one_way = plan.at is not None and plan.origin == GLOBAL
     data: dict[str, Json] = {
         "connector": plan.connector,
         "from": plan.origin,
@@ -134,7 +135,7 @@ def _report(
         "creates": [new.as_row() for new in merge.creates] if merge else [],
         "backup": merged.data["backup"] if merged is not None else None,
         "journal": str(plan.journal.path),
-        "undo": _command(plan, plan.origin) if plan.origin != plan.target else None,
+        "undo": _command(plan, plan.origin) if plan.origin != plan.target and not one_way else None,
     }
     return Report(
         kind=kind,
@@ -151,7 +152,7 @@ def _report(
 
 
 def _command(plan: SwitchPlan, to: str) -> str:
-    return shlex.join(["eosctl", "offsets", "switch", "--connector", plan.connector, "--to", to])
+    return shlex.join(["eosctl", "offsets", "switch", "--connector", plan.connector, "--to", plan.named(to)])
 
 
 def _earlier(plan: SwitchPlan) -> list[Problem]:

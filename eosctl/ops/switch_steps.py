@@ -91,12 +91,12 @@ def _merge(app: App, plan: SwitchPlan) -> StepDone:
     """Compares again now that nothing moves, and gives the target what it lacks."""
 
     def compare() -> WritePlan:
-        return plan_switch_merge(app, plan.connector, plan.origin, plan.target, settled=True)
+        return plan_switch_merge(app, plan.connector, plan.origin, plan.target, at=plan.at, settled=True)
 
     merge = compare()
     if not merge.sends():
         return StepDone("the target has all of them")
-    report = apply_plan(app, merge, compare)
+    report = apply_plan(plan.offsets_app(app), merge, compare)
     if report.exit_code:
         first = report.problems[0].message if report.problems else "the offsets are not as planned"
         raise EosctlError(f"the merge failed: {first}", hint=f"Its backup: {report.data['backup']}")
@@ -125,7 +125,7 @@ def _check(app: App, plan: SwitchPlan) -> StepDone:
     if not nulls:
         return StepDone("Connect finds an offset for every source partition that it knows")
     topic = topic_of(app, plan.target)
-    spellings = _live_identities(gather_topics(app, [topic]).stores[topic], plan.connector)
+    spellings = _live_identities(gather_topics(plan.offsets_app(app), [topic]).stores[topic], plan.connector)
     lost = [entry for entry in nulls if _identity(plan.connector, entry.get("partition")) not in spellings]
     if lost:
         raise RefusedError(

@@ -13,6 +13,7 @@ from eosctl.core.config_view import differing_connectors
 from eosctl.core.connector_findings import OFFSETS_TOPIC
 from eosctl.core.kafka_version import is_older
 from eosctl.core.records import Bounds
+from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import (
     OLDEST_VERSION,
@@ -117,7 +118,8 @@ def _with_topics(app: App, observation: Observation, parts: Mapping[str, _Part])
 
 
 def _with_descriptions(app: App, store: TopicStore, observation: Observation) -> Observation:
-    own = {topic for each in observation.sources() if (topic := each.config.get(OFFSETS_TOPIC))}
+    named = {each.config.get(OFFSETS_TOPIC) or "" for each in observation.sources()}
+    own = {topic for topic in named if is_topic_name(topic)}
     return replace(observation, topics=store.describe({app.target.config_topic, app.target.offset_topic, *own}))
 
 

@@ -155,7 +155,7 @@ WARNINGS = (
     Entry("damaged_history", "Lines of the audit log were cut off by a crash or a full disk, and are left out."),
     Entry(
         "dedicated_topics_unknown",
-        "Which connectors have offsets topics of their own is not known.",
+        "Which connectors have offsets topics of their own, or which topic one of them has, is not known.",
         "Give -u, --config-topic, or --dedicated-topic.",
     ),
     Entry("deletes", "The file holds deletions, and they will be written."),
@@ -274,6 +274,11 @@ WARNINGS = (
         "split",
         "The offsets are too many for one transaction; they go in several.",
         "If it breaks off, run the same command again.",
+    ),
+    Entry(
+        "stale_copies",
+        "Older copies of keys that are written lie on other partitions, and get tombstones.",
+        "Restart no worker until compaction has removed the tombstones, or look at its offsets afterwards.",
     ),
     Entry("superseded", "Of several records for one key the newer counts; the others are not imported."),
     Entry("task_count_overridden", "--tasks says how many ids, not the task-count record."),

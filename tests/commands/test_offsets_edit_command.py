@@ -135,19 +135,26 @@ def test_a_record_on_the_wrong_partition_is_never_left_to_rest(run: Run, world: 
     assert {(record.topic, record.partition) for record in records if record.value is None} == there
 
 
-def test_a_backup_has_what_lay_where_it_is_written_and_not_what_lay_elsewhere(run: Run, world: SwitchWorld) -> None:
-    """A worker may read the offset on the other partition; putting it back at home would make it two."""
+def test_an_offset_on_another_partition_is_deleted_there_and_said(run: Run, world: SwitchWorld) -> None:
+    """It stayed there, for a worker to read last after a restart; the backup has each where it lay."""
     home = partition_for(OTHER, 5)
+    away = (home + 1) % 5
     for topic in (GLOBAL, OWN):
-        world.topics.put(topic, OTHER, b'{"position":2}', partition=(home + 1) % 5)
+        world.topics.put(topic, OTHER, b'{"position":2}', partition=away)
     words = ["--partition", '{"filename":"g"}', "--offset", '{"position":1}', "--via", "topic", "--yes", "-o", "json"]
     done = run("set", "--connector", "c", *words).json()
     kept = [json.loads(line) for line in Path(done["data"]["backup"]).read_text().splitlines()]
-    assert [(each["topic"], each["partition"], each["value"]) for each in kept] == [
-        (OWN, home, None),
-        (GLOBAL, home, None),
-    ]
-    assert all("offset" not in each for each in kept), "nothing was there"
+    assert {(each["topic"], each["partition"]): (each["value"], "offset" in each) for each in kept} == {
+        (topic, partition): ('{"position":2}', True) if partition == away else (None, False)
+        for topic in (GLOBAL, OWN)
+        for partition in (home, away)
+    }
+    [problem] = [each for each in done["errors"] if each["code"] == "stale_copies"]
+    assert "2 older copies of keys that are written lie on other partitions" in problem["message"]
+    for topic in (GLOBAL, OWN):
+        mine = [record for record in world.topics.records(topic) if record.key == OTHER]
+        assert {record.partition: record.value for record in mine} == {away: None, home: b'{"position":1}'}
+        assert mine[-1].partition == home, "workers that read what is not committed never fall back"
 
 
 def test_reset_with_exactly_once_and_a_dedicated_topic_never_goes_by_rest(run: Run, world: SwitchWorld) -> None:

@@ -183,3 +183,43 @@ def test_a_profile_that_expects_another_cluster_writes_nothing(scene: Scene, tmp
         assert scene.ids["here"] in error["message"]
         assert scene.ids["there"] in error["message"]
     assert (scene.here_now(), scene.there_now()) == before
+
+
+def test_a_connector_is_followed_to_brokers_of_its_own(
+    stack: Stack, far_away: Stack, file_source: FileSource, invoke: Invoke, target_flags: list[str]
+) -> None:
+    """Its offsets were looked for here, in a topic that may be anybody's, and a switch of it was refused."""
+    source, own, following = file_source, f"own-{file_source.name}", f"next-{file_source.name}"
+    there = Cluster(far_away.bootstrap_servers, own)
+    key = f'["{source.name}",{{"filename":"{source.path}"}}]'.encode()
+
+    def run(*words: str) -> Any:
+        return invoke(*target_flags, "offsets", *words, "--connector", source.name, "-o", "json").json()
+
+    brokers = {f"{kind}.override.bootstrap.servers": there.servers for kind in ("producer", "consumer", "admin")}
+    source.append("one", "two")
+    source.put(**brokers, **{"offsets.storage.topic": own})
+    source.wait_position(8)
+
+    listed = run("list")
+    [row] = listed["data"]["rows"]
+    assert (row["stores"]["dedicated"]["topic"], row["stores"]["dedicated"]["value"]) == (own, {"position": 8})
+    told = [each["message"] for each in listed["errors"] if each["code"] == "other_cluster"]
+    assert told == [
+        f"{source.name}: its own offsets are in topic {own} on cluster {cluster_id(there.servers)} "
+        f"({there.servers}), and are read there"
+    ]
+    assert run("diff")["data"]["clusters"] == {
+        "global": cluster_id(stack.bootstrap_servers),
+        "dedicated": cluster_id(there.servers),
+    }
+    linted = invoke(*target_flags, "offsets", "lint", "-o", "json").json()
+    assert own in linted["data"]["topics"]
+
+    moved = run("switch", "--to", following, "--yes")
+    assert moved["exit_code"] == 0, moved["errors"]
+    source.append("six")
+    source.wait_position(12)
+    assert there.committed(following)[key][1] == b'{"position":12}'
+    assert there.committed(own)[key][1] == b'{"position":8}', "nobody writes it any more"
+    assert [message.value() for message in there.messages(source.topic)] == [b"one", b"two", b"six"]

@@ -16,6 +16,8 @@ from tests.fakes.offset_topics import IN_OWN, WORKER, OffsetWorld
 GLOBAL, OWN = "connect-offsets", "own"
 A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
 MERGE = ("merge", "--connector", "c", "--into", "dedicated")
+SET = ("set", "--connector", "c", "--partition", '{"f":"a"}', "--offset", '{"n":5}')
+RESET = ("reset", "--connector", "c", "--all-partitions")
 UNREACHABLE, DENIED = UnreachableError("no broker can be reached"), UnauthorizedError("not authorized", hint="an ACL")
 
 
@@ -106,13 +108,16 @@ CASES = [
     Case(6, MERGE, yes=False),
     Case(6, MERGE, runs),
     Case(6, (*MERGE, "--timeout", "1s"), is_hidden),
+    Case(6, (*MERGE, "--workers-down"), is_mistyped),
+    Case(6, (*SET, "--workers-down"), is_mistyped),
+    Case(6, (*RESET, "--workers-down"), is_mistyped),
     Case(7, MERGE, write_fails(UNREACHABLE)),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code} {' '.join(case.words)}")
 def test_exit_code(world: OffsetWorld, invoke: Invoke, case: Case) -> None:
-    writes = case.words[0] in ("merge", "import")
+    writes = case.words[0] in ("merge", "import", "set", "reset")
     case.prepare(world)
 
     def run(*output: str) -> Outcome:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.murmur2 import partition_for
+from eosctl.core.records import Headers, OutRecord
 from eosctl.deadline import Clock
 from eosctl.errors import UnauthorizedError
 from tests.conftest import Invoke, Outcome
@@ -86,6 +87,24 @@ def test_an_import_shows_its_plan_keeps_a_backup_and_can_be_undone(
     undone = run("restore", done["data"]["backup"], "--yes")
     assert undone.exit_code == 0
     assert world.topics.newest(OWN)[A] == b'{"n":7}'
+
+
+def test_headers_survive_an_import_and_its_restore(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    """They were in the exported file, and nowhere after it was imported."""
+    headers, path = (("origin", b"\x00\xff"), ("origin", None)), tmp_path / "offsets.ndjson"
+    world.topics.write(
+        [OutRecord(GLOBAL, A, b'{"n":3}', headers=headers), OutRecord(OWN, A, b'{"n":8}', headers=headers)]
+    )
+    path.write_text(run("export", "--store", "global").stdout)
+
+    def newest(topic: str) -> tuple[bytes | None, Headers]:
+        record = [each for each in world.topics.records(topic) if each.key == A][-1]
+        return record.value, record.headers
+
+    done = run("import", str(path), "--store", OWN, "--yes", "-o", "json").json()
+    assert (done["exit_code"], newest(OWN)) == (0, (b'{"n":3}', headers))
+    assert run("restore", done["data"]["backup"], "--yes").exit_code == 0
+    assert newest(OWN) == (b'{"n":8}', headers)
 
 
 def test_a_long_plan_is_shown_in_part_and_told_whole(run: Run, tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_keys_that_connect_ignores_go_through_export_import_and_restore(
     path = tmp_path / "odd.ndjson"
     for number, key in enumerate(ODD):
         world.topics.put(GLOBAL, key, b"%d" % number)
+        world.topics.put(GLOBAL, b'["c",{"f":"%d"}]' % number, b"{}")
     world.topics.put(GLOBAL, None, b"no key")
     path.write_text(run("export", "--store", "global").stdout)
     done = run("import", str(path), "--store", "copy", "--yes", "-o", "json").json()

@@ -95,6 +95,20 @@ def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> Non
     assert [r.value for r in store.read(name, newest_per_key=True).records] == [b"1", b"2"]
 
 
+def test_a_look_at_the_newest_records_does_not_read_the_rest(store: TopicStore, topic: str, name: str) -> None:
+    store.create(f"{name}-empty", partitions=1, replication_factor=1, config={})
+    store.write(
+        _at(topic, 2, *((b"old", b"x") for _ in range(30)), (b"a", b"1"), (b"a", None)) + _at(topic, 0, (b"b", b"2"))
+    )
+    found = store.newest_of([topic, f"{name}-empty"], offsets=3)
+    assert {t: [(r.partition, r.offset, r.key, r.value) for r in records] for t, records in found.items()} == {
+        topic: [(0, 0, b"b", b"2"), (2, 29, b"old", b"x"), (2, 30, b"a", b"1"), (2, 31, b"a", None)],
+        f"{name}-empty": [],
+    }
+    with pytest.raises(NotFoundError, match="contract-nowhere"):
+        store.newest_of(["contract-nowhere"], offsets=3)
+
+
 def test_partitions_that_all_have_leaders_are_all_known(store: TopicStore, topic: str) -> None:
     store.write(_at(topic, 1, (b"k", b"v")))
     assert store.known_bounds(topic) == KnownBounds(store.bounds(topic), {})
@@ -113,6 +127,12 @@ def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
         store.bounds_of(["contract-nowhere"])
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.write([OutRecord("contract-nowhere", b"k", b"v")])
+
+
+@pytest.mark.parametrize("topic", ["${file:/x:y}", "a b", "a/b", "o@p", "x" * 250])
+def test_a_name_that_no_topic_can_have_is_refused(store: TopicStore, topic: str) -> None:
+    with pytest.raises(BrokerError, match="TOPIC_EXCEPTION"):
+        store.describe(["contract-nowhere", topic])
 
 
 def test_a_topic_is_not_created_twice(store: TopicStore, topic: str) -> None:

@@ -73,7 +73,8 @@ def test_a_set_says_what_was_there() -> None:
         Action.WRITE, "set", key(A), "g", home, before=there.records[A], after=b"9", replaces=there.records[A]
     )
     elsewhere = store("g", [(A, b"9")], at=(home + 1) % 3)
-    [moved] = plan_set({GLOBAL: elsewhere}, key(A), b"9")
+    [moved, stale] = plan_set({GLOBAL: elsewhere}, key(A), b"9")
+    assert (stale.reason, stale.replaces, stale.after) == ("stale_copy", elsewhere.records[A], None)
     assert moved == replace(write, before=elsewhere.records[A], replaces=None), "the same value in the wrong place"
 
 
@@ -139,5 +140,6 @@ def test_what_a_connector_gets_in_its_next_store(
 def test_what_a_connector_gets_lies_where_its_tasks_write() -> None:
     home = Store("next", 3).home(A)
     elsewhere = store("next", [(A, b"9")], at=(home + 1) % 3)
-    [write] = plan_takeover(store("now", [(A, b"1")]), elsewhere, "c")
+    [write, stale] = plan_takeover(store("now", [(A, b"1")]), elsewhere, "c")
+    assert (stale.partition, stale.after) == ((home + 1) % 3, None)
     assert (write.partition, write.before, write.replaces) == (home, elsewhere.records[A], None)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
+from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
 from eosctl.ops.app import App
 from eosctl.wire import error_codes as codes
@@ -94,6 +95,9 @@ class FakeTopicStore(Faults):
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
         with self.call("describe", topics):
+            for name in topics:
+                if not is_topic_name(name):
+                    raise BrokerError(f"describing topic {name} failed: TOPIC_EXCEPTION")
             found = {name: self.topics[name] for name in sorted(set(topics)) if name in self.topics}
             return {
                 name: TopicDescription(
@@ -143,6 +147,16 @@ class FakeTopicStore(Faults):
                 count += len(visible)
                 records += _newest(visible) if newest_per_key else visible
             return TopicRead(topic, bounds.known, tuple(records), count, bounds.missing)
+
+    def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
+        with self.call("newest_of", topics):
+            found: dict[str, list[Record]] = {topic: [] for topic in topics}
+            for topic in topics:
+                self._bounds(topic)
+                for log in self._topic(topic).partitions:
+                    after = max(log.begin, log.lso - offsets)
+                    found[topic] += [record for record in log.visible("read_committed") if record.offset >= after]
+            return found
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         with self.call("write", transactional_id):

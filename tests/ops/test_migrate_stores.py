@@ -13,7 +13,7 @@ from eosctl.core.migration import PlannedTopic, Selection
 from eosctl.core.record_file import read_records
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
 from eosctl.ops.migrate import Allowances
-from eosctl.ops.migrate_stores import source_names, target_name_of
+from eosctl.ops.migrate_stores import profile_of, source_names, target_name_of
 from eosctl.ops.migrate_targets import planned_targets
 from eosctl.profiles import Target
 from eosctl.render import render_report
@@ -65,6 +65,28 @@ def test_source_topics_keep_their_order(scene: Scene) -> None:
     assert source_names(scene.app(), stores, Selection(connectors=("a",))) == ["own", "connect-offsets", "more"]
 
 
+def test_a_topic_that_only_a_worker_can_resolve_is_named_and_left_out(scene: Scene) -> None:
+    """It was asked for as a topic, and no migration of the group got planned."""
+    reference = {"offsets.storage.topic": "${file:/x:y}"}
+    far = {"offsets.storage.topic": "far", "producer.override.bootstrap.servers": "far:1"}
+    scene.place(
+        {
+            "a": connector("STOPPED", config=OWN),
+            "b": connector("STOPPED", config=reference),
+            "f": connector("STOPPED", config=far),
+        }
+    )
+    assert source_names(scene.app(), ["dedicated"], Selection(all_connectors=True)) == ["own"]
+    told = " ".join(event.message for event in scene.events)
+    assert "connector b: its offsets.storage.topic is ${file:/x:y}" in told
+    assert "the config of connector f names Kafka brokers of its own; what it has there is not read" in told
+    target = target_name_of(scene.app(), "dedicated", None)
+    assert target("a") == "own"
+    with pytest.raises(RefusedError, match="connector b: its offsets"):
+        target("b")
+    assert target_name_of(scene.app(), "dedicated", "o-{connector}")("b") == "o-b"
+
+
 @pytest.mark.parametrize(
     ("store", "name"),
     [
@@ -96,6 +118,37 @@ def test_a_pattern_names_a_topic_per_connector(scene: Scene) -> None:
     assert target_name_of(app, "offsets-{connector}@old", None)("a") == "offsets-a@old"
     with pytest.raises(UsageError, match="one file"):
         target_name_of(app, "/d/{connector}.ndjson", None)
+
+
+@pytest.mark.parametrize(
+    ("target", "pattern"), [("dedicated", "offsets-{connector}"), ("offsets-{connector}", None), ("{connector}", None)]
+)
+@pytest.mark.parametrize("name", ["orders@prod", "a/b", "dir/x.parquet"])
+def test_a_connector_whose_name_is_no_topics_is_refused(
+    scene: Scene, target: str, pattern: str | None, name: str
+) -> None:
+    """Its name was read as a store: a topic of another cluster, a local file, an unexpected KeyError."""
+    scene.put_all([name])
+    with pytest.raises(UsageError, match=f"connector {name}: .* can't be a topic"):
+        scene.prepared(target=target, dedicated_topic=pattern)
+    assert not any(call.startswith("write") for call in scene.calls)
+
+
+def test_a_topic_that_is_named_like_a_file_is_a_topic(scene: Scene) -> None:
+    """Without running checks, and without a backup, all offsets went to a local file x.parquet."""
+    scene.put_all(["x.parquet", "global"])
+    only = Selection(connectors=("x.parquet", "global"))
+    plan = scene.plan(target="{connector}", selection=only)
+    assert [topic.name for topic in plan.targets] == ["global", "x.parquet"]
+    assert plan.target_file() is None
+
+
+def test_a_file_whose_path_has_an_at_sign_is_on_no_cluster(scene: Scene, tmp_path: Path) -> None:
+    """What came after the @ was looked up among the profiles."""
+    (tmp_path / "e@f").mkdir()
+    target = tmp_path / "e@f" / "dump.ndjson"
+    assert profile_of(str(target)) is None
+    assert scene.plan(target=str(target)).target_file() == str(target)
 
 
 def test_a_file_that_a_cut_off_run_wrote_is_written_again(scene: Scene, tmp_path: Path) -> None:
@@ -160,4 +213,4 @@ def test_hundreds_of_new_topics_take_no_connection_each(scene: Scene) -> None:
     names = [f"offsets-{number}" for number in range(500)]
     targets = planned_targets(replace(app, open_topics=open_topics), names, sources=[source])
     assert [(one.name, one.partitions, one.replication_factor) for one in targets] == [(name, 25, 3) for name in names]
-    assert len(opened) <= 3
+    assert len(opened) <= 4

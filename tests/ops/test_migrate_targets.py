@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Collection
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from eosctl.core.migration import Selection
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Clock, Deadline
-from eosctl.errors import BrokerError, ExitCode, StalePlanError, UnauthorizedError, UsageError
+from eosctl.errors import BrokerError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.migrate_targets import TopicSize, wait_until_visible
 from eosctl.profiles import Target
@@ -229,3 +229,25 @@ def test_a_topic_that_came_meanwhile_with_other_partitions(scene: Scene) -> None
     scene.add_topic("offsets-a", 1)
     with pytest.raises(StalePlanError, match="topic offsets-a has 1 partition, the plan says 2"):
         scene.apply(plan, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "complaint"),
+    [
+        ({"target": "data"}, "topic data holds records that are not offsets"),
+        ({"target": "plain"}, "topic plain is not compacted"),
+        ({"target": "connect-configs"}, "topic connect-configs is the config topic of the group"),
+        ({"sources": ("data",)}, "topic data holds records that are not offsets"),
+        ({"sources": ("connect-status",)}, "topic connect-status is the status topic of the group"),
+    ],
+)
+def test_offsets_do_not_move_to_or_from_topics_of_another_kind(
+    scene: Scene, request_: dict[str, Any], complaint: str
+) -> None:
+    """Any topic used to be taken for an offsets topic, and those that lose offsets too."""
+    scene.add_topic("data", 2, *(b"user-%d" % number for number in range(5)))
+    scene.topics.add_topic("plain", 2, {"cleanup.policy": "delete"})
+    with pytest.raises(RefusedError, match=complaint):
+        scene.prepared(**request_)
+    assert not [call for call in scene.calls if call.startswith(("write", "backup"))]
+    assert scene.created() == ["data", "plain"]

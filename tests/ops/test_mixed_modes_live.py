@@ -75,6 +75,11 @@ def test_a_running_task_without_a_transactional_id_is_named(
         assert set(errors) == {"task_not_exactly_once", "no_mixed_modes"}
         assert errors["task_not_exactly_once"]["subject"] == f"{outside.name}/0"
         assert f"{enabled} enabled beside {disabled}" in errors["no_mixed_modes"]["message"]
+        codes = {row["code"] for row in examined["data"]["rows"]}
+        assert not codes & {"broker_maximum_unknown"}, "each of the three brokers is asked by a call of its own"
+        asked = invoke("upgrade", "plan", "--to", "preparing", *files, *flags).json()["data"]
+        gates = {gate["id"]: gate["status"] for gate in asked["gates"]}
+        assert gates["broker_transaction_timeout"] == "pass"
 
 
 def test_a_leader_that_does_not_claim_its_id_is_found_out(

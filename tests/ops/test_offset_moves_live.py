@@ -58,6 +58,41 @@ def test_to_a_topic_of_its_own_and_back_no_line_is_lost_or_delivered_twice(
     assert (once_more.exit_code, once_more.json()["data"]["rows"]) == (0, []), "it is there already"
 
 
+def test_offsets_are_not_put_where_they_do_not_belong(
+    topics: KafkaTopicStore, invoke: Invoke, target_flags: list[str], file_source: FileSource, unique: str
+) -> None:
+    """A switch to the connector's own data topic left an offset in it for good; one to connect-configs said "done"."""
+    source = file_source
+    source.append("line 00000")
+    source.put()
+    source.wait_position(11)
+    for name, policy in (("plain", "delete"), ("both", "compact,delete"), ("data", "compact")):
+        topics.create(f"{name}-{unique}", partitions=2, replication_factor=1, config={"cleanup.policy": policy})
+    topics.write([OutRecord(f"data-{unique}", b"user-%d" % number, b"{}") for number in range(4)])
+    unfit = {
+        source.topic: f"is where connector {source.name} writes its records (topic)",
+        "connect-configs": "is the config topic of the group",
+        "connect-status": "is the status topic of the group",
+        "__transaction_state": "is a topic of Kafka itself",
+        f"data-{unique}": "holds records that are not offsets: 4 of the newest 4",
+        f"plain-{unique}": "is not compacted (cleanup.policy=delete)",
+        f"both-{unique}": "also deletes (cleanup.policy=compact,delete)",
+    }
+    ours = [source.topic, *(f"{name}-{unique}" for name in ("plain", "both", "data"))]
+    before = topics.bounds_of(ours)
+    line = json.dumps(
+        {"topic": "x", "partition": 0, "key": json.dumps([source.name, {"filename": "f"}]), "value": "{}"}
+    )
+    for topic, why in unfit.items():
+        switched = invoke(*target_flags, "offsets", "switch", "--connector", source.name, "--to", topic, "--yes")
+        assert (switched.exit_code, f"topic {topic} {why}" in switched.stderr) == (6, True), switched.stderr
+        imported = invoke(*target_flags, "offsets", "import", "-", "--store", topic, "--yes", input=line)
+        assert (imported.exit_code, f"topic {topic} {why}" in imported.stderr) == (6, True), imported.stderr
+    assert topics.bounds_of(ours) == before
+    assert "offsets.storage.topic" not in rest(f"{source.url}/connectors/{source.name}/config")
+    assert source.task_states() == ["RUNNING"]
+
+
 @pytest.fixture
 def mirror(stack: Stack, unique: str) -> Iterator[str]:
     """The name of a connector that a test makes; deleted afterwards."""

@@ -20,6 +20,7 @@ from eosctl.errors import (
     RefusedError,
     StalePlanError,
     UnsupportedError,
+    UsageError,
 )
 from eosctl.ops.app import App
 from eosctl.ops.offset_switch import SwitchRequest, plan_switch
@@ -220,6 +221,11 @@ def configured_by_hand(world: SwitchWorld) -> None:
     world.place("RUNNING", offsets_storage_topic=OWN)
 
 
+def configured_with_references(world: SwitchWorld) -> None:
+    reference = {"producer.override.sasl.jaas.config": "${file:/x:y}", "producer.override.bootstrap.servers": "x:1"}
+    world.place("RUNNING", **{name.replace(".", "_"): value for name, value in reference.items()})
+
+
 Setup = Callable[[SwitchWorld], object]
 
 
@@ -235,12 +241,7 @@ Setup = Callable[[SwitchWorld], object]
         (lambda w: setattr(w.connect, "kafka_cluster_id", "other"), OWN, RefusedError, "uses Kafka cluster other"),
         (lambda w: setattr(w.connect, "version", "3.4.0"), OWN, UnsupportedError, "from Kafka 3.5 on"),
         (lambda w: setattr(w.connector, "state", "UNASSIGNED"), OWN, RefusedError, "UNASSIGNED"),
-        (
-            lambda w: w.connector.config.update({"producer.override.bootstrap.servers": "x:1"}),
-            OWN,
-            RefusedError,
-            "brokers of its own",
-        ),
+        (configured_with_references, OWN, RefusedError, "only its worker can resolve producer.override.sasl.jaas.conf"),
     ],
 )
 def test_what_is_refused(
@@ -253,6 +254,13 @@ def test_what_is_refused(
     with pytest.raises(error, match=complaint):
         plan_switch(app, SwitchRequest(NAME, to))
     assert world.calls == []
+
+
+@pytest.mark.parametrize("to", ["own@prod", "a/b", "file:x", "", "own topic"])
+def test_a_target_that_can_be_no_topic_is_not_put_into_the_config(app: App, world: SwitchWorld, to: str) -> None:
+    with pytest.raises(UsageError, match=r"can't be a topic|is not a store|is on this cluster"):
+        plan_switch(app, SwitchRequest(NAME, to))
+    assert (world.calls, "offsets.storage.topic" in world.connector.config) == ([], False)
 
 
 def test_a_plan_goes_stale(app: App, world: SwitchWorld) -> None:

@@ -1,0 +1,31 @@
+"""Copies of a key on partitions other than the one that is written to: what becomes of them. Pure.
+
+A worker reads the partitions of an offsets topic in no order, so that any copy may be the one that it reads last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from eosctl.core.migration_rules import Action
+from eosctl.core.offset_views import PlannedWrite, Store, live
+
+STALE_COPY = "stale_copy"
+
+
+def with_stale_copies(writes: Iterable[PlannedWrite], stores: Mapping[str, Store]) -> list[PlannedWrite]:
+    """`writes`, each followed by tombstones for the live copies of its key elsewhere in its topic; `stores` by topic.
+
+    After them the key has its value, or none, in one place only.
+    """
+    return [each for write in writes for each in (write, *_tombstones(write, stores[write.topic]))]
+
+
+def _tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:
+    newest = store.records.get(write.key.raw)
+    copies = {} if newest is None else store.several.get(write.key.raw, {newest.partition: newest})
+    for partition, record in sorted(copies.items()):
+        if partition != write.partition and live(record) is not None:
+            yield PlannedWrite(
+                Action.DELETE, STALE_COPY, write.key, write.topic, partition, before=record, after=None, replaces=record
+            )
