@@ -20,8 +20,9 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
     """Move a connector between offsets topics: no record lost, none delivered twice.
 
     Changing offsets.storage.topic alone makes a connector read its whole source again: Kafka takes nothing from the
-    former topic. So: stop, give the new topic what the one in use has, change the config, ask Connect whether it finds
-    every offset, resume, and watch it run. A connector that was STOPPED or PAUSED is so again in the end.
+    former topic. So: stop, wait until no worker has a task of it and fence the tasks' transactional ids, give the new
+    topic what the one in use has, change the config, ask Connect whether it finds every offset, resume, and watch it
+    run. A connector that was STOPPED or PAUSED is so again in the end.
 
     Each step is in a journal. After a kill, or a step that failed, the same command goes on where it was; `--to` with
     the former topic goes back. Where the connector keeps its offsets there already, nothing is done, exit code 0; it

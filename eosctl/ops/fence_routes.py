@@ -109,7 +109,7 @@ def fence_through_connect(
 
     Raises what the worker's last answer was, after the answers for ids that were fenced all the same.
     """
-    failure = _put_fence(app, connector)
+    failure = put_fence(app, connector)
     with app.transactions() as admin:
         now = admin.describe_transactions(list(before))
     for transactional_id, old in before.items():
@@ -120,7 +120,7 @@ def fence_through_connect(
         raise failure
 
 
-def _put_fence(app: App, connector: str) -> EosctlError | None:
+def put_fence(app: App, connector: str) -> EosctlError | None:
     """The failure, if any; a key that was just replaced, and a leader id that was just taken, deserve a second try.
 
     Not so what comes late: that round has fenced ids, and a second one would begin at the first of them.

@@ -50,7 +50,7 @@ class SwitchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorNow:
-    """A connector as one worker shows it; `state` is REST's, `tasks` their states.
+    """A connector as one worker shows it; `state` is REST's, `tasks` their states, `task_workers` where they run.
 
     `url` may carry credentials, `shown_url` never does; `trace` is the first line of the first failed task's.
     """
@@ -62,6 +62,7 @@ class ConnectorNow:
     kind: str
     state: str
     tasks: tuple[str, ...]
+    task_workers: frozenset[str]
     task_count: int
     trace: str
 
@@ -262,6 +263,7 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
         kind=str(info.get("type") or status.get("type") or "unknown"),
         state=str(itself.get("state") or "unknown"),
         tasks=tuple(str(task.get("state")) for task in tasks),
+        task_workers=frozenset(str(task.get("worker_id")) for task in tasks),
         task_count=len(info.get("tasks") or ()),
         trace=next((str(each["trace"]).splitlines()[0] for each in (itself, *tasks) if each.get("trace")), ""),
     )

@@ -5,7 +5,7 @@ A step is in the journal before it begins and after it ended. Nothing is resumed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
@@ -18,7 +18,8 @@ from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
-from eosctl.ops.ending_tasks import EndingTask, ending_tasks
+from eosctl.ops.ending_tasks import TasksLeft, tasks_left
+from eosctl.ops.former_tasks import fence_former_tasks
 from eosctl.ops.offset_apply import apply_plan
 from eosctl.ops.offset_stores import gather_topics
 from eosctl.ops.offset_switch import (
@@ -29,6 +30,7 @@ from eosctl.ops.offset_switch import (
     RESTART,
     RESUME,
     STOP,
+    STOPPED,
     WATCH,
     ConnectorNow,
     SwitchPlan,
@@ -43,6 +45,7 @@ from eosctl.report import Problem, Report
 
 _POLL_S = 0.25
 _RESTART_SHOWS_S = 3.0
+_MERGE_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,41 +69,60 @@ def run_step(app: App, plan: SwitchPlan, step: str) -> StepDone:
 
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:
-    """STOPPED without a task, nor one that still commits: from then on nobody moves the offsets.
-
-    A task that has ended may come back to REST for a while, until the next rebalance.
-    """
-    ending: tuple[EndingTask, ...] = ()
+    """STOPPED, and no member of the stable group holds a task; then their ids are fenced: nobody moves the offsets."""
+    left = TasksLeft()
 
     def over(now: ConnectorNow) -> bool:
-        nonlocal ending
-        ending = ending_tasks(app, [plan.connector]) if now.is_stopped() else ()
-        return now.is_stopped() and not ending and _now(app, plan).is_stopped()
+        nonlocal left
+        if now.state != STOPPED:
+            return False
+        left = tasks_left(app, [plan.connector])
+        return not left.ending and left.disproves(now.task_workers) and _now(app, plan).state == STOPPED
 
     def told() -> str:
-        return "".join(f"; {each.url} has not let go of task {each.task} yet" for each in ending if each.url)
+        return "".join(f"; {each.url} has not let go of task {each.task} yet" for each in left.ending if each.url)
 
     was_stopped = _now(app, plan).is_stopped()
     if not was_stopped:
         _worker(app, plan).set_state(plan.connector, "stop")
     _await(app, plan, over, doing=f"waiting for {plan.connector} to be STOPPED without tasks", told=told)
-    return StepDone("it is STOPPED and has no task" if was_stopped else "STOPPED, no task left")
+    fenced = fence_former_tasks(app, plan.connector, tasks=plan.now.task_count)
+    stopped = "it is STOPPED and has no task" if was_stopped else "STOPPED, no task left"
+    return StepDone(", ".join(filter(None, (stopped, fenced))))
 
 
 def _merge(app: App, plan: SwitchPlan) -> StepDone:
-    """Compares again now that nothing moves, and gives the target what it lacks."""
+    """Compares now that nothing should move, gives the target what it lacks, and looks again until it lacks nothing."""
 
     def compare() -> WritePlan:
         return plan_switch_merge(app, plan.connector, plan.origin, plan.target, settled=True)
 
-    merge = compare()
-    if not merge.sends():
+    reports: list[Report] = []
+    for _round in range(_MERGE_ROUNDS):
+        merge = compare()
+        if not merge.sends():
+            return _merged(reports)
+        reports.append(apply_plan(app, merge, compare))
+        if reports[-1].exit_code:
+            first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
+            raise EosctlError(f"the merge failed: {first}", hint=f"Its backup: {reports[-1].data['backup']}")
+    raise EosctlError(
+        f"{describe_store(plan.origin)} got offsets of {plan.connector} again and again, though it is STOPPED",
+        hint="Who writes them? Look for a worker that is in no group any more. Then run the same command again.",
+    )
+
+
+def _merged(reports: Sequence[Report]) -> StepDone:
+    """What all rounds wrote; the first one's backup undoes them."""
+    if not reports:
         return StepDone("the target has all of them")
-    report = apply_plan(app, merge, compare)
-    if report.exit_code:
-        first = report.problems[0].message if report.problems else "the offsets are not as planned"
-        raise EosctlError(f"the merge failed: {first}", hint=f"Its backup: {report.data['backup']}")
-    return StepDone(f"{counted(len(merge.sends()), 'offset')} written and read back", merged=report)
+    first, *later = reports
+    came = [row for report in later for row in report.rows if row["outcome"] == "written"]
+    written = sum(row["outcome"] == "written" for row in first.rows) + len(came)
+    late = f", {len(came)} of them committed meanwhile" if came else ""
+    return StepDone(
+        f"{counted(written, 'offset')} written and read back{late}", merged=replace(first, rows=[*first.rows, *came])
+    )
 
 
 def _configure(app: App, plan: SwitchPlan) -> StepDone:

@@ -25,6 +25,7 @@ from eosctl.ops.app import App
 from eosctl.ops.offset_switch import SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch, show_switch
 from eosctl.report import Report
+from tests.fakes.connectors import FakeTask
 from tests.fakes.faults import KilledError
 from tests.fakes.switching import GLOBAL, NAME, URL, SwitchWorld
 
@@ -126,6 +127,14 @@ def test_a_task_that_still_commits_when_rest_shows_it_no_more_is_waited_for(tmp_
     world.deliver()
     report = switch(world.app(tmp_path), to)
     assert (report.exit_code, world.delivered) == (ExitCode.OK, world.lines)
+
+
+def test_a_task_that_rest_still_shows_after_its_end_is_not_waited_for(tmp_path: Path) -> None:
+    """ "STOPPED, 1 task" stays until the next rebalance: the step ran into its timeout, though no worker had a task."""
+    world = SwitchWorld({URL: "enabled", FOLLOWER: "enabled"})
+    world.place("STOPPED").tasks[0] = FakeTask("UNASSIGNED", FOLLOWER)
+    report = switch(world.app(tmp_path), OWN)
+    assert (report.exit_code, outcomes(report)["stop"]) == (ExitCode.OK, "done")
 
 
 def test_a_task_that_never_ends_is_told_of(tmp_path: Path) -> None:
