@@ -79,8 +79,8 @@ class ConnectorNow:
 class SwitchPlan:
     """`steps` are to be done, `done` were done by the run that `begun` tells of; `state` is to be reached again.
 
-    No steps: the target is in use already. `merge` is how the offsets compare now; a running connector moves them on
-    until it is stopped.
+    No steps: the target is in use already. `deletions`: what is deleted at the origin goes along. `merge` is how the
+    offsets compare now; a running connector moves them on until it is stopped.
     """
 
     connector: str
@@ -91,6 +91,7 @@ class SwitchPlan:
     steps: tuple[str, ...]
     done: tuple[str, ...]
     begun: Begun | None
+    deletions: bool
     merge: WritePlan | None
     journal: Journal
     cluster_id: str
@@ -118,6 +119,7 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     origin = begun.origin if begun is not None and current == target else current
     state = begun.state if begun is not None else _STATE_AFTER[now.state]
     steps = () if in_use else _steps(now, current=current, target=target, begun=begun, state=state)
+    deletions = _deletions(begun, current=current, target=target)
     continued = begun is not None and begun.target == target
     return SwitchPlan(
         connector=request.connector,
@@ -128,7 +130,10 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
         steps=steps,
         done=tuple(s for s in STEPS if begun and s in begun.done and s not in steps) if continued else (),
         begun=begun,
-        merge=plan_switch_merge(app, request.connector, origin, target) if MERGE in steps else None,
+        deletions=deletions,
+        merge=plan_switch_merge(app, request.connector, origin, target, deletions=deletions)
+        if MERGE in steps
+        else None,
         journal=journal,
         cluster_id=cluster_id,
     )
@@ -151,6 +156,13 @@ def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None,
     return tuple(steps)
 
 
+def _deletions(begun: Begun | None, *, current: str, target: str) -> bool:
+    """The topic in use is the truth, but not one that the connector never ran on: a switch was cut off before."""
+    if begun is None:
+        return True
+    return begun.deletions if begun.target == target else begun.resumed or current != begun.target
+
+
 def _require_complete(app: App, connector: str, target: str) -> None:
     """Raises RefusedError where the topic in use lacks what the global one has: it was not `switch` that set it."""
     if target == GLOBAL:
@@ -169,7 +181,9 @@ def _require_complete(app: App, connector: str, target: str) -> None:
         )
 
 
-def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, settled: bool = False) -> WritePlan:
+def plan_switch_merge(
+    app: App, connector: str, origin: str, target: str, *, deletions: bool = True, settled: bool = False
+) -> WritePlan:
     """What the target topic must be given; `settled`: refuse while an open transaction hides offsets.
 
     What only the target hides is replaced anyway, be it what a killed run of this switch has left there.
@@ -180,7 +194,7 @@ def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, set
         refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]], also=[stores[target]])
         refuse_hidden(app, connector, stores=[stores[target]])
     fallback = None if origin == GLOBAL else stores[GLOBAL]
-    writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback)
+    writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback, deletions=deletions)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)
 
 

@@ -52,7 +52,13 @@ def _apply(app: App, plan: SwitchPlan) -> Report:
     app = app.with_whole_timeout()
     _require_unchanged(app, plan)
     plan.journal.write(
-        "begin", connector=plan.connector, origin=plan.origin, target=plan.target, state=plan.state, done=plan.done
+        "begin",
+        connector=plan.connector,
+        origin=plan.origin,
+        target=plan.target,
+        state=plan.state,
+        done=plan.done,
+        deletions=plan.deletions,
     )
     done: dict[str, StepDone] = {}
     failure: tuple[str, EosctlError] | None = None

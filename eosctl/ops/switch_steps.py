@@ -95,7 +95,7 @@ def _merge(app: App, plan: SwitchPlan) -> StepDone:
     """Compares now that nothing should move, gives the target what it lacks, and looks again until it lacks nothing."""
 
     def compare() -> WritePlan:
-        return plan_switch_merge(app, plan.connector, plan.origin, plan.target, settled=True)
+        return plan_switch_merge(app, plan.connector, plan.origin, plan.target, deletions=plan.deletions, settled=True)
 
     reports: list[Report] = []
     for _round in range(_MERGE_ROUNDS):

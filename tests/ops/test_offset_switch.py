@@ -82,6 +82,18 @@ def test_a_topic_that_was_used_before_does_not_bring_back_old_offsets(app: App, 
     assert world.delivered == world.lines
 
 
+def test_offsets_that_were_reset_in_a_topic_of_its_own_stay_reset_in_the_global_one(
+    app: App, world: SwitchWorld
+) -> None:
+    """The old value of the global topic came back: the lines that were to be read again were not."""
+    switch(app, OWN)
+    world.place("STOPPED", offsets_storage_topic=OWN)
+    world.topics.put(OWN, world.key, None)
+    assert world.stored(GLOBAL, world.key) == 3
+    assert switch(app, GLOBAL_STORE).exit_code is ExitCode.OK
+    assert (world.stored(GLOBAL, world.key), world.store()) == (None, GLOBAL)
+
+
 @pytest.mark.parametrize("after_kill", [OWN, "global"])
 def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: Path, after_kill: str) -> None:
     """Every call to Kafka and Connect is the last one once, before and after its effect; then the next run goes on.
