@@ -79,6 +79,7 @@ class ConnectorNow:
 class SwitchPlan:
     """`steps` are to be done, `done` were done by the run that `begun` tells of; `state` is to be reached again.
 
+    `tasks` is how many the connector had before: one that had none is not waited for until it has some.
     No steps: the target is in use already. `deletions`: what is deleted at the origin goes along. `merge` is how the
     offsets compare now; a running connector moves them on until it is stopped.
     """
@@ -87,6 +88,7 @@ class SwitchPlan:
     origin: str
     target: str
     state: str
+    tasks: int
     now: ConnectorNow
     steps: tuple[str, ...]
     done: tuple[str, ...]
@@ -126,6 +128,7 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
         origin=origin,
         target=target,
         state=state,
+        tasks=now.task_count if begun is None else begun.tasks,
         now=now,
         steps=steps,
         done=tuple(s for s in STEPS if begun and s in begun.done and s not in steps) if continued else (),

@@ -13,7 +13,8 @@ from eosctl.ops.journal import Journal
 class Begun:
     """A switch that was begun and never ended: from where to where, and the state the connector was in.
 
-    `resumed`: the connector may have run on the target since. `deletions`: what is deleted at the origin goes along.
+    `tasks` is how many it had then. `resumed`: it may have run on the target since. `deletions`: what is deleted at the
+    origin goes along.
     """
 
     origin: str
@@ -23,6 +24,7 @@ class Begun:
     done: tuple[str, ...] = ()
     resumed: bool = False
     deletions: bool = True
+    tasks: int = 1
 
 
 def unfinished_switch(journal: Journal) -> Begun | None:
@@ -44,4 +46,5 @@ def unfinished_switch(journal: Journal) -> Begun | None:
 def _begun(entry: Mapping[str, Any]) -> Begun:
     origin, target, state = (str(entry[name]) for name in ("origin", "target", "state"))
     done, deletions = tuple(entry.get("done") or ()), bool(entry.get("deletions", True))
-    return Begun(origin, target, state, int(entry["time_ms"]), done, "resume" in done, deletions)
+    tasks = int(entry.get("tasks", 1))
+    return Begun(origin, target, state, int(entry["time_ms"]), done, "resume" in done, deletions, tasks)

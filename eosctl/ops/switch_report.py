@@ -57,6 +57,7 @@ def _apply(app: App, plan: SwitchPlan) -> Report:
         origin=plan.origin,
         target=plan.target,
         state=plan.state,
+        tasks=plan.tasks,
         done=plan.done,
         deletions=plan.deletions,
     )

@@ -29,6 +29,7 @@ from eosctl.ops.offset_switch import (
     PAUSED,
     RESTART,
     RESUME,
+    RUNNING,
     STOP,
     STOPPED,
     WATCH,
@@ -86,7 +87,7 @@ def _stop(app: App, plan: SwitchPlan) -> StepDone:
     if not was_stopped:
         _worker(app, plan).set_state(plan.connector, "stop")
     _await(app, plan, over, doing=f"waiting for {plan.connector} to be STOPPED without tasks", told=told)
-    fenced = fence_former_tasks(app, plan.connector, tasks=plan.now.task_count)
+    fenced = fence_former_tasks(app, plan.connector, tasks=max(plan.tasks, plan.now.task_count))
     stopped = "it is STOPPED and has no task" if was_stopped else "STOPPED, no task left"
     return StepDone(", ".join(filter(None, (stopped, fenced))))
 
@@ -183,9 +184,10 @@ def _resume(app: App, plan: SwitchPlan) -> StepDone:
 def _watch(app: App, plan: SwitchPlan) -> StepDone:
     """Waits until connector and tasks are in the state they were in; a FAILED one ends the wait.
 
-    A connector that was stopped gets new tasks when it is started: one that is only paused has none until then.
+    A connector that was stopped gets new tasks when it is started: one that is only paused has none until then, and
+    one that had none while it ran may have none again.
     """
-    least = 0 if plan.state == PAUSED else 1
+    least = 1 if plan.state == RUNNING and plan.tasks else 0
 
     def arrived(now: ConnectorNow) -> bool:
         if "FAILED" in (now.state, *now.tasks):
@@ -197,7 +199,8 @@ def _watch(app: App, plan: SwitchPlan) -> StepDone:
         return now.state == plan.state and complete
 
     now = _await(app, plan, arrived, doing=f"waiting for {plan.connector} to be {plan.state} with all its tasks")
-    return StepDone(f"{plan.state}, {counted(len(now.tasks), 'task') if now.tasks else 'no task until it is resumed'}")
+    without = "without a task as before" if plan.state == RUNNING else "no task until it is resumed"
+    return StepDone(f"{plan.state}, {counted(len(now.tasks), 'task') if now.tasks else without}")
 
 
 def _restart(app: App, plan: SwitchPlan) -> StepDone:

@@ -206,6 +206,22 @@ def test_a_connector_that_did_not_run_is_left_as_it_was(
     assert (world.connector.state, world.calls, world.store()) == (state, calls, OWN)
 
 
+@pytest.mark.parametrize("version", ["4.3.1", "3.8.1"])
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_a_connector_that_runs_without_tasks_is_not_waited_for(
+    app: App, world: SwitchWorld, version: str, cut_off: bool
+) -> None:
+    """One that mirrors topics which are not there yet has none: a task was waited for until the timeout."""
+    world.connect.version = version
+    world.place("RUNNING", tasks_max="0")
+    if cut_off:  # then only the journal knows that it had none
+        world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
+        assert switch(app, OWN).exit_code is ExitCode.PARTIAL
+    report = switch(app, OWN)
+    assert (report.exit_code, world.connector.state, world.store()) == (ExitCode.OK, "RUNNING", OWN)
+    assert next(row["detail"] for row in report.rows if row["step"] == "watch") == "RUNNING, without a task as before"
+
+
 def test_below_3_9_the_tasks_are_restarted(app: App, world: SwitchWorld) -> None:
     world.connect.version = "3.8.1"
     assert switch(app, OWN).exit_code is ExitCode.OK
