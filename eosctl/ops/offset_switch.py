@@ -21,7 +21,9 @@ from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
+from eosctl.ops.switch_checks import changed_config, require_valid_config
 from eosctl.ops.switch_journal import Begun, unfinished_switch
+from eosctl.ops.worker_view import refuse_unreachable
 from eosctl.ops.workers import discover_urls, in_turn, no_answer, read_group
 from eosctl.report import Problem
 
@@ -106,8 +108,9 @@ class SwitchPlan:
 def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     """Looks and decides; writes nothing.
 
-    Raises NotFoundError, UnsupportedError below Kafka 3.5, RefusedError for a sink, a rebalance, the worker of another
-    group, brokers of the connector's own, and a target that is in use already and lacks offsets.
+    Raises NotFoundError, UnsupportedError below Kafka 3.5 and for a name that REST can't have, RefusedError for a sink,
+    a rebalance, the worker of another group, brokers of the connector's own, a config that Connect would not take, and
+    a target that is in use already and lacks offsets.
     """
     cluster_id = _require_stable_group(app)
     now = look_at(app, request.connector, reach_worker(app, cluster_id))
@@ -119,8 +122,10 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     if in_use:
         _require_complete(app, request.connector, target)
     origin = begun.origin if begun is not None and current == target else current
-    state = begun.state if begun is not None else _STATE_AFTER[now.state]
+    state = _state_to_reach(now, begun)
     steps = () if in_use else _steps(now, current=current, target=target, begun=begun, state=state)
+    if CONFIGURE in steps:
+        require_valid_config(app.worker(now.url), request.connector, changed_config(now.config, target))
     deletions = _deletions(begun, current=current, target=target)
     continued = begun is not None and begun.target == target
     return SwitchPlan(
@@ -157,6 +162,13 @@ def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None,
     if state == RUNNING and (parse_version(now.version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
         steps += [RESTART]
     return tuple(steps)
+
+
+def _state_to_reach(now: ConnectorNow, begun: Begun | None) -> str:
+    """What a cut-off run had found, unless somebody has resumed or paused the connector since: that stays so."""
+    if begun is None or now.state in (RUNNING, PAUSED):
+        return _STATE_AFTER[now.state]
+    return begun.state
 
 
 def _deletions(begun: Begun | None, *, current: str, target: str) -> bool:
@@ -256,7 +268,7 @@ def reach_worker(app: App, cluster_id: str) -> str:
                 hint="Compare -u and -b; nothing was written.",
             )
         return url
-    raise no_answer("no worker answers", failures)
+    raise no_answer("no worker can be asked", failures)
 
 
 def look_at(app: App, connector: str, url: str) -> ConnectorNow:
@@ -313,6 +325,7 @@ def _require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
             hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {quote(connector)} "
             "--dedicated-topic PATTERN --into dedicated`; create it again, with offsets.storage.topic in its config.",
         )
+    refuse_unreachable(connector, app.worker(now.url))
     if now.config.get(CLUSTER_PROPERTY):
         raise RefusedError(
             f"the config of {connector} names Kafka brokers of its own ({CLUSTER_PROPERTY}), where its dedicated "

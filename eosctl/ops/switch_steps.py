@@ -42,6 +42,7 @@ from eosctl.ops.offset_switch import (
 )
 from eosctl.ops.offset_writes import WritePlan
 from eosctl.ops.ports import ConnectWorker
+from eosctl.ops.switch_checks import changed_config
 from eosctl.report import Problem, Report
 
 _POLL_S = 0.25
@@ -134,12 +135,6 @@ def _configure(app: App, plan: SwitchPlan) -> StepDone:
         app, plan, lambda now: now.store(app) == plan.target, doing=f"waiting for the worker to show {TOPIC_PROPERTY}"
     )
     return StepDone(f"{TOPIC_PROPERTY} {'removed' if plan.target == GLOBAL else f'= {plan.target}'}")
-
-
-def changed_config(config: Mapping[str, str], target: str) -> dict[str, str]:
-    """`config` with `offsets.storage.topic` as `target` wants it; nothing else changes."""
-    rest = {name: value for name, value in config.items() if name != TOPIC_PROPERTY}
-    return rest if target == GLOBAL else {**rest, TOPIC_PROPERTY: target}
 
 
 def _check(app: App, plan: SwitchPlan) -> StepDone:

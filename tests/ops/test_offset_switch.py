@@ -22,7 +22,7 @@ from eosctl.errors import (
     UnsupportedError,
 )
 from eosctl.ops.app import App
-from eosctl.ops.offset_switch import SwitchRequest, plan_switch
+from eosctl.ops.offset_switch import STOP, SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch, show_switch
 from eosctl.report import Report
 from tests.fakes.connectors import FakeTask
@@ -290,6 +290,65 @@ def test_what_is_refused(
     with pytest.raises(error, match=complaint):
         plan_switch(app, SwitchRequest(NAME, to))
     assert world.calls == []
+
+
+def test_a_config_that_connect_would_not_take_stops_nothing(app: App, world: SwitchWorld) -> None:
+    """A database that was down: the connector was stopped, and stayed so, as its new config was refused."""
+    world.connect.objections["database.hostname"] = "Unable to connect: Connection refused"
+    with pytest.raises(RefusedError, match=r"would get: database\.hostname: Unable to connect.*nothing was changed"):
+        plan_switch(app, SwitchRequest(NAME, OWN))
+    world.connect.objections.clear()
+    plan = plan_switch(app, SwitchRequest(NAME, OWN))
+    world.connect.objections["database.hostname"] = "Unable to connect: Connection refused"
+    with pytest.raises(RefusedError, match="Unable to connect"):
+        apply_switch(app, plan)
+    assert (world.connector.state, world.calls) == ("RUNNING", [])
+
+
+def test_a_source_that_goes_down_meanwhile_leaves_a_way_back(app: App, world: SwitchWorld) -> None:
+    """What was left was STOPPED, which nothing said, and the way back needs nothing of the source."""
+    down = {"database.hostname": "Unable to connect"}
+    world.connect.after("set_state", lambda _call: world.connect.objections.update(down))
+    report = switch(app, OWN)
+    assert outcomes(report)["configure"] == "failed"
+    told = "the switch of c is not finished: the connector is STOPPED and keeps its offsets in the global offsets topic"
+    assert report.problems[-1].message == f"{told}; it is to be RUNNING in the end"
+    assert "Go back: eosctl offsets switch --connector c --to global" in str(report.problems[-1].hint)
+    back = switch(app, GLOBAL_STORE)
+    assert (back.exit_code, world.connector.state, world.delivered) == (ExitCode.OK, "RUNNING", world.lines)
+
+
+@pytest.mark.parametrize(("before", "verb", "after"), [("PAUSED", "resume", "RUNNING"), ("RUNNING", "pause", "PAUSED")])
+def test_what_somebody_did_since_a_run_was_cut_off_stays(
+    app: App, world: SwitchWorld, before: str, verb: str, after: str
+) -> None:
+    """The next run paused a connector that somebody had resumed, as it was PAUSED when the first one began."""
+    world.place(before)
+    world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
+    assert switch(app, OWN).exit_code is ExitCode.PARTIAL
+    world.connect.worker().set_state(NAME, verb)
+    world.time.sleep(2)
+    assert world.connector.state == after
+    plan = plan_switch(app, SwitchRequest(NAME, OWN))
+    [said] = show_switch(app, plan).problems
+    assert f"the connector was {before}, and is {after} now, which it stays" in said.message
+    assert apply_switch(app, plan).exit_code is ExitCode.OK
+    assert (world.connector.state, world.store()) == (after, OWN)
+
+
+@pytest.mark.parametrize(("version", "refused"), [("4.0.0", True), ("3.9.2", False)])
+def test_a_name_that_rest_cannot_have_is_refused_before_anything_is_done(
+    app: App, world: SwitchWorld, version: str, refused: bool
+) -> None:
+    """Its stop failed, in the first step; Kafka 4.0 came with Jetty 12."""
+    world.connect.version = version
+    world.connect.connectors["a/b"] = world.connect.connectors.pop(NAME)
+    world.keep_config("connector-a/b", {"properties": world.connect.connectors["a/b"].config})
+    if not refused:
+        assert STOP in plan_switch(app, SwitchRequest("a/b", OWN)).steps
+        return
+    with pytest.raises(UnsupportedError, match=r"takes no slash, backslash.*no 'a/b'; nothing was changed"):
+        plan_switch(app, SwitchRequest("a/b", OWN))
 
 
 def test_a_plan_goes_stale(app: App, world: SwitchWorld) -> None:
