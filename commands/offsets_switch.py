@@ -26,8 +26,9 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
 
     Nothing is stopped unless Connect would take the new config; the connector's own checks ask its source. Each step
     is in a journal. After a kill, or a step that failed, the same command goes on where it was; `--to` with the former
-    topic goes back. What somebody has resumed or paused since stays so. Where the connector keeps its offsets there already, nothing is done, exit code 0; it
-    is refused if that topic lacks some. --timeout is per step. Needs workers of Kafka 3.5 or newer.
+    topic goes back. What somebody has resumed or paused since stays so. Where the connector keeps its offsets there
+    already, nothing is done, exit code 0; it is refused if that topic lacks some. --timeout is per step. Needs workers
+    of Kafka 3.5 or newer.
 
     Example: eosctl offsets switch -b kafka:9092 -g connect --connector orders-source --to orders-offsets
     """
