@@ -23,6 +23,7 @@ from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
 from eosctl.ops.switch_checks import changed_config, require_valid_config
 from eosctl.ops.switch_journal import Begun, unfinished_switch
+from eosctl.ops.switch_rights import rights_problems
 from eosctl.ops.worker_view import refuse_unreachable
 from eosctl.ops.workers import discover_urls, in_turn, no_answer, read_group
 from eosctl.report import Problem
@@ -97,12 +98,14 @@ class SwitchPlan:
     begun: Begun | None
     deletions: bool
     merge: WritePlan | None
+    rights: tuple[Problem, ...]
     journal: Journal
     cluster_id: str
 
     def problems(self) -> list[Problem]:
         """Warnings."""
-        return [] if self.merge is None else [*self.merge.problems, *_only_in_target(self.merge)]
+        merge = [] if self.merge is None else [*self.merge.problems, *_only_in_target(self.merge)]
+        return [*merge, *self.rights]
 
 
 def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
@@ -124,9 +127,9 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     origin = begun.origin if begun is not None and current == target else current
     state = _state_to_reach(now, begun)
     steps = () if in_use else _steps(now, current=current, target=target, begun=begun, state=state)
-    if CONFIGURE in steps:
-        require_valid_config(app.worker(now.url), request.connector, changed_config(now.config, target))
     deletions = _deletions(begun, current=current, target=target)
+    merge = plan_switch_merge(app, request.connector, origin, target, deletions=deletions) if MERGE in steps else None
+    rights = _require_usable(app, request.connector, now, target, merge) if CONFIGURE in steps else []
     continued = begun is not None and begun.target == target
     return SwitchPlan(
         connector=request.connector,
@@ -139,9 +142,8 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
         done=tuple(s for s in STEPS if begun and s in begun.done and s not in steps) if continued else (),
         begun=begun,
         deletions=deletions,
-        merge=plan_switch_merge(app, request.connector, origin, target, deletions=deletions)
-        if MERGE in steps
-        else None,
+        merge=merge,
+        rights=tuple(rights),
         journal=journal,
         cluster_id=cluster_id,
     )
@@ -162,6 +164,14 @@ def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None,
     if state == RUNNING and (parse_version(now.version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
         steps += [RESTART]
     return tuple(steps)
+
+
+def _require_usable(app: App, connector: str, now: ConnectorNow, target: str, merge: WritePlan | None) -> list[Problem]:
+    """Raises RefusedError where Connect would not take the new config, or the connector may not use the topic."""
+    worker, config = app.worker(now.url), changed_config(now.config, target)
+    require_valid_config(worker, connector, config)
+    made = bool(merge and merge.creates)
+    return rights_problems(app, connector, worker, config=config, target=target, made=made)
 
 
 def _state_to_reach(now: ConnectorNow, begun: Begun | None) -> str:

@@ -149,6 +149,7 @@ def _report(
             "before": plan.now.config.get(TOPIC_PROPERTY),
             "after": None if plan.target == GLOBAL else plan.target,
         },
+        "kept_elsewhere": _kept_elsewhere(plan) if plan.steps else None,
         "writes": writes,
         "creates": [new.as_row() for new in merge.creates] if merge else [],
         "backup": merged.data["backup"] if merged is not None else None,
@@ -166,6 +167,15 @@ def _report(
         target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
         problems=problems,
         exit_code=ExitCode.PARTIAL if failed else ExitCode.OK,
+    )
+
+
+def _kept_elsewhere(plan: SwitchPlan) -> str:
+    """What else has to be changed by hand: whoever applies the config from there would undo the switch."""
+    wanted = f"remove {TOPIC_PROPERTY}" if plan.target == GLOBAL else f"set {TOPIC_PROPERTY}={plan.target}"
+    return (
+        f"if the config of {plan.connector} is kept elsewhere too (Git, Terraform, a Kubernetes resource), {wanted} "
+        "there: the next apply would take the connector back to old offsets"
     )
 
 
