@@ -19,6 +19,7 @@ from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
 from eosctl.ops.ending_tasks import TasksLeft, tasks_left
+from eosctl.ops.first_commit import CommitWatch, before_the_start
 from eosctl.ops.former_tasks import fence_former_tasks
 from eosctl.ops.offset_apply import apply_plan
 from eosctl.ops.offset_stores import gather_topics
@@ -177,7 +178,31 @@ def _resume(app: App, plan: SwitchPlan) -> StepDone:
 
 
 def _watch(app: App, plan: SwitchPlan) -> StepDone:
-    """Waits until connector and tasks are in the state they were in; a FAILED one ends the wait.
+    """Waits until connector and tasks are in the state they were in, and whether they commit; see `_arrive`."""
+    commits = before_the_start(app, plan.connector, topic_of(app, plan.target))
+    now, said = _arrive(app, plan)
+    if not now.tasks or plan.state != RUNNING or RESTART in plan.steps:
+        return StepDone(said)
+    return _committed(app, plan, commits, len(now.tasks), said)
+
+
+def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, said: str) -> StepDone:
+    """Adds what tasks have committed: one that can't get at its source is RUNNING as well."""
+    more, any_has = commits.wait(app, tasks)
+    if any_has:
+        return StepDone(f"{said}; {more}")
+    problem = Problem(
+        "nothing_committed_yet",
+        f"{plan.connector} is RUNNING, which does not prove that it reads its source: {more}",
+        hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
+        f"--connector {quote(plan.connector)}` shows how old its offsets are.",
+        severity="warning",
+    )
+    return StepDone(f"{said}; {more}", problems=(problem,))
+
+
+def _arrive(app: App, plan: SwitchPlan) -> tuple[ConnectorNow, str]:
+    """Waits until connector and tasks are in the state they were in, and says so; a FAILED one ends the wait.
 
     A connector that was stopped gets new tasks when it is started: one that is only paused has none until then, and
     one that had none while it ran may have none again.
@@ -195,7 +220,7 @@ def _watch(app: App, plan: SwitchPlan) -> StepDone:
 
     now = _await(app, plan, arrived, doing=f"waiting for {plan.connector} to be {plan.state} with all its tasks")
     without = "without a task as before" if plan.state == RUNNING else "no task until it is resumed"
-    return StepDone(f"{plan.state}, {counted(len(now.tasks), 'task') if now.tasks else without}")
+    return now, f"{plan.state}, {counted(len(now.tasks), 'task') if now.tasks else without}"
 
 
 def _restart(app: App, plan: SwitchPlan) -> StepDone:
@@ -203,11 +228,13 @@ def _restart(app: App, plan: SwitchPlan) -> StepDone:
 
     For a moment REST shows the tasks as they were before.
     """
+    commits = before_the_start(app, plan.connector, topic_of(app, plan.target))
     _worker(app, plan).restart(plan.connector, only_failed=False)
     soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s()), app.clock)
     while set(_now(app, plan).tasks) == {plan.state} and not soon.expired():
         soon.sleep(_POLL_S)
-    return _watch(app, plan)
+    now, said = _arrive(app, plan)
+    return _committed(app, plan, commits, len(now.tasks), said) if now.tasks else StepDone(said)
 
 
 def _worker(app: App, plan: SwitchPlan) -> ConnectWorker:

@@ -303,6 +303,12 @@ WARNINGS = (
         "An ACL on the connector's new offsets topic seems to be lacking; a super user needs none.",
         "The hint has the kafka-acls line.",
     ),
+    Entry(
+        "nothing_committed_yet",
+        "The tasks are RUNNING and have committed nothing since they were started: the source is idle, or they can't "
+        "get at it.",
+        "If the source is not idle, see the worker's log.",
+    ),
     Entry("only_in_target", "The target has offsets that the source lacks; they will count."),
     Entry("null_partition", "Offsets with a null source partition can't be part of a REST body.", "--format ndjson."),
     Entry("not_an_offset", "Values that are no offsets can't be part of a REST body.", "--format ndjson."),

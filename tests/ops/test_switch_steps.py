@@ -238,3 +238,44 @@ def test_the_journal_tells_what_was_begun_and_what_was_done(app: App) -> None:
     lines = [json.loads(line) for line in Path(str(report.data["journal"])).read_text().splitlines()]
     steps = [(line["event"], line["step"]) for line in lines if "step" in line]
     assert steps == [(event, row["step"]) for row in report.rows for event in ("start", "done")]
+
+
+def test_tasks_that_run_and_commit_nothing_are_told_of(app: App, world: SwitchWorld) -> None:
+    """With its replication slot held by somebody else a task is RUNNING, and all seemed well."""
+    world.connect.before("start_task", lambda _call: setattr(world.connector.tasks[0], "state", "PAUSED"))
+    world.connect.after("start_task", lambda _call: setattr(world.connector.tasks[0], "state", "RUNNING"))
+    report = switch(app)
+    assert (report.exit_code, report.rows[-1]["detail"]) == (
+        ExitCode.OK,
+        "RUNNING, 1 task; nothing committed yet (2 s)",
+    )
+    assert [problem.code for problem in report.problems] == ["nothing_committed_yet"]
+
+
+def test_tasks_that_have_moved_their_offsets_are_believed(app: App) -> None:
+    report = switch(app)
+    assert (report.rows[-1]["detail"], report.problems) == ("RUNNING, 1 task; offsets are committed", [])
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (("CompleteCommit", "CompleteCommit"), "RUNNING, 2 tasks; offsets are committed"),
+        (("CompleteCommit", "Empty"), "RUNNING, 2 tasks; 1 of 2 tasks committed offsets so far (2 s)"),
+        (("Empty", "Ongoing"), "RUNNING, 2 tasks; nothing committed yet (2 s)"),
+    ],
+)
+def test_a_tasks_own_id_tells_whether_it_has_committed(
+    app: App, world: SwitchWorld, states: tuple[str, str], said: str
+) -> None:
+    """Offsets that moved may be another task's. Half of --timeout is waited for the commits."""
+    world.place("RUNNING", tasks_max="2")
+    ids = world.brokers.state.transactions
+    ids |= {f"g-c-{task}": FakeTransaction(7 + task, 3, "CompleteCommit") for task in range(2)}
+
+    def begins(call: Call) -> None:
+        _name, number = call.what
+        ids[f"g-c-{number}"].state = states[int(str(number))]
+
+    world.connect.after("start_task", begins)
+    assert switch(app).rows[-1]["detail"] == said
