@@ -20,12 +20,17 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
     """Move a connector between offsets topics: no record lost, none delivered twice.
 
     Changing offsets.storage.topic alone makes a connector read its whole source again: Kafka takes nothing from the
-    former topic. So: stop, give the new topic what the one in use has, change the config, ask Connect whether it finds
-    every offset, resume, and watch it run. A connector that was STOPPED or PAUSED is so again in the end.
+    former topic. So: stop, wait until no worker has a task of it and fence the tasks' transactional ids, give the new
+    topic what the one in use has, change the config, ask Connect whether it finds every offset, resume, and watch it
+    run. A connector that was STOPPED or PAUSED is so again in the end.
 
-    Each step is in a journal. After a kill, or a step that failed, the same command goes on where it was; `--to` with
-    the former topic goes back. Where the connector keeps its offsets there already, nothing is done, exit code 0; it
-    is refused if that topic lacks some. --timeout is per step. Needs workers of Kafka 3.5 or newer.
+    Nothing is stopped unless Connect would take the new config (the connector's own checks ask its source), and as far
+    as ACLs tell, its clients may use the new topic; -w names their principals. Whoever keeps the config elsewhere (Git,
+    Terraform, a Kubernetes resource) must change it there too: the next apply would go back to old offsets. Each step
+    is in a journal. After a kill, or a step that failed, the same command goes on where it was; `--to` with the former
+    topic goes back. What somebody has resumed or paused since stays so. Where the connector keeps its offsets there
+    already, nothing is done, exit code 0; it is refused if that topic lacks some. --timeout is per step. Needs workers
+    of Kafka 3.5 or newer.
 
     TOPIC must be one that keeps offsets: refused are the group's own topics, those that connectors write to, those
     that hold other records, and those that are not compacted. Of a connector whose config names Kafka brokers of its

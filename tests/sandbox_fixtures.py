@@ -28,7 +28,12 @@ from eosctl.sandbox.stack import Stack
 
 GROUP, PAIR = "connect-eos", "pair"
 _START_PATIENCE_S = 300.0
-TWO_WORKERS = GroupSpec(PAIR, (Eos.ENABLED,) * 2, worker_config={"session.timeout.ms": "600000"})
+SLOW_SOURCE = Path(__file__).parent / "slow_source"
+TWO_WORKERS = GroupSpec(
+    PAIR,
+    (Eos.ENABLED,) * 2,
+    worker_config={"session.timeout.ms": "600000", "plugin.path": str(SLOW_SOURCE)},
+)
 FORGETS = {"offsets.retention.check.interval.ms": "1000"}
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
@@ -99,7 +104,7 @@ def oldest_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A broker and two workers, Kafka 4.3.1, which stay members of their group while they are frozen.
 
-    A group without members is forgotten within a second or two.
+    A group without members is forgotten within a second or two. The workers have the plugin of tests/slow_source, too.
     """
     spec = StackSpec(groups=(TWO_WORKERS,), broker_config=FORGETS)
     with sandbox(spec, tmp_path_factory, name="pair") as started:
@@ -238,6 +243,19 @@ def has_ended(status: Any) -> bool:
     A task's last status, UNASSIGNED, may be written after the leader has deleted them all, and then it stays.
     """
     return status["connector"]["state"] == "STOPPED" and {task["state"] for task in status["tasks"]} <= {"UNASSIGNED"}
+
+
+def slow_config(topic: str, *, tasks: int, poll_ms: int = 4000, **more: str) -> dict[str, str]:
+    """A source of ours whose tasks give five numbered records every `poll_ms`, and end no sooner than that."""
+    return {
+        "connector.class": "eosctl.tests.SlowSource",
+        "tasks.max": str(tasks),
+        "topic": topic,
+        "poll.ms": str(poll_ms),
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        **more,
+    }
 
 
 def mirror_config(bootstrap_servers: str, topics: Sequence[str], *, tasks: int) -> dict[str, str]:

@@ -7,7 +7,6 @@ redirect, and sends credentials only where its ConnectAccess lets them go.
 from __future__ import annotations
 
 import json
-import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from urllib.parse import quote, urlsplit
 import urllib3
 
 from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.ids import connector_path
+from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.kafka_version import HEALTH_SINCE, kafka_version
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
@@ -35,7 +34,6 @@ CONNECT_TIMEOUT_S = 5.0
 REBALANCE_PATIENCE_S = 30.0
 _FIRST_BACKOFF_S = 0.25
 _LONGEST_BACKOFF_S = 2.0
-_RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
 # Jersey's own texts; Connect's texts name what is missing
 _NO_SUCH_ENDPOINT = ("HTTP 404 Not Found", "HTTP 405 Method Not Allowed")
 # what GET of a connector's config answers with 500 where other requests answer 409 (seen with 3.9.2 and 4.3.1)
@@ -294,7 +292,7 @@ class RestConnectWorker:
             )
         if 300 <= answer.status < 400:
             return self._not_connect(request, f"it redirects (HTTP {answer.status}), which Connect never does")
-        if message is None and answer.status == HTTPStatus.BAD_REQUEST and _RISKY_IN_PATH.search(request):
+        if message is None and answer.status == HTTPStatus.BAD_REQUEST and RISKY_IN_PATH.search(request):
             return UnsupportedError(
                 f"{where}: this worker refuses such a name in a URL",
                 hint="Kafka 4.0+ (Jetty 12) takes no encoded slash, backslash, percent or control character in a path.",
@@ -316,7 +314,7 @@ class RestConnectWorker:
 
     def _not_connect(self, request: str, reason: str) -> ConnectError:
         return ConnectError(
-            f"{self.url} does not answer as a Kafka Connect worker ({request}): {reason}",
+            f"{self.url} answers, but not as a Kafka Connect worker does ({request}): {reason}",
             hint="Check port and path of the URL. A worker that starts answers 404 until it has read its topics.",
         )
 

@@ -9,6 +9,9 @@ from urllib.parse import quote
 
 FLINK_SINK = "flink-sink"
 KAFKA_STREAMS = "kafka-streams"
+RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
+"""What Jetty 12 refuses in a path."""
+_STRICT_SINCE = (4, 0)
 _NUMBER = r"(?:0|[1-9][0-9]*)"  # as Java prints one
 _SHAPES = (
     # application.id, the UUID of the process, thread: one producer per thread (Streams 2.6+, `StreamsProducer`, EOS v2)
@@ -30,6 +33,19 @@ def task_transactional_id(group_id: str, connector: str, task: int) -> str:
 def connector_path(connector: str) -> str:
     """Where a worker's REST interface has a connector: `/connectors/my%20connector`."""
     return f"/connectors/{quote(connector, safe='')}"
+
+
+def why_unreachable(connector: str, version: tuple[int, int] | None) -> str | None:
+    """Why REST requests can't name a connector; None where they can. Kafka 4.0 came with Jetty 12, which is strict."""
+    path = connector_path(connector)
+    if connector in ("", ".", ".."):
+        return f"the connector name {connector!r} can't be part of a URL"
+    if RISKY_IN_PATH.search(path) and (version or (0, 0)) >= _STRICT_SINCE:
+        return (
+            f"the REST interface of Kafka 4.0+ takes no slash, backslash, percent or control character in a name, and "
+            f"so no {connector!r}"
+        )
+    return None
 
 
 def stop_request(path: str = "/connectors/NAME") -> str:

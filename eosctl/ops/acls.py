@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines, terraform_yaml
-from eosctl.core.acl_rules import AclIndex, Judgement, Verdict, acl_of, judge
+from eosctl.core.acl_rules import AclIndex, Judgement, Verdict, acl_of, is_certain, judge
 from eosctl.core.acl_table import Right
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
@@ -92,6 +92,19 @@ def judge_all(
         if not (right.to_create and right.name in not_to_create)
     ]
     return judgements, [_existence_unknown(unknown)] if unknown else []
+
+
+def divided(app: App, judgements: Sequence[Judgement], acls: AclIndex) -> tuple[list[Judgement], list[Judgement]]:
+    """The rights that are certainly lacking, and those that may be."""
+    open_ones = [each for each in judgements if each.verdict is not Verdict.ALLOWED and not each.right.optional]
+    if not open_ones:
+        return [], []
+    super_users, open_to_all = is_set(app, SUPER_USERS) != "no", is_set(app, OPEN_TO_ALL) != "no"
+    lacking, unsure = list[Judgement](), list[Judgement]()
+    for each in open_ones:
+        certain = is_certain(each, acls, super_users=super_users, open_to_all=open_to_all)
+        (lacking if certain else unsure).append(each)
+    return lacking, unsure
 
 
 def _existing(app: App, topics: Sequence[str]) -> tuple[set[str], list[str]]:

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eosctl.core.config_records import decode_value
+from eosctl.core.ids import why_unreachable
 from eosctl.core.java_json import encode_key
-from eosctl.core.kafka_version import is_older, shown_version
+from eosctl.core.kafka_version import is_older, kafka_version, shown_version
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import IgnoredKey, OffsetKey
 from eosctl.core.offset_views import PlannedWrite
@@ -94,6 +95,8 @@ def _objection_of_leader(app: App, connector: str, plan: WritePlan) -> str | Non
                 f"changing offsets by REST needs Kafka 3.6 (KIP-875); the worker runs {shown_version(version)}",
                 hint="Nothing was written. --via topic does it on any version.",
             )
+        if (reason := why_unreachable(connector, kafka_version(version))) is not None:
+            return reason
         if connector not in worker.connectors():
             return f"the leader does not know {connector}"
         if _deletion_breaks(connector, plan, version) and probe_mode(worker)[0] is not WorkerMode.NOT_ENABLED:

@@ -1,8 +1,9 @@
-"""Tasks that REST shows no more although they still run: their workers have not let go of them. Read-only.
+"""What members of the group may still run of a connector that REST calls STOPPED. Read-only.
 
-The leader deletes the status of a stopped connector's tasks at once, while a follower still waits for their last commit
-(`AbstractHerder`, `DistributedHerder.RebalanceListener`, Kafka 4.3; seen on 4.3.1: up to a second, and up to
-`task.shutdown.graceful.timeout.ms` by the code).
+REST's list of tasks proves nothing either way. The leader deletes the status of a stopped connector's tasks at once,
+while a follower still waits for their last commit (`AbstractHerder`, `DistributedHerder.RebalanceListener`, Kafka 4.3;
+seen on 4.3.1: up to a second, and up to `task.shutdown.graceful.timeout.ms` by the code); and what the follower then
+says of them comes back to REST, where it stays until the next rebalance (seen for more than a minute).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from eosctl.core.connect_group import STABLE
 from eosctl.errors import NotFoundError, UnauthorizedError
 from eosctl.ops.app import App
-from eosctl.ops.workers import read_group
+from eosctl.ops.workers import read_group, worker_id_of
 
 ENDING_PATIENCE_S = 15.0  # 5 s by default for a task to end, and the rebalance after it
 
@@ -30,22 +31,35 @@ class EndingTask:
         return self.connector if self.task is None else f"task {self.task} of {self.connector} at {self.url}"
 
 
-def ending_tasks(app: App, connectors: Collection[str]) -> tuple[EndingTask, ...]:
-    """What may still run of connectors that are shown without tasks.
+@dataclass(frozen=True, slots=True)
+class TasksLeft:
+    """`ending` is what may still run; `members` are the group's workers, as REST names them, where it is stable."""
 
-    Empty also where no group was named, or it may not be described: then REST is all there is.
+    ending: tuple[EndingTask, ...] = ()
+    members: frozenset[str] = frozenset()
+
+    def disproves(self, worker_ids: Collection[str]) -> bool:
+        """Whether tasks that REST shows at these workers are known to have ended: they are members, and hold none."""
+        return not self.ending and self.members.issuperset(worker_ids)
+
+
+def tasks_left(app: App, connectors: Collection[str]) -> TasksLeft:
+    """What may still run of connectors that are STOPPED.
+
+    Knows nothing where no group was named, or it may not be described: then REST is all there is.
     """
     if app.target.client is None or app.target.group_id is None:
-        return ()
+        return TasksLeft()
     try:
         group, _cluster_id = read_group(app)
     except (NotFoundError, UnauthorizedError):
-        return ()
+        return TasksLeft()
     if group.members and group.state != STABLE:
-        return tuple(EndingTask(connector, None, None) for connector in connectors)
-    return tuple(
+        return TasksLeft(tuple(EndingTask(connector, None, None) for connector in connectors))
+    ending = tuple(
         EndingTask(connector, task, (member.url or "").rstrip("/"))
         for member in group.members
         for connector, task in sorted(member.held)
         if connector in connectors and task >= 0
     )
+    return TasksLeft(ending, frozenset(map(worker_id_of, group.members)))

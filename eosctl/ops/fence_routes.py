@@ -24,6 +24,7 @@ from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.worker_view import refuse_unreachable
 from eosctl.report import Problem
 
 if TYPE_CHECKING:
@@ -44,14 +45,16 @@ def fence_with_producers(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
 
 
 def check_connect_route(app: App, request: FenceRequest) -> None:
-    """Raises UsageError for ids that the endpoint can't take, RefusedError unless the connector is STOPPED."""
+    """Raises UsageError, UnsupportedError for what the endpoint can't take, RefusedError unless it is STOPPED."""
     others = (request.prefix, request.pattern, request.tasks)
     if request.connector is None or request.transactional_ids or any(other is not None for other in others):
         raise UsageError(
             "--via connect fences the recorded ids of one connector",
             hint="Give --connector NAME, and neither ids nor --tasks.",
         )
-    entry = leader_worker(app).connectors().get(request.connector)
+    leader = leader_worker(app)
+    refuse_unreachable(request.connector, leader)
+    entry = leader.connectors().get(request.connector)
     if entry is None:
         raise NotFoundError(f"there is no connector {request.connector}", hint="See `eosctl workers list`.")
     state, tasks = _state_of(entry)
@@ -109,7 +112,7 @@ def fence_through_connect(
 
     Raises what the worker's last answer was, after the answers for ids that were fenced all the same.
     """
-    failure = _put_fence(app, connector)
+    failure = put_fence(app, connector)
     with app.transactions() as admin:
         now = admin.describe_transactions(list(before))
     for transactional_id, old in before.items():
@@ -120,7 +123,7 @@ def fence_through_connect(
         raise failure
 
 
-def _put_fence(app: App, connector: str) -> EosctlError | None:
+def put_fence(app: App, connector: str) -> EosctlError | None:
     """The failure, if any; a key that was just replaced, and a leader id that was just taken, deserve a second try.
 
     Not so what comes late: that round has fenced ids, and a second one would begin at the first of them.

@@ -12,7 +12,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
-from eosctl.ops.ending_tasks import ENDING_PATIENCE_S, ending_tasks
+from eosctl.ops.ending_tasks import ENDING_PATIENCE_S, TasksLeft, tasks_left
 from eosctl.ops.workers import ConnectorStatus, connector_statuses, discover_urls, read_group
 
 _POLL_S = 0.25
@@ -20,9 +20,9 @@ _FORCE = "--force-running writes all the same."
 
 
 def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, force_running: bool) -> None:
-    """Raises RefusedError unless the connectors are STOPPED without tasks, or the group is gone (`workers_down`).
+    """Raises RefusedError unless the connectors are STOPPED and no member has a task, or the group is gone.
 
-    Tasks that are about to end are waited for.
+    The latter with `workers_down`. Tasks that are about to end are waited for.
     """
     if force_running:
         return
@@ -30,19 +30,14 @@ def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, f
         _refuse_members(app, connectors)
         return
     there = _statuses(app)
-    running = _running(there, connectors)
-    if running:
-        raise RefusedError(
-            f"not stopped: {', '.join(running)}; nothing was written",
-            hint=f"Stop them ({stop_request()}), then run again. {_FORCE}",
-        )
+    _refuse_not_stopped(there, connectors, None)
     _refuse_strangers(app, [name for name in connectors if name not in there])
-    _refuse_ending(app, connectors)
+    _refuse_not_stopped(there, connectors, _await_ending(app, connectors))
 
 
 def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
     """Those of `connectors` that exist and are not STOPPED, or still have tasks, as `name (STATE, n tasks)`."""
-    return _running(connector_statuses(app), connectors)
+    return _running(connector_statuses(app), connectors, tasks_left(app, connectors))
 
 
 def _statuses(app: App) -> Mapping[str, ConnectorStatus]:
@@ -60,11 +55,27 @@ def _statuses(app: App) -> Mapping[str, ConnectorStatus]:
     return connector_statuses(replace(app, target=replace(app.target, connect_urls=tuple(urls))))
 
 
-def _running(there: Mapping[str, ConnectorStatus], connectors: Sequence[str]) -> list[str]:
+def _refuse_not_stopped(
+    there: Mapping[str, ConnectorStatus], connectors: Sequence[str], left: TasksLeft | None
+) -> None:
+    running = _running(there, connectors, left)
+    if running:
+        raise RefusedError(
+            f"not stopped: {', '.join(running)}; nothing was written",
+            hint=f"Stop them ({stop_request()}), then run again. {_FORCE}",
+        )
+
+
+def _running(there: Mapping[str, ConnectorStatus], connectors: Sequence[str], left: TasksLeft | None) -> list[str]:
+    """Those that are not STOPPED; with `left` also those of which REST shows tasks that members do not disprove."""
     return [
         f"{name} ({status.state}, {counted(len(status.tasks), 'task')})"
         for name in connectors
-        if (status := there.get(name)) is not None and (status.state != "STOPPED" or status.tasks)
+        if (status := there.get(name)) is not None
+        and (
+            status.state != "STOPPED"
+            or (left is not None and status.tasks and not left.disproves({task.worker_id for task in status.tasks}))
+        )
     ]
 
 
@@ -86,16 +97,18 @@ def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
         )
 
 
-def _refuse_ending(app: App, connectors: Sequence[str]) -> None:
+def _await_ending(app: App, connectors: Sequence[str]) -> TasksLeft:
+    """Raises RefusedError while members still hold tasks and the patience with them is over."""
     patience = Deadline.after(min(ENDING_PATIENCE_S, app.deadline.remaining_s()), app.clock)
-    while ending := ending_tasks(app, connectors):
+    while (left := tasks_left(app, connectors)).ending:
         if patience.expired():
             raise RefusedError(
-                f"still ending: {', '.join(map(str, ending))}; nothing was written",
+                f"still ending: {', '.join(map(str, left.ending))}; nothing was written",
                 hint="REST shows them no more, but their workers have not let go of them, and they may write offsets "
                 f"once more: run again in some seconds. {_FORCE}",
             )
         patience.sleep(_POLL_S)
+    return left
 
 
 def _refuse_members(app: App, connectors: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
+from eosctl.ops.switch_checks import changed_config, require_valid_config
 from eosctl.ops.switch_elsewhere import (
     Elsewhere,
     elsewhere_of,
@@ -32,6 +33,8 @@ from eosctl.ops.switch_elsewhere import (
     stores_elsewhere,
 )
 from eosctl.ops.switch_journal import Begun, unfinished_switch
+from eosctl.ops.switch_rights import rights_problems
+from eosctl.ops.worker_view import refuse_unreachable
 from eosctl.ops.workers import discover_urls, in_turn, no_answer, read_group
 from eosctl.report import Problem
 
@@ -60,7 +63,7 @@ class SwitchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorNow:
-    """A connector as one worker shows it; `state` is REST's, `tasks` their states.
+    """A connector as one worker shows it; `state` is REST's, `tasks` their states, `task_workers` where they run.
 
     `url` may carry credentials, `shown_url` never does; `trace` is the first line of the first failed task's.
     """
@@ -72,6 +75,7 @@ class ConnectorNow:
     kind: str
     state: str
     tasks: tuple[str, ...]
+    task_workers: frozenset[str]
     task_count: int
     trace: str
 
@@ -88,19 +92,23 @@ class ConnectorNow:
 class SwitchPlan:
     """`steps` are to be done, `done` were done by the run that `begun` tells of; `state` is to be reached again.
 
-    No steps: the target is in use already. `merge` is how the offsets compare now; a running connector moves them on
-    until it is stopped.
+    `tasks` is how many the connector had before: one that had none is not waited for until it has some.
+    No steps: the target is in use already. `deletions`: what is deleted at the origin goes along. `merge` is how the
+    offsets compare now; a running connector moves them on until it is stopped.
     """
 
     connector: str
     origin: str
     target: str
     state: str
+    tasks: int
     now: ConnectorNow
     steps: tuple[str, ...]
     done: tuple[str, ...]
     begun: Begun | None
+    deletions: bool
     merge: WritePlan | None
+    rights: tuple[Problem, ...]
     journal: Journal
     cluster_id: str
     at: Elsewhere | None = None
@@ -113,17 +121,22 @@ class SwitchPlan:
         """The surroundings with the topics where the connector's own offsets are."""
         return app if self.at is None else self.at.app(app)
 
+    def tasks_app(self, app: App) -> App:
+        """The surroundings with the topics and the transactions of the connector's tasks."""
+        return app if self.at is None else self.at.app_of_tasks(app)
+
     def problems(self) -> list[Problem]:
         """Warnings."""
-        return [] if self.merge is None else [*self.merge.problems, *_only_in_target(self.merge)]
+        merge = [] if self.merge is None else [*self.merge.problems, *_only_in_target(self.merge)]
+        return [*merge, *self.rights]
 
 
 def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     """Looks and decides; writes nothing.
 
-    Raises UsageError, NotFoundError, UnsupportedError below Kafka 3.5, RefusedError for a sink, a rebalance, the worker
-    of another group, brokers of the connector's own that can't be reached, and a target that is in use already and
-    lacks offsets.
+    Raises UsageError, NotFoundError, UnsupportedError below Kafka 3.5 and for a name that REST can't have, RefusedError
+    for a sink, a rebalance, the worker of another group, brokers of the connector's own that can't be reached, a config
+    that Connect would not take, and a target that is in use already and lacks offsets.
     """
     named = parse_store(request.to)
     cluster_id = _require_stable_group(app)
@@ -139,19 +152,28 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     if in_use:
         _require_complete(app, request.connector, target, at=at)
     origin = begun.origin if begun is not None and current == target else current
-    state = begun.state if begun is not None else _STATE_AFTER[now.state]
+    state = _state_to_reach(now, begun)
     steps = () if in_use else _steps(now, current=current, target=target, begun=begun, state=state)
+    deletions = _deletions(begun, current=current, target=target)
+    merge = rights = None
+    if MERGE in steps:
+        merge = plan_switch_merge(app, request.connector, origin, target, at=at, deletions=deletions)
+    if CONFIGURE in steps:
+        rights = _require_usable(app, request.connector, now, target, merge, at=at)
     continued = begun is not None and begun.target == target
     return SwitchPlan(
         connector=request.connector,
         origin=origin,
         target=target,
         state=state,
+        tasks=now.task_count if begun is None else begun.tasks,
         now=now,
         steps=steps,
         done=tuple(s for s in STEPS if begun and s in begun.done and s not in steps) if continued else (),
         begun=begun,
-        merge=plan_switch_merge(app, request.connector, origin, target, at=at) if MERGE in steps else None,
+        deletions=deletions,
+        merge=merge,
+        rights=tuple(rights or ()),
         journal=journal,
         cluster_id=cluster_id,
         at=at,
@@ -173,6 +195,31 @@ def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None,
     if state == RUNNING and (kafka_version(now.version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
         steps += [RESTART]
     return tuple(steps)
+
+
+def _require_usable(
+    app: App, connector: str, now: ConnectorNow, target: str, merge: WritePlan | None, *, at: Elsewhere | None
+) -> list[Problem]:
+    """Raises RefusedError where Connect would not take the new config, or the connector may not use the topic."""
+    worker, config = app.worker(now.url), changed_config(now.config, target)
+    require_valid_config(worker, connector, config)
+    made = bool(merge and merge.creates)
+    where = app if at is None else at.app(app)
+    return rights_problems(where, connector, worker, config=config, target=target, made=made)
+
+
+def _state_to_reach(now: ConnectorNow, begun: Begun | None) -> str:
+    """What a cut-off run had found, unless somebody has resumed or paused the connector since: that stays so."""
+    if begun is None or now.state in (RUNNING, PAUSED):
+        return _STATE_AFTER[now.state]
+    return begun.state
+
+
+def _deletions(begun: Begun | None, *, current: str, target: str) -> bool:
+    """The topic in use is the truth, but not one that the connector never ran on: a switch was cut off before."""
+    if begun is None:
+        return True
+    return begun.deletions if begun.target == target else begun.resumed or current != begun.target
 
 
 def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | None) -> None:
@@ -198,14 +245,21 @@ def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | 
 
 
 def plan_switch_merge(
-    app: App, connector: str, origin: str, target: str, *, at: Elsewhere | None = None, settled: bool = False
+    app: App,
+    connector: str,
+    origin: str,
+    target: str,
+    *,
+    at: Elsewhere | None = None,
+    deletions: bool = True,
+    settled: bool = False,
 ) -> WritePlan:
     """What the target topic must be given; `settled`: refuse while an open transaction hides offsets.
 
     What only the target hides is replaced anyway, be it what a killed run of this switch has left there.
     """
     if at is not None:
-        return plan_merge_elsewhere(app, at, connector, origin, target, settled=settled)
+        return plan_merge_elsewhere(app, at, connector, origin, target, deletions=deletions, settled=settled)
     _refuse_unfit(app, topic_of(app, target))
     found = _gather(app, (origin, target))
     stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
@@ -213,7 +267,7 @@ def plan_switch_merge(
         refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]], also=[stores[target]])
         refuse_hidden(app, connector, stores=[stores[target]])
     fallback = None if origin == GLOBAL else stores[GLOBAL]
-    writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback)
+    writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback, deletions=deletions)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)
 
 
@@ -277,7 +331,7 @@ def reach_worker(app: App, cluster_id: str) -> str:
                 hint="Compare -u and -b; nothing was written.",
             )
         return url
-    raise no_answer("no worker answers", failures)
+    raise no_answer("no worker can be asked", failures)
 
 
 def look_at(app: App, connector: str, url: str) -> ConnectorNow:
@@ -301,6 +355,7 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
         kind=str(info.get("type") or status.get("type") or "unknown"),
         state=str(itself.get("state") or "unknown"),
         tasks=tuple(str(task.get("state")) for task in tasks),
+        task_workers=frozenset(str(task.get("worker_id")) for task in tasks),
         task_count=len(info.get("tasks") or ()),
         trace=next((str(each["trace"]).splitlines()[0] for each in (itself, *tasks) if each.get("trace")), ""),
     )
@@ -334,6 +389,7 @@ def _require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
             hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {quote(connector)} "
             "--dedicated-topic PATTERN --into dedicated`; create it again, with offsets.storage.topic in its config.",
         )
+    refuse_unreachable(connector, app.worker(now.url))
     own = now.config.get(TOPIC_PROPERTY)
     if own and not is_topic_name(own):
         raise RefusedError(

@@ -18,10 +18,12 @@ from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import refuse_never_there
 from eosctl.ops.app import App
 from eosctl.ops.fence import FencePlan, plan_recorded
+from eosctl.ops.fence_routes import leader_worker
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.rescue_journal import Begun, unfinished_rescue
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
 from eosctl.ops.task_counts import read_config_topic
+from eosctl.ops.worker_view import refuse_unreachable
 from eosctl.ops.workers import read_group, running_tasks
 
 WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart", "watch")
@@ -73,6 +75,8 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
             f"`eosctl task-counts write {quote(connector)} --count 0`, which fences too. Else `eosctl doctor` tells "
             "what the tasks died of.",
         )
+    if RESTART in _steps(patient):
+        refuse_unreachable(connector, leader_worker(app))
     fence = plan_recorded(app, connector) if patient.diagnosis.verdict is Verdict.FENCE else None
     return RescuePlan(connector, patient, _steps(patient), fence)
 

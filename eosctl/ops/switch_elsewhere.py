@@ -33,9 +33,15 @@ class Elsewhere:
     def app(self, app: App) -> App:
         """The same surroundings, but for the topics."""
         open_topics = app.open_topics
-        return replace(
-            app, open_topics=lambda asked: open_topics(replace(asked, target=replace(asked.target, client=self.client)))
-        )
+        return replace(app, open_topics=lambda asked: open_topics(self._there(asked)))
+
+    def app_of_tasks(self, app: App) -> App:
+        """The same surroundings, but for the topics and for transactions: the tasks' ids are there as well."""
+        open_transactions = app.open_transactions
+        return replace(self.app(app), open_transactions=lambda asked: open_transactions(self._there(asked)))
+
+    def _there(self, app: App) -> App:
+        return replace(app, target=replace(app.target, client=self.client))
 
 
 def elsewhere_of(app: App, connector: str, config: Mapping[str, str], to: StoreName) -> Elsewhere | None:
@@ -98,7 +104,14 @@ def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple
 
 
 def plan_merge_elsewhere(
-    app: App, at: Elsewhere, connector: str, origin: str, target: str, *, settled: bool = False
+    app: App,
+    at: Elsewhere,
+    connector: str,
+    origin: str,
+    target: str,
+    *,
+    deletions: bool = True,
+    settled: bool = False,
 ) -> WritePlan:
     """What the target topic there must be given: what is in use there, else what the global store here has.
 
@@ -112,5 +125,5 @@ def plan_merge_elsewhere(
     if settled:
         refuse_hidden(app, connector, stores=[in_use, documented], also=[following])
         refuse_hidden(app, connector, stores=[following])
-    writes = plan_takeover(in_use, following, connector, fallback=documented)
+    writes = plan_takeover(in_use, following, connector, fallback=documented, deletions=deletions)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)

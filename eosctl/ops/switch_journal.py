@@ -11,13 +11,20 @@ from eosctl.ops.journal import Journal
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A switch that was begun and never ended: from where to where, and the state the connector was in."""
+    """A switch that was begun and never ended: from where to where, and the state the connector was in.
+
+    `tasks` is how many it had then. `resumed`: it may have run on the target since. `deletions`: what is deleted at the
+    origin goes along.
+    """
 
     origin: str
     target: str
     state: str
     began_ms: int
     done: tuple[str, ...] = ()
+    resumed: bool = False
+    deletions: bool = True
+    tasks: int = 1
 
 
 def unfinished_switch(journal: Journal) -> Begun | None:
@@ -27,6 +34,8 @@ def unfinished_switch(journal: Journal) -> Begun | None:
         match entry.get("event"):
             case "begin":
                 begun = _begun(entry)
+            case "start" if begun is not None and entry["step"] == "resume":
+                begun = replace(begun, resumed=True)
             case "done" if begun is not None:
                 begun = replace(begun, done=(*begun.done, str(entry["step"])))
             case "end":
@@ -36,4 +45,6 @@ def unfinished_switch(journal: Journal) -> Begun | None:
 
 def _begun(entry: Mapping[str, Any]) -> Begun:
     origin, target, state = (str(entry[name]) for name in ("origin", "target", "state"))
-    return Begun(origin, target, state, int(entry["time_ms"]), tuple(entry.get("done") or ()))
+    done, deletions = tuple(entry.get("done") or ()), bool(entry.get("deletions", True))
+    tasks = int(entry.get("tasks", 1))
+    return Begun(origin, target, state, int(entry["time_ms"]), done, "resume" in done, deletions, tasks)

@@ -26,6 +26,7 @@ from eosctl.ops.offset_switch import (
     SwitchPlan,
     SwitchRequest,
     describe_store,
+    look_at,
     plan_switch,
 )
 from eosctl.ops.switch_steps import StepDone, run_step
@@ -52,7 +53,14 @@ def _apply(app: App, plan: SwitchPlan) -> Report:
     app = app.with_whole_timeout()
     _require_unchanged(app, plan)
     plan.journal.write(
-        "begin", connector=plan.connector, origin=plan.origin, target=plan.target, state=plan.state, done=plan.done
+        "begin",
+        connector=plan.connector,
+        origin=plan.origin,
+        target=plan.target,
+        state=plan.state,
+        tasks=plan.tasks,
+        done=plan.done,
+        deletions=plan.deletions,
     )
     done: dict[str, StepDone] = {}
     failure: tuple[str, EosctlError] | None = None
@@ -65,7 +73,7 @@ def _apply(app: App, plan: SwitchPlan) -> Report:
         except KeyboardInterrupt as exc:
             raise InterruptedByUserError(
                 f"interrupted during the step {step}; done before: {', '.join(done) or 'nothing'}",
-                hint="Run the same command again: it goes on from here.",
+                hint=_ways(plan),
             ) from exc
     left_open = [] if failure else plan.journal.close()
     report = _result(app, plan, done, failure)
@@ -95,17 +103,28 @@ def _result(
             rows.append(_row(plan, step, "not_reached"))
     problems = [*_earlier(plan), *(problem for each in done.values() for problem in each.problems)]
     if failure is not None:
-        problems += [Problem.of(failure[1]), _way_on(plan)]
+        problems += [Problem.of(failure[1]), _way_on(app, plan)]
     merged = done[MERGE].merged if MERGE in done else None
     return _report(app, plan, "offsets-switch-result", rows, problems=problems, merged=merged, failed=bool(failure))
 
 
-def _way_on(plan: SwitchPlan) -> Problem:
+def _way_on(app: App, plan: SwitchPlan) -> Problem:
+    """In which state the connector was left, and the two ways to go from there."""
+    try:
+        now = look_at(app.with_whole_timeout(), plan.connector, plan.now.url)
+        there = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
+    except EosctlError as exc:
+        there = f"in which state the connector is can't be told ({exc.message})"
     return Problem(
         "switch_unfinished",
-        f"the switch of {plan.connector} is not finished",
-        hint=f"Run it again to go on: {_command(plan, plan.target)}\nGo back: {_command(plan, plan.origin)}",
+        f"the switch of {plan.connector} is not finished: {there}; it is to be {plan.state} in the end",
+        hint=_ways(plan),
     )
+
+
+def _ways(plan: SwitchPlan) -> str:
+    on = f"Run it again to go on: {_command(plan, plan.target)}"
+    return on if plan.origin == plan.target else f"{on}\nGo back: {_command(plan, plan.origin)}"
 
 
 def _report(
@@ -131,6 +150,7 @@ def _report(
             "before": plan.now.config.get(TOPIC_PROPERTY),
             "after": None if plan.target == GLOBAL else plan.target,
         },
+        "kept_elsewhere": _kept_elsewhere(plan) if plan.steps else None,
         "writes": writes,
         "creates": [new.as_row() for new in merge.creates] if merge else [],
         "backup": merged.data["backup"] if merged is not None else None,
@@ -151,6 +171,15 @@ def _report(
     )
 
 
+def _kept_elsewhere(plan: SwitchPlan) -> str:
+    """What else has to be changed by hand: whoever applies the config from there would undo the switch."""
+    wanted = f"remove {TOPIC_PROPERTY}" if plan.target == GLOBAL else f"set {TOPIC_PROPERTY}={plan.target}"
+    return (
+        f"if the config of {plan.connector} is kept elsewhere too (Git, Terraform, a Kubernetes resource), {wanted} "
+        "there: the next apply would take the connector back to old offsets"
+    )
+
+
 def _command(plan: SwitchPlan, to: str) -> str:
     return shlex.join(["eosctl", "offsets", "switch", "--connector", plan.connector, "--to", plan.named(to)])
 
@@ -163,6 +192,8 @@ def _earlier(plan: SwitchPlan) -> list[Problem]:
         f"a switch of {plan.connector} from {begun.origin} to {begun.target} was begun at {rfc3339(begun.began_ms)} "
         f"and not finished; done then: {', '.join(begun.done) or 'nothing'}; the connector was {begun.state}"
     )
+    if plan.state != begun.state:
+        message += f", and is {plan.state} now, which it stays"
     return [Problem("switch_unfinished", message, severity="warning")]
 
 

@@ -5,7 +5,7 @@ A step is in the journal before it begins and after it ended. Nothing is resumed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
@@ -18,7 +18,9 @@ from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
-from eosctl.ops.ending_tasks import EndingTask, ending_tasks
+from eosctl.ops.ending_tasks import TasksLeft, tasks_left
+from eosctl.ops.first_commit import CommitWatch, before_the_start
+from eosctl.ops.former_tasks import fence_former_tasks
 from eosctl.ops.offset_apply import apply_plan
 from eosctl.ops.offset_stores import gather_topics
 from eosctl.ops.offset_switch import (
@@ -28,7 +30,9 @@ from eosctl.ops.offset_switch import (
     PAUSED,
     RESTART,
     RESUME,
+    RUNNING,
     STOP,
+    STOPPED,
     WATCH,
     ConnectorNow,
     SwitchPlan,
@@ -39,10 +43,12 @@ from eosctl.ops.offset_switch import (
 )
 from eosctl.ops.offset_writes import WritePlan
 from eosctl.ops.ports import ConnectWorker
+from eosctl.ops.switch_checks import changed_config
 from eosctl.report import Problem, Report
 
 _POLL_S = 0.25
 _RESTART_SHOWS_S = 3.0
+_MERGE_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,41 +72,64 @@ def run_step(app: App, plan: SwitchPlan, step: str) -> StepDone:
 
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:
-    """STOPPED without a task, nor one that still commits: from then on nobody moves the offsets.
-
-    A task that has ended may come back to REST for a while, until the next rebalance.
-    """
-    ending: tuple[EndingTask, ...] = ()
+    """STOPPED, and no member of the stable group holds a task; then their ids are fenced: nobody moves the offsets."""
+    left = TasksLeft()
 
     def over(now: ConnectorNow) -> bool:
-        nonlocal ending
-        ending = ending_tasks(app, [plan.connector]) if now.is_stopped() else ()
-        return now.is_stopped() and not ending and _now(app, plan).is_stopped()
+        nonlocal left
+        if now.state != STOPPED:
+            return False
+        left = tasks_left(app, [plan.connector])
+        return not left.ending and left.disproves(now.task_workers) and _now(app, plan).state == STOPPED
 
     def told() -> str:
-        return "".join(f"; {each.url} has not let go of task {each.task} yet" for each in ending if each.url)
+        return "".join(f"; {each.url} has not let go of task {each.task} yet" for each in left.ending if each.url)
 
     was_stopped = _now(app, plan).is_stopped()
     if not was_stopped:
         _worker(app, plan).set_state(plan.connector, "stop")
     _await(app, plan, over, doing=f"waiting for {plan.connector} to be STOPPED without tasks", told=told)
-    return StepDone("it is STOPPED and has no task" if was_stopped else "STOPPED, no task left")
+    fenced = fence_former_tasks(
+        app, plan.connector, tasks=max(plan.tasks, plan.now.task_count), where=plan.tasks_app(app)
+    )
+    stopped = "it is STOPPED and has no task" if was_stopped else "STOPPED, no task left"
+    return StepDone(", ".join(filter(None, (stopped, fenced))))
 
 
 def _merge(app: App, plan: SwitchPlan) -> StepDone:
-    """Compares again now that nothing moves, and gives the target what it lacks."""
+    """Compares now that nothing should move, gives the target what it lacks, and looks again until it lacks nothing."""
 
     def compare() -> WritePlan:
-        return plan_switch_merge(app, plan.connector, plan.origin, plan.target, at=plan.at, settled=True)
+        return plan_switch_merge(
+            app, plan.connector, plan.origin, plan.target, at=plan.at, deletions=plan.deletions, settled=True
+        )
 
-    merge = compare()
-    if not merge.sends():
+    reports: list[Report] = []
+    for _round in range(_MERGE_ROUNDS):
+        merge = compare()
+        if not merge.sends():
+            return _merged(reports)
+        reports.append(apply_plan(plan.offsets_app(app), merge, compare))
+        if reports[-1].exit_code:
+            first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
+            raise EosctlError(f"the merge failed: {first}", hint=f"Its backup: {reports[-1].data['backup']}")
+    raise EosctlError(
+        f"{describe_store(plan.origin)} got offsets of {plan.connector} again and again, though it is STOPPED",
+        hint="Who writes them? Look for a worker that is in no group any more. Then run the same command again.",
+    )
+
+
+def _merged(reports: Sequence[Report]) -> StepDone:
+    """What all rounds wrote; the first one's backup undoes them."""
+    if not reports:
         return StepDone("the target has all of them")
-    report = apply_plan(plan.offsets_app(app), merge, compare)
-    if report.exit_code:
-        first = report.problems[0].message if report.problems else "the offsets are not as planned"
-        raise EosctlError(f"the merge failed: {first}", hint=f"Its backup: {report.data['backup']}")
-    return StepDone(f"{counted(len(merge.sends()), 'offset')} written and read back", merged=report)
+    first, *later = reports
+    came = [row for report in later for row in report.rows if row["outcome"] == "written"]
+    written = sum(row["outcome"] == "written" for row in first.rows) + len(came)
+    late = f", {len(came)} of them committed meanwhile" if came else ""
+    return StepDone(
+        f"{counted(written, 'offset')} written and read back{late}", merged=replace(first, rows=[*first.rows, *came])
+    )
 
 
 def _configure(app: App, plan: SwitchPlan) -> StepDone:
@@ -111,12 +140,6 @@ def _configure(app: App, plan: SwitchPlan) -> StepDone:
         app, plan, lambda now: now.store(app) == plan.target, doing=f"waiting for the worker to show {TOPIC_PROPERTY}"
     )
     return StepDone(f"{TOPIC_PROPERTY} {'removed' if plan.target == GLOBAL else f'= {plan.target}'}")
-
-
-def changed_config(config: Mapping[str, str], target: str) -> dict[str, str]:
-    """`config` with `offsets.storage.topic` as `target` wants it; nothing else changes."""
-    rest = {name: value for name, value in config.items() if name != TOPIC_PROPERTY}
-    return rest if target == GLOBAL else {**rest, TOPIC_PROPERTY: target}
 
 
 def _check(app: App, plan: SwitchPlan) -> StepDone:
@@ -159,11 +182,36 @@ def _resume(app: App, plan: SwitchPlan) -> StepDone:
 
 
 def _watch(app: App, plan: SwitchPlan) -> StepDone:
-    """Waits until connector and tasks are in the state they were in; a FAILED one ends the wait.
+    """Waits until connector and tasks are in the state they were in, and whether they commit; see `_arrive`."""
+    commits = before_the_start(plan.tasks_app(app), plan.connector, topic_of(app, plan.target))
+    now, said = _arrive(app, plan)
+    if not now.tasks or plan.state != RUNNING or RESTART in plan.steps:
+        return StepDone(said)
+    return _committed(app, plan, commits, len(now.tasks), said)
 
-    A connector that was stopped gets new tasks when it is started: one that is only paused has none until then.
+
+def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, said: str) -> StepDone:
+    """Adds what tasks have committed: one that can't get at its source is RUNNING as well."""
+    more, any_has = commits.wait(plan.tasks_app(app), tasks)
+    if any_has:
+        return StepDone(f"{said}; {more}")
+    problem = Problem(
+        "nothing_committed_yet",
+        f"{plan.connector} is RUNNING, which does not prove that it reads its source: {more}",
+        hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
+        f"--connector {quote(plan.connector)}` shows how old its offsets are.",
+        severity="warning",
+    )
+    return StepDone(f"{said}; {more}", problems=(problem,))
+
+
+def _arrive(app: App, plan: SwitchPlan) -> tuple[ConnectorNow, str]:
+    """Waits until connector and tasks are in the state they were in, and says so; a FAILED one ends the wait.
+
+    A connector that was stopped gets new tasks when it is started: one that is only paused has none until then, and
+    one that had none while it ran may have none again.
     """
-    least = 0 if plan.state == PAUSED else 1
+    least = 1 if plan.state == RUNNING and plan.tasks else 0
 
     def arrived(now: ConnectorNow) -> bool:
         if "FAILED" in (now.state, *now.tasks):
@@ -175,7 +223,8 @@ def _watch(app: App, plan: SwitchPlan) -> StepDone:
         return now.state == plan.state and complete
 
     now = _await(app, plan, arrived, doing=f"waiting for {plan.connector} to be {plan.state} with all its tasks")
-    return StepDone(f"{plan.state}, {counted(len(now.tasks), 'task') if now.tasks else 'no task until it is resumed'}")
+    without = "without a task as before" if plan.state == RUNNING else "no task until it is resumed"
+    return now, f"{plan.state}, {counted(len(now.tasks), 'task') if now.tasks else without}"
 
 
 def _restart(app: App, plan: SwitchPlan) -> StepDone:
@@ -183,11 +232,13 @@ def _restart(app: App, plan: SwitchPlan) -> StepDone:
 
     For a moment REST shows the tasks as they were before.
     """
+    commits = before_the_start(plan.tasks_app(app), plan.connector, topic_of(app, plan.target))
     _worker(app, plan).restart(plan.connector, only_failed=False)
     soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s()), app.clock)
     while set(_now(app, plan).tasks) == {plan.state} and not soon.expired():
         soon.sleep(_POLL_S)
-    return _watch(app, plan)
+    now, said = _arrive(app, plan)
+    return _committed(app, plan, commits, len(now.tasks), said) if now.tasks else StepDone(said)
 
 
 def _worker(app: App, plan: SwitchPlan) -> ConnectWorker:

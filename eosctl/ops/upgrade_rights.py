@@ -10,14 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eosctl.core.acl_rules import AclIndex, Judgement, Verdict, is_certain
+from eosctl.core.acl_rules import AclIndex, Judgement
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.task_counts import plugin_type
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import Observation, RightsSeen
 from eosctl.errors import EosctlError, InterruptedByUserError, UnsupportedError, UsageError
 from eosctl.ops.acl_wanted import AclRequest, gather_wanted
-from eosctl.ops.acls import OPEN_TO_ALL, SUPER_USERS, acl_findings, is_set, judge_all
+from eosctl.ops.acls import acl_findings, divided, judge_all
 from eosctl.ops.app import App
 
 _OWN_LOGIN = re.compile(r"(producer|consumer|admin)\.override\.(sasl\.|ssl\.|security\.|bootstrap\.servers$)")
@@ -54,7 +54,7 @@ def _seen(app: App, observation: Observation) -> RightsSeen:
     wanted = gather_wanted(app, request, look=False, connectors=connectors)
     wanted.require_principals()
     judgements, problems = judge_all(app, wanted, acls, known_topics=observation.topics or ())
-    lacking, unsure = _divided(app, judgements, acls)
+    lacking, unsure = divided(app, judgements, acls)
     return RightsSeen(
         judged=len(judgements),
         lacking=_sentences(app, lacking),
@@ -78,19 +78,6 @@ def _own_logins(connectors: Mapping[str, ConnectorState]) -> dict[str, str]:
         if settings:
             found[name] = settings[0]
     return found
-
-
-def _divided(app: App, judgements: Sequence[Judgement], acls: AclIndex) -> tuple[list[Judgement], list[Judgement]]:
-    """The rights that are certainly lacking, and those that may be."""
-    open_ones = [each for each in judgements if each.verdict is not Verdict.ALLOWED and not each.right.optional]
-    if not open_ones:
-        return [], []
-    super_users, open_to_all = is_set(app, SUPER_USERS) != "no", is_set(app, OPEN_TO_ALL) != "no"
-    lacking, unsure = list[Judgement](), list[Judgement]()
-    for each in open_ones:
-        certain = is_certain(each, acls, super_users=super_users, open_to_all=open_to_all)
-        (lacking if certain else unsure).append(each)
-    return lacking, unsure
 
 
 def _sentences(app: App, judgements: Sequence[Judgement]) -> tuple[str, ...]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 
+from eosctl.core.ids import why_unreachable
+from eosctl.core.kafka_version import kafka_version
 from eosctl.core.worker_modes import (
     NOT_ENABLED_TEXT,
     PROPERTY,
@@ -13,12 +16,13 @@ from eosctl.core.worker_modes import (
     probe_plugins,
 )
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, UnreachableError
+from eosctl.errors import DeadlineError, EosctlError, UnreachableError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
 
 WORKER_PATIENCE_S = 15.0  # a worker may take 10 s for the verdict on its own health
 _PROBE_ATTEMPTS = 3
+_NEWEST = (sys.maxsize, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,15 @@ def view_worker(app: App, url: str) -> WorkerView:
         failure = exc if view.version is None else None
         return replace(view, health="unreachable" if silent else view.health, evidence=(exc.message,), failure=failure)
     return replace(view, mode=mode, evidence=(reason,))
+
+
+def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
+    """Raises UnsupportedError for a connector that no request to this worker can name; most names need no question."""
+    if why_unreachable(connector, _NEWEST) is None:
+        return
+    reason = why_unreachable(connector, kafka_version(worker.root()["version"]))
+    if reason is not None:
+        raise UnsupportedError(f"{reason}; nothing was changed", hint="Such a connector can't be stopped or changed.")
 
 
 def connectors_at(app: App, url: str) -> frozenset[str] | None:

@@ -298,6 +298,22 @@ WARNINGS = (
         "An earlier write was cut off.",
         "Run the same command again, or take it back with the undo command.",
     ),
+    Entry(
+        "rights_unknown",
+        "Whether the connector may use its new offsets topic could not be checked: ACLs or principals are not known.",
+        "Name the worker's file with -w, or compare with `eosctl acls generate`.",
+    ),
+    Entry(
+        "rights_unsure",
+        "An ACL on the connector's new offsets topic seems to be lacking; a super user needs none.",
+        "The hint has the kafka-acls line.",
+    ),
+    Entry(
+        "nothing_committed_yet",
+        "The tasks are RUNNING and have committed nothing since they were started: the source is idle, or they can't "
+        "get at it.",
+        "If the source is not idle, see the worker's log.",
+    ),
     Entry("only_in_target", "The target has offsets that the source lacks; they will count."),
     Entry("null_partition", "Offsets with a null source partition can't be part of a REST body.", "--format ndjson."),
     Entry("not_an_offset", "Values that are no offsets can't be part of a REST body.", "--format ndjson."),

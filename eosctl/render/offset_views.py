@@ -183,6 +183,8 @@ def _switch_lines(report: Report) -> Iterable[str]:
         return
     yield from _created_topic_lines(report)
     yield f"journal: {format_cell(report.data.get('journal'))}"
+    if report.data.get("kept_elsewhere"):
+        yield f"note: {format_cell(report.data['kept_elsewhere'])}"
 
 
 _SWITCH = View(

@@ -86,6 +86,7 @@ _SWITCH: dict[str, Any] = {
         "to": "str",
         "state": "str",
         "config": {"property": "str", "before": "str|null", "after": "str|null"},
+        "kept_elsewhere": "str|null",
         "writes": [{**_WRITE, "outcome?": "str"}],
         "creates": [_TOPIC],
         "backup": "str|null",

@@ -13,8 +13,9 @@ import pytest
 from eosctl.core.murmur2 import partition_for
 from eosctl.errors import ConnectError, EosctlError, UnreachableError
 from tests.conftest import Invoke, Outcome
+from tests.fakes.offset_topics import OffsetWorld
 from tests.fakes.switching import GLOBAL, KEY, URL, SwitchWorld
-from tests.fakes.world import CONFIGS
+from tests.fakes.world import CONFIGS, OFFSETS
 
 OWN = "own"
 OTHER = b'["c",{"filename":"g"}]'
@@ -116,6 +117,19 @@ def test_set_via_topic_keeps_the_bytes_of_the_key(invoke: Invoke) -> None:
     assert (done["exit_code"], done["data"]["via"]) == (0, "topic")
     assert "writes another one" in done["data"]["via_reason"]
     assert written(world) == [(GLOBAL, world.key, b'{"position":1}')]
+
+
+def test_a_name_with_a_slash_goes_to_the_topics(invoke: Invoke) -> None:
+    """REST of Kafka 4 can't have it in a path: the request was refused after the plan had been agreed to."""
+    world = OffsetWorld(group_id="g")
+    world.topics.add_topic(OFFSETS, 5)
+    world.topics.put(OFFSETS, b'["a/b",{"f":"a"}]', b'{"position":1}')
+    world.connect.add("a/b", state="STOPPED")
+    words = ["offsets", "set", "--connector", "a/b", "--partition", '{"f":"a"}', "--offset", '{"position":2}', "--yes"]
+    refused = invoke(*world.flags, *words, "--via", "rest", **world.surroundings)
+    assert (refused.exit_code, "takes no slash, backslash" in refused.stderr) == (6, True)
+    done = invoke(*world.flags, *words, "-o", "json", **world.surroundings).json()
+    assert (done["exit_code"], done["data"]["via"]) == (0, "topic"), done["errors"]
 
 
 def test_a_record_on_the_wrong_partition_is_never_left_to_rest(run: Run, world: SwitchWorld) -> None:

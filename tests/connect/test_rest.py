@@ -179,10 +179,10 @@ def test_a_worker_that_refuses_an_encoded_slash_is_named_as_the_reason(server: S
         (403, {"error_code": 403, "message": "no"}, UnauthorizedError, "403 .no."),
         (404, {"error_code": 404, "message": "Connector c not found"}, NotFoundError, "Connector c not found"),
         (404, JERSEY_404, UnsupportedError, "does not offer GET /connectors/c/config"),
-        (404, HTML, ConnectError, "does not answer as a Kafka Connect worker"),
+        (404, HTML, ConnectError, "answers, but not as a Kafka Connect worker does"),
         (400, {"error_code": 400, "message": "is invalid:\nx"}, ConnectError, "answered 400: is invalid"),
         (500, {"error_code": 500, "message": "Request timed out."}, ConnectError, "answered 500: Request timed out"),
-        (500, {"error": "no message"}, ConnectError, "does not answer as a Kafka Connect worker"),
+        (500, {"error": "no message"}, ConnectError, "answers, but not as a Kafka Connect worker does"),
         (302, HTML, ConnectError, "redirects"),
         (200, HTML, ConnectError, "it answered with text/html"),
         (200, [1], ConnectError, "not a JSON object"),
@@ -239,7 +239,7 @@ def test_json_of_another_shape_is_not_connect(
     server: Server, path: str, call: Callable[[RestConnectWorker], Any]
 ) -> None:
     server.answer(path, (200, {"offsets": 3, "c": 3}))
-    with pytest.raises(ConnectError, match="does not answer as a Kafka Connect worker"):
+    with pytest.raises(ConnectError, match="answers, but not as a Kafka Connect worker does"):
         call(_worker(server.url))
 
 

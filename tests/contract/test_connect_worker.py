@@ -330,3 +330,15 @@ def test_a_fence_is_done_for_a_right_signature_only(subject: Subject) -> None:
         worker.fence("no such", signature_headers(key))
     fenced = [value for key, value in subject.config_records() if key == f"tasks-fencing-{name}"]
     assert fenced == [{"task-count": 1}, {"task-count": 0}]
+
+
+def test_a_config_that_is_not_valid_is_told_of_by_property_and_refused(subject: Subject) -> None:
+    config = {**subject.config, "name": subject.name, "tasks.max": "many"}
+    answer: Any = subject.worker.validate(FILE_SOURCE, config)
+    errors = {each["value"]["name"]: each["value"]["errors"] for each in answer["configs"] if each["value"]["errors"]}
+    told = "Invalid value many for configuration tasks.max: Not a number of type INT"
+    assert (list(errors), told in errors["tasks.max"]) == (["tasks.max"], True), "there may be more to say of it"
+    assert answer["error_count"] >= 1
+    with pytest.raises(ConnectError, match=r"400: Connector configuration is invalid and contains the following"):
+        subject.put(**{"tasks.max": "many"})
+    assert subject.entry() is None

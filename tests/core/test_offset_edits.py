@@ -120,8 +120,8 @@ def test_a_reset_of_what_is_deleted_sends_nothing(nothing: bytes | None) -> None
         ([], [(A, b"9")], None, "only_in_target", b"9"),
         ([], [(A, b"9")], [(A, b"7")], "only_in_target", b"9"),
         ([], [], [(A, b"7")], "from_global", b"7"),
-        ([(A, None)], [], [(A, b"7")], "from_global", b"7"),
-        ([(A, None)], [(A, b"9")], [(A, b"7")], "only_in_target", b"9"),
+        ([(A, None)], [], [(A, b"7")], "no_offset", None),
+        ([(A, None)], [(A, b"9")], [(A, b"7")], "deleted_in_use", None),
         ([(A, None)], [], None, "no_offset", None),
     ],
 )
@@ -135,6 +135,15 @@ def test_what_a_connector_gets_in_its_next_store(
     assert write.sends() == (reason in ("missing", "in_use_taken", "deleted_in_use", "from_global"))
     assert write.conflict == (reason in ("in_use_taken", "deleted_in_use")), "whether something else was there"
     assert write.before == write.replaces == following.records.get(A)
+
+
+def test_what_was_reset_in_a_dedicated_topic_is_deleted_from_the_global_one_that_follows() -> None:
+    """The old value there was kept as one that only the target has, and the reset was undone."""
+    following = store("g", [(A, b"7")])
+    [write] = plan_takeover(store("now", [(A, None)]), following, "c", fallback=following)
+    assert (write.reason, write.after, write.sends()) == ("deleted_in_use", None, True)
+    [never_ran] = plan_takeover(store("now", [(A, None)]), following, "c", fallback=following, deletions=False)
+    assert (never_ran.reason, never_ran.after) == ("only_in_target", b"7")
 
 
 def test_what_a_connector_gets_lies_where_its_tasks_write() -> None:

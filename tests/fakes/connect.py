@@ -39,7 +39,8 @@ class FakeConnect(FakeMembers):
     The calls that Faults knows are those of ConnectWorker, with the worker's URL and what was given; events beside
     those of FakeMembers are `start_connector` (name) and `start_task` (name, task). `keep_config` gets the records that
     the herder writes into the config topic. `forwarded` are other ways to a member: URL -> the member's. `fenced` are
-    the connectors whose fencing was asked for, and signed.
+    the connectors whose fencing was asked for, and signed. `objections` are what connectors now have against a config
+    of theirs, by property, say that the database does not answer.
     """
 
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
@@ -55,6 +56,7 @@ class FakeConnect(FakeMembers):
     forwarded: dict[str, str] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
     fenced: list[str] = field(default_factory=list)
+    objections: dict[str, str] = field(default_factory=dict)
 
     def open_worker(self, app: App, url: str) -> FakeConnectWorker:
         """App's door; `opened` keeps the URLs as they were given, credentials included."""

@@ -53,6 +53,10 @@ class FakeConnectWorker:
             if "connector.class" not in config:
                 raise ConnectError(f"Connector config {dict(config)} contains no connector type")
             self._wait_for_rebalance()
+            if errors := self._errors(config):
+                told = "\n".join(["", *errors.values()])
+                many = f"contains the following {len(errors)} error(s):"
+                raise ConnectError(f"400: Connector configuration is invalid and {many}{told}")
             self.group.put(connector, config)
 
     def delete_connector(self, connector: str) -> None:
@@ -93,9 +97,14 @@ class FakeConnectWorker:
         with self._asked("validate", plugin, config):
             wants = config.get("exactly.once.support")
             objects = self._mode != "enabled" and wants == "required"
-            errors = [OBJECTION] if objects else []
-            value = {"name": "exactly.once.support", "value": wants, "errors": errors}
-            return {"name": plugin, "error_count": len(errors), "configs": [{"definition": {}, "value": value}]}
+            errors = self._errors(config) | ({"exactly.once.support": OBJECTION} if objects else {})
+            names = {"exactly.once.support": wants, **{name: config.get(name) for name in errors}}
+            values = [
+                {"name": name, "value": value, "errors": [errors[name]] if name in errors else []}
+                for name, value in names.items()
+            ]
+            configs = [{"definition": {}, "value": value} for value in values]
+            return {"name": plugin, "error_count": len(errors), "configs": configs}
 
     def plugins(self) -> Sequence[Mapping[str, object]]:
         with self._asked("plugins"):
@@ -120,6 +129,12 @@ class FakeConnectWorker:
             raise ConnectError(f"{where} 400: This worker does not support the '{algorithm}' key signing algorithm")
         if base64.b64decode(given) != hmac.new(self.group.session_key, b"", "sha256").digest():
             raise UnauthorizedError(f"not allowed: {where} 403 (Internal request contained invalid signature.)")
+
+    def _errors(self, config: Mapping[str, str]) -> dict[str, str]:
+        """Property -> what speaks against its value: Connect's own checks, and those of the connector."""
+        tasks = config.get("tasks.max", "1")
+        told = f"Invalid value {tasks} for configuration tasks.max: Not a number of type INT"
+        return ({} if tasks.isdecimal() else {"tasks.max": told}) | self.group.objections
 
     @property
     def _member(self) -> str:

@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
-from eosctl.errors import ConnectError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UnreachableError
+from eosctl.errors import (
+    ConnectError,
+    ExitCode,
+    RefusedError,
+    StalePlanError,
+    UnauthorizedError,
+    UnreachableError,
+    UnsupportedError,
+)
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.fence_routes import leader_worker
@@ -60,6 +68,12 @@ def test_the_leader_fences_and_the_coordinators_tell(scene: Scene) -> None:
     assert row(report, "g-c-1")["after"]["producer_epoch"] == row(report, "g-c-1")["before"]["producer_epoch"] + 1
     assert scene.connect.fenced == ["c"]
     assert scene.brokers.count("InitProducerId") == 0
+
+
+def test_a_connector_that_rest_cannot_name_is_refused_at_plan(scene: Scene) -> None:
+    """Kafka 4 takes no slash in a path: the request was refused after the plan had been agreed to."""
+    with pytest.raises(UnsupportedError, match="takes no slash, backslash"):
+        plan_fence(scene.app(), replace(REQUEST, connector="a/b"))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -15,15 +16,28 @@ from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
-from tests.sandbox_fixtures import GROUP, FileSource, has_ended, mirror_config, rest, wait_until
+from tests.sandbox_fixtures import (
+    GROUP,
+    PAIR,
+    SLOW_SOURCE,
+    FileSource,
+    group_flags,
+    has_ended,
+    mirror_config,
+    rest,
+    slow_config,
+    wait_until,
+)
 
 pytestmark = pytest.mark.live
 
 
-def delivered(stack: Stack, source: FileSource) -> Counter[bytes | None]:
+def delivered(stack: Stack, topic: str) -> Counter[bytes | None]:
+    """How often each record was delivered; none before there is the topic."""
     settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
     with KafkaTopicStore(settings, deadline=Deadline.after(60)) as topics:
-        return Counter(record.value for record in topics.read(source.topic).records)
+        there = topic in topics.describe([topic])
+        return Counter(record.value for record in topics.read(topic).records) if there else Counter()
 
 
 def test_to_a_topic_of_its_own_and_back_no_line_is_lost_or_delivered_twice(
@@ -52,7 +66,7 @@ def test_to_a_topic_of_its_own_and_back_no_line_is_lost_or_delivered_twice(
     assert again.exit_code == 0, again.stdout
     source.append("line 00004")
     source.wait_position(55)
-    lines = delivered(stack, source)
+    lines = delivered(stack, source.topic)
     assert (len(lines), set(lines.values())) == (5, {1})
     once_more = switch(own)
     assert (once_more.exit_code, once_more.json()["data"]["rows"]) == (0, []), "it is there already"
@@ -169,7 +183,7 @@ def test_a_connector_that_does_not_run_is_left_as_it_was(
     file_source.set_state("resume")
     file_source.append("line 00001")
     file_source.wait_position(22)
-    assert delivered(stack, file_source).total() == 2
+    assert delivered(stack, file_source.topic).total() == 2
 
 
 def test_set_back_reads_the_tail_again_and_reset_reads_all_of_it(
@@ -190,19 +204,51 @@ def test_set_back_reads_the_tail_again_and_reset_reads_all_of_it(
     back = edit("set", "--offset", '{"position":11}')
     assert (back["exit_code"], back["data"]["via"], len(back["data"]["rows"])) == (0, "rest", 2), back["errors"]
     file_source.set_state("resume")
-    wait_until(lambda: delivered(stack, file_source).total() == 5, what="the tail to be read again")
+    wait_until(lambda: delivered(stack, file_source.topic).total() == 5, what="the tail to be read again")
     file_source.wait_position(33)
-    assert delivered(stack, file_source) == {b"line 00000": 1, b"line 00001": 2, b"line 00002": 2}
+    assert delivered(stack, file_source.topic) == {b"line 00000": 1, b"line 00001": 2, b"line 00002": 2}
 
     gone = edit("reset")
     assert (gone["exit_code"], gone["data"]["via"]) == (0, "topic"), gone["errors"]
     assert [row["target"]["topic"] for row in gone["data"]["rows"]] == ["connect-offsets", own]
     assert rest(f"{file_source.url}/connectors/{file_source.name}/offsets") == {"offsets": []}
     file_source.set_state("resume")
-    wait_until(lambda: delivered(stack, file_source).total() == 8, what="the whole file to be read again")
+    wait_until(lambda: delivered(stack, file_source.topic).total() == 8, what="the whole file to be read again")
     file_source.wait_position(33)
 
     here = edit("set", "--offset", '{"position":22}', "--via", "topic")
     assert here["exit_code"] == 0, here["errors"]
     [entry] = rest(f"{file_source.url}/connectors/{file_source.name}/offsets")["offsets"]
     assert entry["offset"] == {"position": 22}
+
+
+def test_a_task_that_ends_slowly_delivers_each_record_once(pair: Stack, invoke: Invoke, unique: str) -> None:
+    """Two workers, a task on each: REST said STOPPED without tasks seconds before the follower's last commit.
+
+    That was not taken to the other topic, and the next task delivered its records again.
+    """
+    url, own, topic = pair.urls(PAIR)[0], f"offsets-{unique}", f"topic-{unique}"
+    where = [*group_flags(pair, PAIR), "-u", url, "-o", "json"]
+
+    def wait_for_batches() -> None:
+        before = len(delivered(pair, topic))
+        wait_until(lambda: len(delivered(pair, topic)) >= before + 10, what="a batch of each task")
+
+    rest(f"{url}/connectors/{unique}/config", "PUT", slow_config(topic, tasks=2))
+    try:
+        for to in (own, "global"):
+            wait_for_batches()
+            moved = invoke(*where, "offsets", "switch", "--connector", unique, "--to", to, "--yes")
+            assert moved.exit_code == 0, moved.stdout
+            stopped = moved.json()["data"]["rows"][0]
+            assert stopped["detail"] == "STOPPED, no task left, 2 ids of its tasks fenced"
+        wait_for_batches()
+        assert set(delivered(pair, topic).values()) == {1}
+    finally:
+        rest(f"{url}/connectors/{unique}", "DELETE")
+
+
+def test_the_slow_source_is_compiled_from_what_lies_beside_it() -> None:
+    """No compiler is needed where the tests run: whoever changes the source has to make the jar anew."""
+    with zipfile.ZipFile(SLOW_SOURCE / "slow-source.jar") as jar:
+        assert jar.read("eosctl/tests/SlowSource.java") == (SLOW_SOURCE / "SlowSource.java").read_bytes()

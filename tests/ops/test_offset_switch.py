@@ -23,9 +23,10 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.ops.app import App
-from eosctl.ops.offset_switch import SwitchRequest, plan_switch
+from eosctl.ops.offset_switch import STOP, SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch, show_switch
 from eosctl.report import Report
+from tests.fakes.connectors import FakeTask
 from tests.fakes.faults import KilledError
 from tests.fakes.switching import GLOBAL, NAME, URL, SwitchWorld
 
@@ -82,6 +83,18 @@ def test_a_topic_that_was_used_before_does_not_bring_back_old_offsets(app: App, 
     assert world.delivered == world.lines
 
 
+def test_offsets_that_were_reset_in_a_topic_of_its_own_stay_reset_in_the_global_one(
+    app: App, world: SwitchWorld
+) -> None:
+    """The old value of the global topic came back: the lines that were to be read again were not."""
+    switch(app, OWN)
+    world.place("STOPPED", offsets_storage_topic=OWN)
+    world.topics.put(OWN, world.key, None)
+    assert world.stored(GLOBAL, world.key) == 3
+    assert switch(app, GLOBAL_STORE).exit_code is ExitCode.OK
+    assert (world.stored(GLOBAL, world.key), world.store()) == (None, GLOBAL)
+
+
 @pytest.mark.parametrize("after_kill", [OWN, "global"])
 def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: Path, after_kill: str) -> None:
     """Every call to Kafka and Connect is the last one once, before and after its effect; then the next run goes on.
@@ -127,6 +140,14 @@ def test_a_task_that_still_commits_when_rest_shows_it_no_more_is_waited_for(tmp_
     world.deliver()
     report = switch(world.app(tmp_path), to)
     assert (report.exit_code, world.delivered) == (ExitCode.OK, world.lines)
+
+
+def test_a_task_that_rest_still_shows_after_its_end_is_not_waited_for(tmp_path: Path) -> None:
+    """ "STOPPED, 1 task" stays until the next rebalance: the step ran into its timeout, though no worker had a task."""
+    world = SwitchWorld({URL: "enabled", FOLLOWER: "enabled"})
+    world.place("STOPPED").tasks[0] = FakeTask("UNASSIGNED", FOLLOWER)
+    report = switch(world.app(tmp_path), OWN)
+    assert (report.exit_code, outcomes(report)["stop"]) == (ExitCode.OK, "done")
 
 
 def test_a_task_that_never_ends_is_told_of(tmp_path: Path) -> None:
@@ -184,6 +205,22 @@ def test_a_connector_that_did_not_run_is_left_as_it_was(
     world.place(state)
     assert switch(app, OWN).exit_code is ExitCode.OK
     assert (world.connector.state, world.calls, world.store()) == (state, calls, OWN)
+
+
+@pytest.mark.parametrize("version", ["4.3.1", "3.8.1"])
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_a_connector_that_runs_without_tasks_is_not_waited_for(
+    app: App, world: SwitchWorld, version: str, cut_off: bool
+) -> None:
+    """One that mirrors topics which are not there yet has none: a task was waited for until the timeout."""
+    world.connect.version = version
+    world.place("RUNNING", tasks_max="0")
+    if cut_off:  # then only the journal knows that it had none
+        world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
+        assert switch(app, OWN).exit_code is ExitCode.PARTIAL
+    report = switch(app, OWN)
+    assert (report.exit_code, world.connector.state, world.store()) == (ExitCode.OK, "RUNNING", OWN)
+    assert next(row["detail"] for row in report.rows if row["step"] == "watch") == "RUNNING, without a task as before"
 
 
 def test_below_3_9_the_tasks_are_restarted(app: App, world: SwitchWorld) -> None:
@@ -261,6 +298,65 @@ def test_a_target_that_can_be_no_topic_is_not_put_into_the_config(app: App, worl
     with pytest.raises(UsageError, match=r"can't be a topic|is not a store|is on this cluster"):
         plan_switch(app, SwitchRequest(NAME, to))
     assert (world.calls, "offsets.storage.topic" in world.connector.config) == ([], False)
+
+
+def test_a_config_that_connect_would_not_take_stops_nothing(app: App, world: SwitchWorld) -> None:
+    """A database that was down: the connector was stopped, and stayed so, as its new config was refused."""
+    world.connect.objections["database.hostname"] = "Unable to connect: Connection refused"
+    with pytest.raises(RefusedError, match=r"would get: database\.hostname: Unable to connect.*nothing was changed"):
+        plan_switch(app, SwitchRequest(NAME, OWN))
+    world.connect.objections.clear()
+    plan = plan_switch(app, SwitchRequest(NAME, OWN))
+    world.connect.objections["database.hostname"] = "Unable to connect: Connection refused"
+    with pytest.raises(RefusedError, match="Unable to connect"):
+        apply_switch(app, plan)
+    assert (world.connector.state, world.calls) == ("RUNNING", [])
+
+
+def test_a_source_that_goes_down_meanwhile_leaves_a_way_back(app: App, world: SwitchWorld) -> None:
+    """What was left was STOPPED, which nothing said, and the way back needs nothing of the source."""
+    down = {"database.hostname": "Unable to connect"}
+    world.connect.after("set_state", lambda _call: world.connect.objections.update(down))
+    report = switch(app, OWN)
+    assert outcomes(report)["configure"] == "failed"
+    told = "the switch of c is not finished: the connector is STOPPED and keeps its offsets in the global offsets topic"
+    assert report.problems[-1].message == f"{told}; it is to be RUNNING in the end"
+    assert "Go back: eosctl offsets switch --connector c --to global" in str(report.problems[-1].hint)
+    back = switch(app, GLOBAL_STORE)
+    assert (back.exit_code, world.connector.state, world.delivered) == (ExitCode.OK, "RUNNING", world.lines)
+
+
+@pytest.mark.parametrize(("before", "verb", "after"), [("PAUSED", "resume", "RUNNING"), ("RUNNING", "pause", "PAUSED")])
+def test_what_somebody_did_since_a_run_was_cut_off_stays(
+    app: App, world: SwitchWorld, before: str, verb: str, after: str
+) -> None:
+    """The next run paused a connector that somebody had resumed, as it was PAUSED when the first one began."""
+    world.place(before)
+    world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
+    assert switch(app, OWN).exit_code is ExitCode.PARTIAL
+    world.connect.worker().set_state(NAME, verb)
+    world.time.sleep(2)
+    assert world.connector.state == after
+    plan = plan_switch(app, SwitchRequest(NAME, OWN))
+    [said] = show_switch(app, plan).problems
+    assert f"the connector was {before}, and is {after} now, which it stays" in said.message
+    assert apply_switch(app, plan).exit_code is ExitCode.OK
+    assert (world.connector.state, world.store()) == (after, OWN)
+
+
+@pytest.mark.parametrize(("version", "refused"), [("4.0.0", True), ("3.9.2", False)])
+def test_a_name_that_rest_cannot_have_is_refused_before_anything_is_done(
+    app: App, world: SwitchWorld, version: str, refused: bool
+) -> None:
+    """Its stop failed, in the first step; Kafka 4.0 came with Jetty 12."""
+    world.connect.version = version
+    world.connect.connectors["a/b"] = world.connect.connectors.pop(NAME)
+    world.keep_config("connector-a/b", {"properties": world.connect.connectors["a/b"].config})
+    if not refused:
+        assert STOP in plan_switch(app, SwitchRequest("a/b", OWN)).steps
+        return
+    with pytest.raises(UnsupportedError, match=r"takes no slash, backslash.*no 'a/b'; nothing was changed"):
+        plan_switch(app, SwitchRequest("a/b", OWN))
 
 
 def test_a_plan_goes_stale(app: App, world: SwitchWorld) -> None:

@@ -15,6 +15,7 @@ from eosctl.ops.backups import read_backup, write_lines
 from eosctl.ops.offset_apply import apply_plan
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge, show_plan
+from tests.fakes.connectors import FakeTask
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, WORKER, A, B, OffsetWorld, merge_world
 
 FOLLOWER = "http://follower:8083"
@@ -157,6 +158,23 @@ def test_a_task_that_rest_shows_no_more_is_waited_for_a_little_while(tmp_path: P
     with pytest.raises(RefusedError, match=f"still ending: task 0 of c at {FOLLOWER}; nothing was written"):
         apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN))
     assert (ended, world.topics.writes) == ([], 0)
+
+
+@pytest.mark.parametrize(("at", "refused"), [(FOLLOWER, False), ("http://stranger:8083", True)])
+def test_a_task_that_rest_still_shows_after_its_end_keeps_nobody_from_writing(
+    tmp_path: Path, at: str, refused: bool
+) -> None:
+    """ "STOPPED, 1 task" was refused for minutes, though no member of the group had a task of the connector."""
+    world = merge_world()
+    world.connect.modes[FOLLOWER] = "enabled"
+    world.connect.add("c", IN_OWN, state="STOPPED").tasks[0] = FakeTask("UNASSIGNED", at)
+    app = world.app(tmp_path)
+    plan = plan_offsets_merge(app, INTO_OWN)
+    if refused:
+        with pytest.raises(RefusedError, match=r"not stopped: c \(STOPPED, 1 task\)"):
+            apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN))
+        return
+    assert apply_plan(app, plan, lambda: plan_offsets_merge(app, INTO_OWN)).exit_code == 0
 
 
 def test_a_dedicated_topic_on_other_brokers_is_refused(app: App, world: OffsetWorld) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.murmur2 import partition_for
-from eosctl.errors import EosctlError, ExitCode
+from eosctl.core.records import OutRecord
+from eosctl.errors import ConnectError, EosctlError, ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.offset_switch import SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch
 from eosctl.report import Report
+from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.faults import Call, KilledError
-from tests.fakes.switching import GLOBAL, NAME, SwitchWorld
+from tests.fakes.switching import GLOBAL, NAME, URL, SwitchWorld
 
 OWN = "own"
 
@@ -94,6 +97,74 @@ def test_offsets_that_an_open_transaction_hides_are_not_left_behind(app: App, wo
     assert switch(app).exit_code is ExitCode.OK
 
 
+def late_line(world: SwitchWorld) -> Callable[[], None]:
+    """Adds a line, and gives what a task of before does with it later: deliver it and commit, unless it is fenced."""
+    world.lines.append("four")
+    holder = world.brokers.state.transactions.get("g-c-0")
+    epoch = holder.producer_epoch if holder else None
+
+    def commit() -> None:
+        if holder is None or holder.producer_epoch == epoch:
+            world.delivered.append("four")
+            world.topics.put(GLOBAL, world.key, b'{"position":4}')
+
+    return commit
+
+
+def test_a_former_task_that_its_worker_gave_up_on_commits_no_more(app: App, world: SwitchWorld) -> None:
+    """Its commit came after the merge had read: the next task delivered those lines again."""
+    world.brokers.state.transactions["g-c-0"] = FakeTransaction(7, 3)
+    commit = late_line(world)
+    world.connect.before("put_connector_config", once(commit))
+    report = switch(app)
+    assert (report.exit_code, world.delivered) == (ExitCode.OK, world.lines)
+    assert report.rows[0]["detail"] == "STOPPED, no task left, 1 id of its tasks fenced"
+
+
+def test_offsets_that_come_while_the_merge_writes_are_taken_too(tmp_path: Path) -> None:
+    """Without exactly-once support nobody can be fenced; nothing looked at the origin again, and exit was 0."""
+    world = SwitchWorld({URL: "disabled"})
+    world.topics.after("record", once(late_line(world)))
+    report = switch(world.app(tmp_path))
+    assert (report.exit_code, world.delivered, world.stored(OWN, world.key)) == (ExitCode.OK, world.lines, 4)
+    detail = next(row["detail"] for row in report.rows if row["step"] == "merge")
+    assert detail == "2 offsets written and read back, 1 of them committed meanwhile"
+    assert "g-c-0" not in world.brokers.state.transactions, "no id is made"
+
+
+def test_offsets_that_never_stop_coming_are_told_of(app: App, world: SwitchWorld) -> None:
+    position = iter(range(4, 1000))
+
+    def another(call: Call) -> None:
+        [record] = call.what
+        if isinstance(record, OutRecord) and record.topic == OWN:
+            world.topics.put(GLOBAL, world.key, json.dumps({"position": next(position)}).encode())
+
+    world.topics.after("record", another)
+    report = switch(app)
+    assert (outcomes(report)["merge"], outcomes(report)["configure"]) == ("failed", "not_reached")
+    assert "got offsets of c again and again, though it is STOPPED" in report.problems[0].message
+
+
+def test_without_rights_on_the_ids_the_leader_fences_them(app: App, world: SwitchWorld) -> None:
+    world.brokers.state.transactions["g-c-0"] = FakeTransaction(7, 3)
+    world.brokers.deny_describe.add("g-c-0")
+    world.keep_config("session-key", {"key": base64.b64encode(world.connect.session_key).decode()})
+    report = switch(app)
+    assert (report.exit_code, world.connect.fenced) == (ExitCode.OK, ["c"])
+    assert report.rows[0]["detail"] == "STOPPED, no task left, the leader fenced its tasks"
+
+
+def test_former_tasks_that_nobody_can_fence_end_it_before_offsets_are_read(app: App, world: SwitchWorld) -> None:
+    world.brokers.state.transactions["g-c-0"] = FakeTransaction(7, 3)
+    world.brokers.deny_describe.add("g-c-0")
+    world.connect.fail_always("fence", ConnectError("500: Failed to perform zombie fencing"))
+    report = switch(app)
+    assert (outcomes(report)["stop"], world.topics.writes) == ("failed", 0)
+    assert "nor by the leader: 500" in report.problems[0].message
+    assert "transactional ids g-c-*" in str(report.problems[0].hint)
+
+
 def test_what_only_the_target_hides_is_replaced(app: App, world: SwitchWorld) -> None:
     """A killed run may have left it there; the next one ends that transaction, and goes on."""
     world.topics.fail_next("record", KilledError(), done=True)
@@ -167,3 +238,44 @@ def test_the_journal_tells_what_was_begun_and_what_was_done(app: App) -> None:
     lines = [json.loads(line) for line in Path(str(report.data["journal"])).read_text().splitlines()]
     steps = [(line["event"], line["step"]) for line in lines if "step" in line]
     assert steps == [(event, row["step"]) for row in report.rows for event in ("start", "done")]
+
+
+def test_tasks_that_run_and_commit_nothing_are_told_of(app: App, world: SwitchWorld) -> None:
+    """With its replication slot held by somebody else a task is RUNNING, and all seemed well."""
+    world.connect.before("start_task", lambda _call: setattr(world.connector.tasks[0], "state", "PAUSED"))
+    world.connect.after("start_task", lambda _call: setattr(world.connector.tasks[0], "state", "RUNNING"))
+    report = switch(app)
+    assert (report.exit_code, report.rows[-1]["detail"]) == (
+        ExitCode.OK,
+        "RUNNING, 1 task; nothing committed yet (2 s)",
+    )
+    assert [problem.code for problem in report.problems] == ["nothing_committed_yet"]
+
+
+def test_tasks_that_have_moved_their_offsets_are_believed(app: App) -> None:
+    report = switch(app)
+    assert (report.rows[-1]["detail"], report.problems) == ("RUNNING, 1 task; offsets are committed", [])
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (("CompleteCommit", "CompleteCommit"), "RUNNING, 2 tasks; offsets are committed"),
+        (("CompleteCommit", "Empty"), "RUNNING, 2 tasks; 1 of 2 tasks committed offsets so far (2 s)"),
+        (("Empty", "Ongoing"), "RUNNING, 2 tasks; nothing committed yet (2 s)"),
+    ],
+)
+def test_a_tasks_own_id_tells_whether_it_has_committed(
+    app: App, world: SwitchWorld, states: tuple[str, str], said: str
+) -> None:
+    """Offsets that moved may be another task's. Half of --timeout is waited for the commits."""
+    world.place("RUNNING", tasks_max="2")
+    ids = world.brokers.state.transactions
+    ids |= {f"g-c-{task}": FakeTransaction(7 + task, 3, "CompleteCommit") for task in range(2)}
+
+    def begins(call: Call) -> None:
+        _name, number = call.what
+        ids[f"g-c-{number}"].state = states[int(str(number))]
+
+    world.connect.after("start_task", begins)
+    assert switch(app).rows[-1]["detail"] == said
