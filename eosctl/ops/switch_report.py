@@ -16,19 +16,16 @@ from eosctl.ops.offset_switch import (
     CHECK,
     CONFIGURE,
     MERGE,
-    PAUSED,
     RESTART,
     RESUME,
     STEPS,
     STOP,
-    STOPPED,
     WATCH,
     SwitchPlan,
     SwitchRequest,
-    describe_store,
-    look_at,
     plan_switch,
 )
+from eosctl.ops.switch_look import PAUSED, STOPPED, describe_store, look_at
 from eosctl.ops.switch_steps import StepDone, run_step
 from eosctl.report import Json, Problem, Report, Row, rfc3339
 

@@ -27,23 +27,17 @@ from eosctl.ops.offset_switch import (
     CHECK,
     CONFIGURE,
     MERGE,
-    PAUSED,
     RESTART,
     RESUME,
-    RUNNING,
     STOP,
-    STOPPED,
     WATCH,
-    ConnectorNow,
     SwitchPlan,
-    describe_store,
-    look_at,
     plan_switch_merge,
-    topic_of,
 )
 from eosctl.ops.offset_writes import WritePlan
 from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.switch_checks import changed_config
+from eosctl.ops.switch_look import PAUSED, RUNNING, STOPPED, ConnectorNow, describe_store, look_at, topic_of
 from eosctl.report import Problem, Report
 
 _POLL_S = 0.25
