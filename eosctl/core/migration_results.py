@@ -50,11 +50,19 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do."""
+    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do.
+
+    Of the `hidden` keys nothing is known: a record of theirs lies behind an open transaction.
+    """
 
     compared: int
     differing: int
     mismatches: tuple[Mismatch, ...]
+    hidden: tuple[Mismatch, ...] = ()
+
+    def is_as_planned(self) -> bool:
+        """Whether every key is, and could be seen to be."""
+        return not self.differing and not self.hidden
 
 
 @dataclass(frozen=True, slots=True)

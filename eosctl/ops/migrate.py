@@ -30,6 +30,7 @@ from eosctl.core.migration_rules import Policy
 from eosctl.errors import NotFoundError
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.hidden_offsets import hidden_offsets
 from eosctl.ops.migrate_report import plan_row
 from eosctl.ops.migrate_stores import target_name_of
 from eosctl.ops.migrate_targets import AS_SOURCE, TopicSize, planned_targets
@@ -149,8 +150,11 @@ class Migration:
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions."""
         topics, parts = (plan.targets, plan.parts) if side == "target" else (plan.sources, ())
-        now = present_topics(self.app.with_whole_timeout(), topics)
-        return self.stages.compare(existing_snapshot(plan), now, side=side, parts=parts)
+        app = self.app.with_whole_timeout()
+        now = present_topics(app, topics)
+        compared = self.stages.compare(existing_snapshot(plan), now, side=side, parts=parts)
+        names = {route.target_connector if side == "target" else route.connector for route in plan.routes}
+        return replace(compared, hidden=hidden_offsets(app, now, names, side=side))
 
 
 _NOTHING = Tally(

@@ -148,7 +148,7 @@ class _Run:
             return Applied(SentCounts(), Comparison(0, 0, ()), topics, backup, overrides, skipped=tuple(self.skipped))
         sent, already = self._write()
         compared = self._verify()
-        if not compared.differing:
+        if compared.is_as_planned():
             self.journal.write("end")
         return Applied(sent, compared, topics, backup, overrides, already, tuple(self.skipped))
 

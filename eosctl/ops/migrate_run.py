@@ -90,11 +90,12 @@ def migration_from_file(
     return _prepared(app, plan, plan_file, apply)
 
 
-def verify_plan(app: App, plan: MigrationPlan, engine: Engine) -> Report:
+def verify_plan(app: App, plan: MigrationPlan, engine: Engine, *, strict: bool = False) -> Report:
     """Reads both sides again and compares them with the plan."""
     with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
         migration = Migration(app, stages, engine.snapshots)
-        return verify_report(plan, {side: migration.compare(plan, side) for side in ("source", "target")})
+        sides = {side: migration.compare(plan, side) for side in ("source", "target")}
+        return verify_report(plan, sides, strict=strict)
 
 
 def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:

@@ -90,11 +90,13 @@ def send_to_topics(app: App, plan: WritePlan) -> None:
 class _ReadBack:
     """Whether each written key now has its planned value on its partition; None where that can't be seen.
 
-    `aborted` counts the planned values that only a reader of uncommitted records finds.
+    `aborted` counts the planned values that only a reader of uncommitted records finds, `behind` those that lie behind
+    somebody's open transaction: committed, but no committed reader gets them before it ends.
     """
 
     holds: Mapping[Place, bool | None]
     aborted: int = 0
+    behind: int = 0
 
 
 def _write(app: App, plan: WritePlan, send: Send, *, backup: Path) -> Report:
@@ -123,31 +125,42 @@ def _read_back(app: App, topics: TopicStore, plan: WritePlan, *, failed: bool) -
     sends = plan.sends()
     there = topics.describe(sorted({write.topic for write in sends}))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
-    holds = _what_holds(app, topics, sends, there)
-    while not failed and False in holds.values() and not patience.expired():
+    stores = _read_again(app, topics, there)
+    while not failed and any(_holds(stores, write) is False for write in sends) and not patience.expired():
         patience.sleep(_POLL_S)
-        holds = _what_holds(app, topics, sends, there)
+        stores = _read_again(app, topics, there)
+    holds = {_place(write): _holds(stores, write) for write in sends}
     if not failed:
-        return _ReadBack(holds)
+        behind = {_place(write) for write in sends if holds[_place(write)] is None and _is_behind(stores, write)}
+        return _ReadBack(holds | dict.fromkeys(behind, True), behind=len(behind))
     reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
     uncommitted = {read.topic: fold_store(read) for read in reads}
     aborted = [w for w in sends if holds[_place(w)] is False and w.topic in there and _has(uncommitted[w.topic], w)]
     return _ReadBack(holds, len(aborted))
 
 
-def _what_holds(
-    app: App, topics: TopicStore, sends: Sequence[PlannedWrite], there: Collection[str]
-) -> dict[Place, bool | None]:
-    stores = {topic: read_settled(app, topics, topic)[0] for topic in there}
-    return {_place(write): write.topic in stores and _holds(stores[write.topic], write) for write in sends}
+def _read_again(app: App, topics: TopicStore, there: Collection[str]) -> dict[str, Store]:
+    return {topic: read_settled(app, topics, topic)[0] for topic in there}
 
 
 def _place(write: PlannedWrite) -> Place:
     return (write.topic, write.key.raw, write.partition)
 
 
-def _holds(store: Store, write: PlannedWrite) -> bool | None:
+def _holds(stores: Mapping[str, Store], write: PlannedWrite) -> bool | None:
+    """None where an open transaction hides a record of the key, or may hide ours."""
+    store = stores.get(write.topic)
+    if store is None:
+        return False
+    if write.partition in store.hidden.get(write.key.raw, {}):
+        return None
     return True if _has(store, write) else None if write.partition in store.blocked else False
+
+
+def _is_behind(stores: Mapping[str, Store], write: PlannedWrite) -> bool:
+    """Whether what was committed is the newest of its key behind somebody's open transaction."""
+    record = stores[write.topic].hidden.get(write.key.raw, {}).get(write.partition)
+    return record is not None and record.value == write.after
 
 
 def _has(store: Store, write: PlannedWrite) -> bool:
@@ -168,7 +181,11 @@ def _result_report(app: App, plan: WritePlan, read: _ReadBack, *, backup: Path, 
     wrong = [row for row in rows if row["outcome"] not in ("written", "unchanged")]
     nothing_written = len(wrong) == len(sends) and all(row["outcome"] == "failed" for row in wrong)
     left = [] if nothing_written else wrong
-    failures = [*_failure_problems(failure, read, wrong=len(wrong)), *_left_problems(left, sends, backup)]
+    failures = [
+        *_failure_problems(failure, read, wrong=len(wrong)),
+        *_left_problems(left, sends, backup),
+        *_behind_problems(read),
+    ]
     return Report(
         kind=f"{plan.name}-result",
         rows=rows,
@@ -191,6 +208,14 @@ def _left_problems(left: Sequence[Row], sends: Sequence[PlannedWrite], backup: P
     if left:
         message = f"{len(left)} of {len(sends)} offsets are not, or not known to be, as planned"
         yield Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}")
+
+
+def _behind_problems(read: _ReadBack) -> Iterator[Problem]:
+    if read.behind:
+        message = f"{read.behind} of them are committed, but lie behind somebody's open transaction: workers that read "
+        message += "committed records get them when it ends"
+        hint = "`eosctl txn hanging` tells whose it is."
+        yield Problem("open_transaction", message, hint=hint, severity="warning")
 
 
 def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: int) -> Iterator[Problem]:

@@ -55,8 +55,8 @@ class OffsetStores:
         return named | {topic: self.stores[topic] for topic in self.extra} | away
 
     def connectors(self) -> list[str]:
-        """Every connector that has an offset in any of the stores, sorted."""
-        return sorted({name for store in self._all() for name in store.connectors})
+        """Every connector that has an offset in any of the stores, seen or hidden, sorted."""
+        return sorted(set[str]().union(*(store.names() for store in self._all())))
 
     def place(self, store: Store, name: str) -> tuple[str, str]:
         """Cluster id and topic of what `of` calls `name`: two names may mean one topic."""
@@ -104,7 +104,7 @@ def gather_stores(
         _require(needed, descriptions)
         reads = {topic: read_settled(app, topics, topic) for topic in needed}
         seen = [*(store for store, _bounds in reads.values()), *(there.store for there in away.values())]
-        known = {name for store in seen for name in store.connectors}
+        known = set[str]().union(*(store.names() for store in seen))
         own = _own_topics(dedicated, connectors if connectors is not None else known | set(dedicated.configured))
         descriptions |= topics.describe([topic for topic in own if topic not in reads])
         for topic in own:
@@ -153,12 +153,17 @@ def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
 
 
 def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
-    """Reads `topic`, again and again for a moment while an open transaction hides something."""
+    """Reads `topic`, again and again for a moment while an open transaction hides something.
+
+    What is hidden then is read too, uncommitted: a key that nothing shows yet may be among it.
+    """
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
     while True:
         read = topics.read(topic, newest_per_key=True)
-        if not read.blocked() or patience.expired():
+        if not read.blocked():
             return fold_store(read), read.bounds
+        if patience.expired():
+            return fold_store(read, topics.read_behind(topic, read.blocked())), read.bounds
         patience.sleep(0.5)
 
 

@@ -5,7 +5,7 @@ The whole plan follows from what the worker says now, and from the journal of a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any, cast
@@ -20,7 +20,7 @@ from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import CLUSTER_PROPERTY, TOPIC_PROPERTY
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
-from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
+from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, refuse_hidden_keys, write_plan
 from eosctl.ops.switch_journal import Begun, unfinished_switch
 from eosctl.ops.workers import discover_urls, in_turn, no_answer, read_group
 from eosctl.report import Problem
@@ -168,16 +168,23 @@ def _require_complete(app: App, connector: str, target: str) -> None:
         )
 
 
+def _refuse_hidden_in_target(app: App, connector: str, target: Store, *, written: Collection[bytes]) -> None:
+    """Raises RefusedError for what the target hides, but for keys that it does not show and that are `written` now."""
+    stays = [key for key in target.hides_of(connector) if key in target.records or key not in written]
+    refuse_hidden_keys(app, target, stays, whose=f" of {connector}")
+
+
 def plan_switch_merge(app: App, connector: str, origin: str, target: str, *, settled: bool = False) -> WritePlan:
     """What the target topic must be given; `settled`: refuse while an open transaction hides offsets.
 
-    What only the target hides is replaced anyway, be it what a killed run of this switch has left there.
+    What only the target hides is replaced where the origin has the key, be it what a killed run of this switch has
+    left there.
     """
     found = _gather(app, (origin, target))
     stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
     if settled:
-        refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]], also=[stores[target]])
-        refuse_hidden(app, connector, stores=[stores[target]])
+        refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]])
+        _refuse_hidden_in_target(app, connector, stores[target], written=stores[origin].records)
     fallback = None if origin == GLOBAL else stores[GLOBAL]
     writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)

@@ -18,7 +18,6 @@ from eosctl.core.offset_views import (
     PlannedWrite,
     Prefer,
     Store,
-    connector_keys,
     plan_merge,
 )
 from eosctl.core.records import NewTopic
@@ -153,25 +152,24 @@ def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *
     )
 
 
-def refuse_hidden(app: App, connector: str, *, stores: Sequence[Store], also: Sequence[Store] = ()) -> None:
-    """Raises RefusedError where an open transaction may hide newer offsets of `connector` in one of `stores`.
+def refuse_hidden(app: App, connector: str, *, stores: Iterable[Store]) -> None:
+    """Raises RefusedError where an open transaction hides an offset of `connector` in one of `stores`.
 
-    Looked for are the keys that any of them, or of the stores in `also`, shows: what one shows, another may hide.
+    It may be the first of its key, which nothing else shows. What is hidden of others does not matter.
     """
-    keys = connector_keys((*stores, *also), connector)
     for store in stores:
-        places = {place for key in keys for place in store.places(key.raw)} if store.blocked else frozenset[int]()
-        refuse_blocked(app, store, places & store.blocked, what=f"newer offsets of {connector}")
+        refuse_hidden_keys(app, store, store.hides_of(connector), whose=f" of {connector}")
 
 
-def refuse_blocked(app: App, store: Store, partitions: Iterable[int], *, what: str = "newer offsets") -> None:
-    """Raises RefusedError for `partitions` of `store`, if there are any: an open transaction hides what lies there."""
-    hidden = ", ".join(map(str, sorted(set(partitions))))
-    if not hidden:
+def refuse_hidden_keys(app: App, store: Store, keys: Iterable[bytes | None], *, whose: str = "") -> None:
+    """Raises RefusedError where an open transaction hides a record of one of `keys`; `whose` begins with a space."""
+    places = {place for key in keys if key is not None for place in store.hidden.get(key, ())}
+    if not places:
         return
     ours = offsets_transactional_id(app.target.group_id)
     raise RefusedError(
-        f"topic {store.topic}, partition {hidden}: an open transaction may hide {what}",
+        f"topic {store.topic}, partition {', '.join(map(str, sorted(places)))}: an open transaction hides newer "
+        f"offsets{whose}",
         hint=f"`eosctl offsets lint --store {quote(store.topic)}` tells whose it is. Wait for its end, or end it, and "
         f"plan again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends it at once, "
         "and so the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from eosctl.core.acl import Acl
-from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, TopicDescription, TopicRead, Written
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
 from eosctl.core.transactions import (
     ActiveProducer,
     Coordinator,
@@ -113,6 +113,9 @@ class TopicStore(Protocol):
 
         All partitions or none, unless `partly`: then those whose leaders answer.
         """
+
+    def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
+        """What lies from the LSOs of `bounds` to the end, committed or not: each key's newest record per partition."""
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; every delivery report is checked."""

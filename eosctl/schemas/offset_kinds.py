@@ -122,7 +122,7 @@ OFFSET_KINDS: dict[str, Kind] = {
             **_VIEW,
             "left": _CELL,
             "right": _CELL,
-            "status": {"same", "only_left", "only_right", "differs", "deleted_left", "deleted_right"},
+            "status": {"same", "only_left", "only_right", "differs", "deleted_left", "deleted_right", "hidden"},
         },
         {"differing": "int", "counts": COUNTS},
         {"left": "str", "right": "str", "clusters": {"*": "str"}},
@@ -147,7 +147,7 @@ OFFSET_KINDS: dict[str, Kind] = {
     "offsets-migrate-result": Kind(
         "What a migration wrote; where keys differ afterwards, those.",
         (_MIGRATED, _MISMATCH),
-        {**_MIGRATION_SUMMARY, "sent": "int", "verified": "int", "differing": "int"},
+        {**_MIGRATION_SUMMARY, "sent": "int", "verified": "int", "differing": "int", "hidden": "int"},
         {
             **_MIGRATION_DATA,
             "topics": "any",

@@ -250,6 +250,20 @@ def test_verify(scene: Scene, differing: int, exit_code: ExitCode) -> None:
     assert scene.calls[-2:] == ["compare source", "compare target in parts"]
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_verification_does_not_claim_what_an_open_transaction_hides(scene: Scene, side: str) -> None:
+    """A key whose newer record lies behind an open transaction was counted as verified."""
+    plan, topic = scene.plan(), SOURCE if side == "source" else "offsets-a"
+    scene.apply(plan)
+    scene.topics.open_transaction(topic, partition_for(KEY, 2), key=b"nobody's")
+    assert verify_plan(scene.app(), plan, scene.engine()).exit_code is ExitCode.OK
+    scene.put(topic, {KEY: b"1", key_of("other"): b"1"})
+    report = verify_plan(scene.app(), plan, scene.engine())
+    assert (report.exit_code, [(row["side"], row["status"]) for row in report.rows]) == (7, [(side, "hidden")])
+    assert [problem.code for problem in report.problems] == ["open_transaction"]
+    assert verify_plan(scene.app(), plan, scene.engine(), strict=True).exit_code is ExitCode.FINDINGS
+
+
 def test_routes_are_in_the_plan(scene: Scene) -> None:
     assert scene.plan().routes == (Route("a", "a", "offsets-a"),)
 
