@@ -18,6 +18,7 @@ from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, 
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_backup, undo_command
+from eosctl.ops.migrate_topics import other_partitions
 from eosctl.ops.new_topics import create_topics
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_rows import write_row
@@ -50,6 +51,7 @@ def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan], *, sen
             renewed = again()
             if renewed.writes != plan.writes or renewed.creates != plan.creates:
                 raise StalePlanError("these offsets changed since the plan was made", hint="Plan again.")
+            check_writable(app.with_whole_timeout(), plan)  # reading them took its time
         backup = keep_backup(app, plan.sends(), name=plan.name, cluster_id=plan.found.cluster_id)
         app.on_event(Event(f"backup: {backup}"))
         journal.write("begin", name=plan.name, backup=str(backup), offsets=len(plan.sends()))
@@ -72,6 +74,8 @@ def moved(app: App, found: OffsetStores) -> bool:
                 raise StalePlanError(
                     f"topic {topic} was created, deleted or recreated since the plan", hint="Plan again."
                 )
+            if now and then and now.partitions != then.partitions:
+                raise other_partitions(topic, now.partitions, planned=then.partitions)
         here = any(now != found.bounds[topic] for topic, now in topics.bounds_of(there).items())
     return here or any(read_away(app, name).bounds != there.bounds for name, there in found.away.items())
 

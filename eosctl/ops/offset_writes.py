@@ -21,9 +21,10 @@ from eosctl.core.offset_views import (
     plan_merge,
 )
 from eosctl.core.records import NewTopic
+from eosctl.core.store_names import parse_store
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.migrate_guard import refuse_running
+from eosctl.ops.migrate_guard import refuse_running, refuse_running_source, source_problem
 from eosctl.ops.offset_journal import cut_off_problems
 from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
@@ -93,6 +94,10 @@ class WritePlan:
     def connectors(self) -> list[str]:
         """Whose offsets are written, sorted."""
         return sorted({write.key.connector for write in self.sends() if write.key.connector is not None})
+
+    def source_profiles(self) -> list[str]:
+        """The profiles of the other clusters that are read."""
+        return sorted({profile for name in self.found.away if (profile := parse_store(name).profile)})
 
 
 def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
@@ -219,13 +224,23 @@ def check_writable(app: App, plan: WritePlan) -> None:
             hint="See which with --dry-run; --overwrite-newer puts the backup over them.",
         )
     if plan.sends():
-        given = plan.allowances
-        refuse_running(app, plan.connectors(), workers_down=given.workers_down, force_running=given.force_running)
+        down, force = plan.allowances.workers_down, plan.allowances.force_running
+        refuse_running(app, plan.connectors(), workers_down=down, force_running=force)
+        for profile in plan.source_profiles():
+            refuse_running_source(
+                app.elsewhere(profile), plan.connectors(), profile=profile, workers_down=down, force_running=force
+            )
 
 
 def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
     """The plan for people and scripts; raises what `check_writable` raises, which a dry run only warns of."""
-    problems = [*plan.problems, *cut_off_problems(app, plan.found.cluster_id), *_split_problems(plan)]
+    sources = (source_problem(app.elsewhere(profile), profile) for profile in plan.source_profiles())
+    problems = [
+        *plan.problems,
+        *cut_off_problems(app, plan.found.cluster_id),
+        *_split_problems(plan),
+        *(problem for problem in sources if problem is not None),
+    ]
     try:
         check_writable(app, plan)
     except RefusedError as exc:

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally, in_bins
+from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally, in_bins, topic_of
 from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
 from eosctl.core.records import Record
 from eosctl.spark import transforms
@@ -162,6 +162,18 @@ class MigrationJob:
             if side == "target":
                 records = transforms.foreign(records, self._decisions(folder))
             return sorted(row.connector for row in records.select("connector").distinct().collect())
+
+    def newer(self, drift: Path, folder: Path) -> list[Record]:
+        """What the snapshot `drift` of the target has, of keys that will be sent, that is not the plan's own."""
+        with self._stage("looking for new offsets in the target"):
+            decisions = self._decisions(folder)
+            found = transforms.foreign(self._records(drift), decisions)
+            found = found.join(transforms.sent(decisions).select("topic", "key"), ["topic", "key"], "left_semi")
+            rows = found.select("topic", "partition", "offset", "timestamp_ms", "key", "value").collect()
+        return [
+            Record(topic_of(row.topic), row.partition, row.offset, row.timestamp_ms, bytes(row.key), _bytes(row.value))
+            for row in rows
+        ]
 
     def write_tasks(self, plan: MigrationPlan) -> int:
         """How many tasks, and so transactions, a write takes here."""

@@ -138,6 +138,16 @@ class FakeStages(Faults):
             rows = [row for row in kept_rows(drift, Row) if (row.topic, row.key, _meaning(row.value)) not in ours]
             return sorted({owner.connector for row in rows if (owner := key_owner(row.key))})
 
+    def newer(self, drift: Path, folder: Path) -> list[Record]:
+        with self.call("newer"):
+            sends = {(one.topic, one.key): one.value for one in _decisions(folder) if one.action in SENDS}
+            return [
+                Record(topic_of(row.topic), *row[1:6])
+                for row in kept_rows(drift, Row)
+                if row.key is not None
+                and sends.get((row.topic, row.key), row.key) not in (row.key, _meaning(row.value))
+            ]
+
     def compare(
         self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
     ) -> Comparison:
