@@ -1,6 +1,6 @@
 """The plan of a bulk migration of source offsets, as a value: what is read, what goes where, and what that will do.
 
-It can be reviewed, kept and applied later (`core.plan_file`); it holds no secrets and no clock. Nothing here reads or
+It can be reviewed, kept and applied later (`core.plan_file`); it holds no secrets. Nothing here reads or
 writes a topic.
 """
 
@@ -19,7 +19,7 @@ from eosctl.core.plan_file import PlanFormat, digest_of
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 
-_FILES = PlanFormat("eosctl-offsets-migration", 3, "offsets migrate")
+_FILES = PlanFormat("eosctl-offsets-migration", 4, "offsets migrate")
 _PART_RECORDS = 500_000
 Parts = tuple[tuple[int, ...], ...]
 """Partition numbers, each in one part; () where a key may be in two places."""
@@ -207,7 +207,8 @@ class MigrationPlan:
     `cluster_id` is the cluster that is written to; None where the target is a file.
     `snapshot_base` is the folder that holds one snapshot folder per plan. `sample` are up to 100 rows for people.
     `parts` are partition numbers, each in one part: all that is known of a key is in the part of its partition, on both
-    sides, and nothing is shuffled. There are none where a key may be in two places.
+    sides, and nothing is shuffled. There are none where a key may be in two places. `planned_at` is when it was made,
+    RFC 3339: a fresh plan is another one, whatever else it has in common with one that was applied before.
     """
 
     cluster_id: str | None
@@ -221,6 +222,7 @@ class MigrationPlan:
     sample: Sequence[Mapping[str, object]] = ()
     overrides: tuple[str, ...] = ()
     parts: Parts = ()
+    planned_at: str = ""
 
     def digest(self) -> str:
         """sha256 of the canonical JSON, in hex."""

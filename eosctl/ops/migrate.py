@@ -37,6 +37,7 @@ from eosctl.ops.migrate_stores import target_name_of
 from eosctl.ops.migrate_targets import AS_SOURCE, TopicSize, planned_targets
 from eosctl.ops.migrate_topics import expected_records, present_topics, refuse_open_transactions
 from eosctl.ops.work_folders import work_folder
+from eosctl.report import rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,7 @@ class Migration:
             snapshot_base=str(self.snapshots.resolve()),
             overrides=("allow-open-transactions",) if request.allow_open_transactions else (),
             parts=parts,
+            planned_at=rfc3339(self.app.clock.now_ms()) or "",
         )
         plan = replace(plan, tally=self.stages.decide(draft, plan))
         plan.tally.check()

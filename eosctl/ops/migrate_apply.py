@@ -85,17 +85,19 @@ def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
     return past
 
 
-def finished(plan: MigrationPlan, past: Past, folder: Path, allowances: Allowances) -> Applied:
-    """The outcome of a plan that an earlier run has applied to the end."""
-    compared = past.done.get(Stage.VERIFY, {})
+def _verified_again(migration: Migration, plan: MigrationPlan, folder: Path, allowances: Allowances) -> Applied:
+    """The outcome of a plan that an earlier run has applied to the end: what it left is read again, and never written.
+
+    The journal tells what was true then; the target may be gone by now, and a connector that runs again has gone on.
+    """
     return Applied(
         SentCounts(),
-        Comparison(int(compared.get("compared", 0)), 0, ()),
+        migration.compare(plan, "target"),
         TopicsMade(),
         None if plan.target_file() else folder / "backup.ndjson",
         tuple(allowances.names()),
         already=plan.tally.to_write(),
-        skipped=tuple(Stage),
+        skipped=tuple(stage for stage in Stage if stage is not Stage.VERIFY),
     )
 
 
@@ -114,7 +116,7 @@ def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances
     with journal.hold(f"plan {plan.name()}"), _only_writer(migration, plan):
         past = past_of(folder, journal, resume=resume)
         if past.ended:
-            return finished(plan, past, folder, allowances)
+            return _verified_again(migration, plan, folder, allowances)
         return _Run(migration, plan, allowances, folder, journal, past).run()
 
 

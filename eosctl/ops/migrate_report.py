@@ -198,6 +198,7 @@ def _summary(plan: MigrationPlan) -> dict[str, Json]:
 def _facts(plan: MigrationPlan) -> dict[str, Json]:
     return {
         "plan": plan.digest(),
+        "planned_at": plan.planned_at,
         "snapshot": _snapshot(plan),
         "policy": plan.policy.value,
         "parts": len(plan.parts),

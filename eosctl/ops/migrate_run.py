@@ -18,7 +18,7 @@ from eosctl.ops.migrate import (
     snapshot_folder,
     spark_stages,
 )
-from eosctl.ops.migrate_apply import apply_plan, finished, past_of, refuse, source_profiles
+from eosctl.ops.migrate_apply import apply_plan, past_of, refuse, source_profiles
 from eosctl.ops.migrate_guard import running_connectors, source_problem
 from eosctl.ops.migrate_journal import migration_journal
 from eosctl.ops.migrate_report import plan_report, result_report, verify_report
@@ -81,11 +81,12 @@ def migration_from_file(
     def apply() -> Report:
         folder = snapshot_folder(plan)
         past = past_of(folder, migration_journal(folder, app.clock), resume=resume)
-        if past.ended:
-            return result_report(plan, finished(plan, past, folder, allowances))
-        refuse(app, plan, allowances)  # before Spark takes its seconds to start
+        if not past.ended:
+            refuse(app, plan, allowances)  # before Spark takes its seconds to start
         with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
-            return _apply(app, Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
+            return result_report(
+                plan, apply_plan(Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
+            )
 
     return _prepared(app, plan, plan_file, apply)
 
@@ -98,11 +99,9 @@ def verify_plan(app: App, plan: MigrationPlan, engine: Engine, *, strict: bool =
         return verify_report(plan, sides, strict=strict)
 
 
-def _apply(
-    app: App, migration: Migration, plan: MigrationPlan, allowances: Allowances, *, resume: bool = False
-) -> Report:
+def _apply(app: App, migration: Migration, plan: MigrationPlan, allowances: Allowances) -> Report:
     refuse(app, plan, allowances)
-    return result_report(plan, apply_plan(migration, plan, allowances, resume=resume))
+    return result_report(plan, apply_plan(migration, plan, allowances, resume=False))
 
 
 def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[], Report]) -> Prepared:

@@ -63,6 +63,7 @@ _MIGRATED: dict[str, Shape] = {
 _MIGRATION_SUMMARY: dict[str, Shape] = {"connectors": "int", "keys": "int", **_COUNTS, "*": "any"}
 _MIGRATION_DATA: dict[str, Shape] = {
     "plan": "str",
+    "planned_at": "str",
     "snapshot": "str",
     "policy": "str",
     "parts": "int",
