@@ -128,6 +128,8 @@ class Selection:
 class Tally:
     """What became of every record that was read; `check` proves that none is missing.
 
+    Its numbers come from different places: `records` from the readers, one by one; what they were folded to, whose
+    those keys are, and what was decided for which, from the files that each stage wrote.
     `records` = `older` + `nobodys` + `not_selected` + `superseded` + `keys`, and `keys` = the sum of `counts`.
     `nobodys` have no connector that could be read from the key; `superseded` lost their key to another source, or to a
     rename. `conflicts` counts the keys on which source and target disagree, however that was decided.

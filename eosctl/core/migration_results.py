@@ -12,11 +12,13 @@ from eosctl.core.migration import Route
 class Snapshot:
     """What one side was found to hold: whose offsets, and whether each key lies where Connect's producer puts it.
 
-    Where all do (`in_place`), no key is on two partitions, and each is in the snapshot once.
+    Where all do (`in_place`), no key is on two partitions, and each is in the snapshot once. `records` is how many were
+    read, counted one by one as they came.
     """
 
     connectors: frozenset[str] = frozenset()
     in_place: bool = True
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ class Migration:
             parts=parts,
             planned_at=rfc3339(self.app.clock.now_ms()) or "",
         )
-        plan = replace(plan, tally=self.stages.decide(draft, plan))
+        plan = replace(plan, tally=replace(self.stages.decide(draft, plan), records=read.records))
         plan.tally.check()
         return with_sample(plan, [plan_row(key) for key in self.stages.sample(draft)])
 

@@ -314,5 +314,10 @@ class _Run:
     def _verify(self) -> Comparison:
         with self._noted(Stage.VERIFY) as outcome:
             compared = self.migration.compare(self.plan, "target")
+            if compared.compared != self.plan.tally.keys:
+                raise EosctlError(
+                    f"{self.plan.tally.keys} keys were decided, {compared.compared} were read back and compared",
+                    hint="This is a defect of eosctl; please report it with the plan's snapshot folder.",
+                )
             outcome |= {"compared": compared.compared, "differing": compared.differing}
         return compared

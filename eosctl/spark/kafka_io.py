@@ -65,6 +65,13 @@ class OffsetRange:
     name: str | None = None
 
 
+@dataclass(slots=True)
+class Seen:
+    """How many records came to a reader so far, whatever became of them."""
+
+    records: int = 0
+
+
 def read_ranges(
     client: Mapping[str, Any],
     ranges: Sequence[OffsetRange],
@@ -72,10 +79,13 @@ def read_ranges(
     stall_timeout_s: float = 60.0,
     keys_at_once: int = KEYS_AT_ONCE,
     count: TaskCount | None = None,
+    seen: Seen | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The newest record per partition and key of `ranges`, as batches of RECORDS; see `read_keys`."""
     topics = {r.topic: (r.name or r.topic, r.partitions) for r in ranges}
-    for newest in read_keys(client, ranges, stall_timeout_s=stall_timeout_s, keys_at_once=keys_at_once, count=count):
+    for newest in read_keys(
+        client, ranges, stall_timeout_s=stall_timeout_s, keys_at_once=keys_at_once, count=count, seen=seen
+    ):
         yield from _batches(newest, topics)
 
 
@@ -86,6 +96,7 @@ def read_keys(
     stall_timeout_s: float = 60.0,
     keys_at_once: int = KEYS_AT_ONCE,
     count: TaskCount | None = None,
+    seen: Seen | None = None,
 ) -> Iterator[Newest]:
     """Reads `ranges` with one consumer, committed records only; `client` are librdkafka properties.
 
@@ -94,8 +105,9 @@ def read_keys(
     is what an end beyond the LSO, or a recreated topic, looks like.
     """
     newest: Newest = {(r.topic, r.partition): {} for r in ranges}
-    held = 0
-    for message in _messages(client, ranges, stall_timeout_s, count):
+    seen, held = seen or Seen(), 0
+    for number, message in enumerate(_messages(client, ranges, stall_timeout_s, count), start=1):
+        seen.records = number
         keys = newest[message.topic(), message.partition()]
         kept = keys.get(message.key())
         if kept is None:

@@ -151,7 +151,7 @@ def shuffled(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Shuffled
     sources, targets = stage.planned(first, second), stage.planned(to_a, to_z)
     routes = (Route("a", "a", to_a), Route("b", "z", to_z), Route("z", "z", to_z))
     read = stage.stages.snapshot(sources, folder / "source")
-    assert (set(read.connectors), read.in_place) == ({"a", "b", "c", "z"}, False)
+    assert (set(read.connectors), read.in_place, read.records) == ({"a", "b", "c", "z"}, False, 17)
     there = stage.stages.snapshot(targets, folder / "target")
     assert there.connectors == {"a"}
     return Shuffled(folder, sources, targets, routes)

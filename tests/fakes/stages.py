@@ -99,7 +99,8 @@ class FakeStages(Faults):
             rows = self._read(topics)
             keep_rows(folder, rows)
             owners = [owner.connector for row in rows if (owner := key_owner(row.key))]
-            return Snapshot(frozenset(owners), all(row.at_home for row in rows))
+            read = sum(1 for topic in topics for _record in self._records(topic))
+            return Snapshot(frozenset(owners), all(row.at_home for row in rows), read)
 
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
         with self.call("decide"):

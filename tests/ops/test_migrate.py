@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.migration import Route, Selection
+from eosctl.core.migration import Route, Selection, Tally
+from eosctl.core.migration_results import Comparison, Snapshot
 from eosctl.core.migration_rules import Policy
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import Record
@@ -108,13 +109,38 @@ def test_undecided_conflicts_are_refused(scene: Scene) -> None:
     assert "--conflict" in str(prepared.report.problems[0].hint)
 
 
-def test_counts_that_do_not_add_up_stop_everything(scene: Scene) -> None:
-    """No records lead to it: it is a defect of the stages."""
-    decide = scene.stages.decide
-    scene.stages.decide = lambda *given: replace(decide(*given), records=2)  # type: ignore[method-assign]
+@pytest.mark.parametrize("where", ["read", "folded", "decided"])
+def test_counts_that_do_not_add_up_stop_everything(scene: Scene, where: str) -> None:
+    """No records lead to it: it is a defect of the stages. What was read was counted where it was folded, too."""
+    snapshot, decide = scene.stages.snapshot, scene.stages.decide
+
+    def read(*given: Any, **more: Any) -> Snapshot:
+        found = snapshot(*given, **more)
+        return replace(found, records=found.records + 1)
+
+    def decided(*given: Any) -> Tally:
+        tally = decide(*given)
+        return replace(tally, older=1) if where == "folded" else replace(tally, counts={**tally.counts, "write": 0})
+
+    if where == "read":
+        scene.stages.snapshot = read  # type: ignore[method-assign]
+    else:
+        scene.stages.decide = decided  # type: ignore[assignment,method-assign]
     with pytest.raises(EosctlError, match="do not add up"):
         scene.prepared()
     assert list((scene.folder / "migrations").iterdir()) == []
+
+
+def test_keys_that_are_not_read_back_are_an_error(scene: Scene) -> None:
+    """A comparison of fewer keys than were decided was called verified."""
+    plan, compare = scene.plan(), scene.stages.compare
+
+    def compared(*given: Any, **more: Any) -> Comparison:
+        return replace(compare(*given, **more), compared=0)
+
+    scene.stages.compare = compared  # type: ignore[method-assign]
+    with pytest.raises(EosctlError, match="1 keys were decided, 0 were read back"):
+        scene.apply(plan)
 
 
 def test_an_unconfirmed_record_is_an_error(scene: Scene) -> None:
