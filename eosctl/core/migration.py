@@ -97,6 +97,10 @@ class Selection:
     def choose(self, found: Iterable[str]) -> list[str]:
         """The selected among `found`, sorted; raises NotFoundError when a name or the pattern finds nothing."""
         names = sorted(found)
+        if self.all_connectors and not names:
+            raise NotFoundError(
+                "the source has no offsets of any connector", hint="Check --from; `eosctl offsets list` shows them."
+            )
         if self.all_connectors:
             return names
         missing = sorted(set(self.connectors) - set(names))

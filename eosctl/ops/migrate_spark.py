@@ -16,7 +16,8 @@ from eosctl.ops.work_folders import work_folder
 from eosctl.sandbox.jars import cache_dir
 
 if TYPE_CHECKING:
-    from eosctl.spark.job import MigrationJob, OnProgress
+    from eosctl.spark.job import MigrationJob
+    from eosctl.spark.stages import OnProgress
 
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
-from eosctl.core.records import Bounds, TopicDescription
+from eosctl.core.records import Bounds, TopicDescription, TopicRead
 from eosctl.core.store_names import parse_store
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError
@@ -157,13 +157,18 @@ def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple
 
     What is hidden then is read too, uncommitted: a key that nothing shows yet may be among it.
     """
+    read = settled_read(app, topics, topic)
+    behind = topics.read_behind(topic, read.blocked()) if read.blocked() else ()
+    return fold_store(read, behind), read.bounds
+
+
+def settled_read(app: App, topics: TopicStore, topic: str, *, newest_per_key: bool = True) -> TopicRead:
+    """The committed records of `topic`; while an open transaction hides something, it is waited for a moment."""
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
     while True:
-        read = topics.read(topic, newest_per_key=True)
-        if not read.blocked():
-            return fold_store(read), read.bounds
-        if patience.expired():
-            return fold_store(read, topics.read_behind(topic, read.blocked())), read.bounds
+        read = topics.read(topic, newest_per_key=newest_per_key)
+        if not read.blocked() or patience.expired():
+            return read
         patience.sleep(0.5)
 
 

@@ -185,6 +185,16 @@ def test_what_stdout_can_not_tell_is_said_on_stderr(run: Run, world: OffsetWorld
     assert "1 offset with a null source partition" in done.stderr
 
 
+def test_an_export_waits_for_what_an_open_transaction_hides_for_a_moment(run: Run, world: OffsetWorld) -> None:
+    """It left out what a running task was about to commit, which `list` a moment later showed."""
+    world.topics.open_transaction(GLOBAL, 0)
+    world.topics.put(GLOBAL, b'["c",null]', b"{}", partition=0)
+    world.topics.after("read", lambda _call: world.topics.close_transaction(GLOBAL, 0))
+    done = run("export", "--store", "global")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert b'["c",null]' in [str(json.loads(line)["key"]).encode() for line in done.stdout.splitlines()]
+
+
 def test_get_asks_the_worker_too(run: Run, world: OffsetWorld, golden: Callable[[str, str], None]) -> None:
     world.topics.put(OWN, B, b'{"n":8}')
     world.topics.put(OWN, b'["c",{"f":"x"}]', b'{"n":9}')

@@ -151,7 +151,20 @@ def test_keys_are_renamed_within_their_bytes(key: bytes, connector: str, renamed
 
 @pytest.mark.parametrize(
     "key",
-    [None, b"", b"a", b"\xff", b'["a"]', b'["a",{},1]', b"[1,{}]", b'["a",[]]', b'{"a":1}', b'["a",{]', b'["a\n",{}]'],
+    [
+        None,
+        b"",
+        b"a",
+        b"\xff",
+        b'["a"]',
+        b'["a",{},1]',
+        b"[1,{}]",
+        b'["a",[]]',
+        b'{"a":1}',
+        b'["a",{]',
+        b'["a\n",{}]',
+        rb'["\ud800",{}]',
+    ],
 )
 def test_keys_that_are_nobodys(key: bytes | None) -> None:
     assert key_owner(key) is None

@@ -290,6 +290,22 @@ def test_a_verification_does_not_claim_what_an_open_transaction_hides(scene: Sce
     assert verify_plan(scene.app(), plan, scene.engine(), strict=True).exit_code is ExitCode.FINDINGS
 
 
+def test_a_source_without_offsets(tmp_path: Path) -> None:
+    """`--all` of an empty topic was an IndexError."""
+    scene = Scene(tmp_path)
+    with pytest.raises(NotFoundError, match="the source has no offsets of any connector"):
+        scene.prepared()
+    assert list((scene.folder / "migrations").iterdir()) == []
+
+
+def test_a_key_of_half_a_surrogate_pair_is_nobodys(scene: Scene) -> None:
+    """One such key, which no connector can have, stopped the migration of all others."""
+    scene.put(SOURCE, {rb'["\ud800",{}]': b"{}"})
+    plan = scene.plan()
+    assert (plan.tally.nobodys, plan.tally.keys, plan.routes) == (1, 1, (Route("a", "a", "offsets-a"),))
+    assert scene.apply(plan).exit_code is ExitCode.OK
+
+
 def test_routes_are_in_the_plan(scene: Scene) -> None:
     assert scene.plan().routes == (Route("a", "a", "offsets-a"),)
 
