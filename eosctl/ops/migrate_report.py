@@ -16,15 +16,12 @@ from eosctl.errors import ExitCode
 from eosctl.ops.backups import undo_command
 from eosctl.ops.hidden_offsets import comparison_exit_code, hidden_problem
 from eosctl.ops.migrate_journal import resume_command
-from eosctl.ops.offset_rows import value_json
+from eosctl.ops.offset_rows import MOST_ROWS, value_json
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 
 if TYPE_CHECKING:
     from eosctl.ops.migrate_apply import Applied
     from eosctl.ops.new_topics import TopicsMade
-
-MOST_ROWS = 100
-"""That are shown of a plan or a comparison, as text and as JSON; the counts are complete."""
 
 _MOST_REASONS = 5
 """Hundreds of topics are mostly refused for one reason."""

@@ -21,7 +21,7 @@ from eosctl.ops.backups import keep_backup, undo_command
 from eosctl.ops.migrate_topics import other_partitions
 from eosctl.ops.new_topics import create_topics
 from eosctl.ops.offset_journal import offsets_journal
-from eosctl.ops.offset_rows import write_row
+from eosctl.ops.offset_rows import first_rows, write_row
 from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
 from eosctl.ops.offset_writes import WritePlan, check_writable, plan_data, plan_summary
 from eosctl.ops.offsets import report_target
@@ -192,7 +192,7 @@ def _result_report(app: App, plan: WritePlan, read: _ReadBack, *, backup: Path, 
     ]
     return Report(
         kind=f"{plan.name}-result",
-        rows=rows,
+        rows=first_rows(rows),
         summary={**plan_summary(plan), "written": len(sends) - len(wrong), "not_as_planned": len(wrong)},
         data={**plan_data(plan), "backup": str(backup), "undo": undo_command(backup)},
         target=report_target(app, plan.found),

@@ -24,9 +24,10 @@ from eosctl.core.records import NewTopic
 from eosctl.core.store_names import parse_store
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.audit import digest
 from eosctl.ops.migrate_guard import refuse_running, refuse_running_source, source_problem
 from eosctl.ops.offset_journal import cut_off_problems
-from eosctl.ops.offset_rows import write_row
+from eosctl.ops.offset_rows import MOST_ROWS, first_rows, write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offsets import refuse_same, report_target, require_store
 from eosctl.report import Problem, Report
@@ -249,7 +250,7 @@ def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
         problems.append(Problem(exc.code, f"would be refused: {exc.message}", hint=exc.hint, severity="warning"))
     return Report(
         kind=f"{plan.name}-plan",
-        rows=[write_row(write) for write in plan.writes],
+        rows=first_rows([write_row(write) for write in plan.writes]),
         summary=plan_summary(plan),
         data=plan_data(plan),
         target=report_target(app, plan.found),
@@ -277,7 +278,11 @@ def plan_summary(plan: WritePlan) -> dict[str, object]:
 
 def plan_data(plan: WritePlan) -> dict[str, object]:
     """What plan and result have beside rows and summary."""
-    return {"creates": [new.as_row() for new in plan.creates], "overrides": plan.allowances.names()}
+    creates = [new.as_row() for new in plan.creates]
+    data: dict[str, object] = {"creates": creates, "overrides": plan.allowances.names(), "keys": len(plan.writes)}
+    if len(plan.writes) > MOST_ROWS:  # what is not shown is recorded all the same
+        data["plan"] = digest(map(write_row, plan.writes))
+    return data
 
 
 def require_choice(connectors: Sequence[str], *, everything: bool) -> None:

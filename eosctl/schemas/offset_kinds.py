@@ -44,7 +44,7 @@ _WRITE: dict[str, Shape] = {
 _COUNTS = {"counts": {"write": "int", "delete": "int", "keep": "int", "conflict": "int"}, "conflicts": "int"}
 _PLANNED = {**_COUNTS, "creates": "int"}
 _TOPIC = {"topic": "str", "partitions": "int", "replication_factor": "int"}
-_PLAN_DATA: dict[str, Shape] = {"creates": [_TOPIC], "overrides": ["str"]}
+_PLAN_DATA: dict[str, Shape] = {"creates": [_TOPIC], "overrides": ["str"], "keys": "int", "plan?": "str"}
 _RESULT_DATA: dict[str, Shape] = {**_PLAN_DATA, "backup": "str|null", "undo": "str|null"}
 _MISMATCH: dict[str, Shape] = {
     **_KEY,

@@ -297,3 +297,26 @@ def test_of_very_many_findings_a_hundred_are_shown(run: Run, world: OffsetWorld)
     assert (done["summary"]["codes"]["key_not_json"], done["summary"]["counts"]["error"]) == (150, 150)
     assert sum(row["code"] == "key_not_json" for row in done["rows"]) == 100
     assert "key_not_json: 100 of 150 are shown" in run("lint", "--store", "global").stdout
+
+
+@pytest.mark.parametrize("command", ["merge", "import", "restore"])
+def test_of_a_bulk_plan_a_hundred_rows_are_shown_and_everything_is_counted(
+    run: Run, tmp_path: Path, command: str
+) -> None:
+    """A plan of many thousand keys was a document of as many rows, as text and as JSON."""
+    path = tmp_path / "many.ndjson"
+    lines = [{"topic": "x", "partition": 0, "key": f'["c",{{"n":{n}}}]', "value": '{"n":1}'} for n in range(150)]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    words: tuple[str, ...] = ("import", str(path), "--store", "global")
+    if command != "import":
+        backup = str(run(*words, "--yes", "-o", "json").json()["data"]["backup"])
+        words = ("restore", backup) if command == "restore" else ("merge", "--connector", "c", "--into", "dedicated")
+    told = run(*words, "--dry-run")
+    plan = run(*words, "--dry-run", "-o", "json").json()["data"]
+    done = run(*words, "--yes", "-o", "json").json()["data"]
+    for shown in (plan, done):
+        assert (len(shown["rows"]), sum(shown["summary"]["counts"].values())) == (100, shown["keys"])
+        assert {row["action"] for row in shown["rows"]} <= {"write", "delete"}, "what changes comes first"
+    assert (plan["keys"], done["summary"]["written"]) == (done["keys"], 150)
+    assert plan["plan"] == done["plan"], "a digest of all rows, for the audit log"
+    assert f"100 of {plan['keys']} keys are shown\n" in told.stdout
