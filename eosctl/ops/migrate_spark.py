@@ -58,6 +58,7 @@ def spark_job(
         )
         with spark_context(settings) as context:
             job = MigrationJob(context, client, on_progress, others)
+            job.require_shared(snapshots.resolve())
             yield job
             archive = settings.class_archive()
             if archive is not None and archive.kept() is None:

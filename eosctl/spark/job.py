@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everyone kn
 from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally, in_bins, topic_of
 from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
 from eosctl.core.records import Record
+from eosctl.errors import UsageError
 from eosctl.spark import transforms
 from eosctl.spark.files import read_parquet, snapshot_file, write_file
 from eosctl.spark.kafka_io import RECORDS, OffsetRange
@@ -29,7 +30,7 @@ from eosctl.spark.kafka_writes import placed, write_records, write_task
 from eosctl.spark.parts import compare_part, decide_part, sample_of, to_write
 from eosctl.spark.record_counts import RecordCounts
 from eosctl.spark.record_lines import backup_blocks
-from eosctl.spark.snapshots import fresh_folder, land_bins, parquet_files, united
+from eosctl.spark.snapshots import fresh_folder, hosts_without, land_bins, parquet_files, united
 from eosctl.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
 from eosctl.spark.tasks import run_tasks
 
@@ -59,6 +60,18 @@ class MigrationJob:
         """Has the JVM load what a shuffle needs, for the class archive; a failure costs no more than a slower start."""
         with suppress(Py4JError, PySparkException):
             self.spark.range(1).groupBy("id").count().collect()
+
+    def require_shared(self, folder: Path) -> None:
+        """Raises UsageError unless every executor sees `folder` as this process does; a local Spark does."""
+        if str(self.context.master).startswith("local"):
+            return
+        with self._stage("looking whether all executors share the snapshot folder"):
+            apart = hosts_without(self.context, folder, tasks=2 * self.context.defaultParallelism)
+        if apart:
+            raise UsageError(
+                f"{folder} is not the same folder on {', '.join(apart)}, where executors run; nothing was read",
+                hint="--snapshot-dir names a folder that this machine and all executors share, say on NFS.",
+            )
 
     def least_parts(self, records: int) -> int:
         """How many parts of so many `records` keep everyone busy, and none for long."""

@@ -6,9 +6,10 @@ any others. A file is there whole or not at all, and a task that is tried again 
 
 from __future__ import annotations
 
+import platform
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,6 +26,7 @@ from eosctl.spark.record_counts import RecordCounts
 from eosctl.spark.tasks import run_tasks
 
 _ROWS_AT_ONCE = 50_000
+_FOUND = pa.schema([("host", pa.string()), ("found", pa.string())])
 _LANDED = pa.schema([("connectors", pa.list_(pa.string())), ("in_place", pa.bool_()), ("records", pa.int64())])
 
 
@@ -33,6 +35,29 @@ def fresh_folder(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
+
+
+def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> list[str]:
+    """The hosts where a task does not find in `folder` what this process has just put there.
+
+    A folder of the same name is not the same folder: each task shows what the file says.
+    """
+    token = uuid4().hex
+    file = folder / f".shared-{token}"
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(token)
+
+    def look(_number: int) -> Iterator[pa.RecordBatch]:
+        found = None
+        with suppress(OSError):
+            found = file.read_text()
+        yield arrow_batch([(platform.node(), found)], _FOUND)
+
+    try:
+        rows = run_tasks(context, tasks, look)
+    finally:
+        file.unlink(missing_ok=True)
+    return sorted({row.host for row in rows if row.found != token})
 
 
 def part_file(folder: Path, number: int) -> Path:
