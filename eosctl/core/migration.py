@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
+from eosctl.core.ids import MIGRATION_PREFIX
 from eosctl.core.migration_rules import Policy
 from eosctl.core.offset_keys import quoted_name
 from eosctl.core.plan_file import PlanFormat, digest_of
@@ -240,7 +241,7 @@ class MigrationPlan:
 
     def transactional_id(self) -> str:
         """What the transactional ids of its write tasks begin with; a dash and the task's number follow."""
-        return f"eosctl-migrate-{self.name()}"
+        return f"{MIGRATION_PREFIX}{self.name()}"
 
     def target_file(self) -> str | None:
         """The path of the target, if that is a file."""

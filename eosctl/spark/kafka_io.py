@@ -102,7 +102,7 @@ def read_keys(
 
     At most `keys_at_once` keys are held before they are given away: then a partition and key may come more than once,
     and the newest is still among them. Raises RuntimeError when a partition yields nothing for `stall_timeout_s`, which
-    is what an end beyond the LSO, or a recreated topic, looks like.
+    is what an end beyond the LSO, or a recreated topic, looks like; KafkaException where librdkafka said why.
     """
     newest: Newest = {(r.topic, r.partition): {} for r in ranges}
     seen, held = seen or Seen(), 0
@@ -132,7 +132,9 @@ def _messages(
     todo = {(r.topic, r.partition): r.end for r in ranges}
     if not todo:
         return
-    consumer = Consumer({**client, **_CONSUMER})
+    failures: list[Any] = []
+    consumer = Consumer({**client, **_CONSUMER, "error_cb": failures.append})
+    harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)  # of a group that is never used
     try:
         consumer.assign([TopicPartition(r.topic, r.partition, r.begin) for r in ranges])
         progress_s = time.monotonic()
@@ -140,7 +142,7 @@ def _messages(
             messages: list[Any] = consumer.consume(_BATCH_ROWS, timeout=0.1)
             for message in messages:
                 error, where = message.error(), (message.topic(), message.partition())
-                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                if error is not None and error.code() not in harmless:
                     raise KafkaException(error)
                 if where not in todo:
                     continue
@@ -155,6 +157,8 @@ def _messages(
             if count is not None:
                 count.tell(partial(_passed, consumer, ranges, todo), last=not todo)
             if todo and time.monotonic() - progress_s > stall_timeout_s:
+                if failures:
+                    raise KafkaException(failures[-1])
                 raise RuntimeError(f"no records for {stall_timeout_s:g} s, still to read: {_named(todo)}")
     finally:
         consumer.close()

@@ -207,7 +207,7 @@ class _Sender:
 
     def _on_delivery(self, error: Any, message: Any) -> None:
         if error is not None:
-            self._failures.append(f"{message.topic()}-{message.partition()}: {error.str()}")
+            self._failures.append(f"{message.topic()}-{message.partition()}: {error.str()} ({error.name()})")
             return
         where = message.topic(), message.partition()
         written, tombstones, last = self.confirmed.get(where, (0, 0, -1))

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from eosctl.core.migration import PlannedTopic
 from eosctl.core.records import Bounds
-from eosctl.errors import EosctlError
+from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 from eosctl.java import require_java, spark_java_home
 from eosctl.spark.failures import spark_error, start_error
 from eosctl.spark.job import MigrationJob
@@ -65,6 +65,36 @@ def test_cause(text: str, cause: str) -> None:
     error = spark_error(ValueError(text), "reading")
     assert error.message == f"reading failed in Spark: {cause}"
     assert "Traceback" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "told"),
+    [
+        (
+            'KafkaError{code=TOPIC_AUTHORIZATION_FAILED,val=29,str=""}',
+            UnauthorizedError,
+            " (TOPIC_AUTHORIZATION_FAILED)",
+        ),
+        ('KafkaError{code=_AUTHENTICATION,val=-169,str="SASL"}', UnauthorizedError, "SASL (_AUTHENTICATION)"),
+        (
+            'KafkaError{code=_ALL_BROKERS_DOWN,val=-187,str="down"}',
+            UnreachableError,
+            "down (_ALL_BROKERS_DOWN)",
+        ),
+        ('KafkaError{code=_TRANSPORT,val=-195,str="refused"}', UnreachableError, "refused (_TRANSPORT)"),
+        ('KafkaError{code=UNKNOWN_TOPIC_OR_PART,val=3,str="gone"}', EosctlError, "gone (UNKNOWN_TOPIC_OR_PART)"),
+    ],
+)
+def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
+    cause: str, kind: type[EosctlError], told: str
+) -> None:
+    """A missing right and a broker that is down were failures of Spark, exit code 1."""
+    text = f"Traceback (most recent call last):\n  File x\ncimpl.KafkaException: {cause}\n\tat y\n"
+    error = spark_error(ValueError(text), "writing")
+    assert type(error) is kind
+    assert error.message.startswith(f"writing failed in Spark: {told}")
+    lost = "RuntimeError: 1 of 2 records were not delivered: ['t-0: timed out (_MSG_TIMED_OUT)']"
+    assert type(spark_error(ValueError(lost), "writing")) is UnreachableError
 
 
 @pytest.mark.spark
