@@ -37,7 +37,7 @@ def acls() -> None:
     Roles of eosctl itself, for --role:
       observer       every command that only reads
       fencer         fence
-      offset-writer  offsets merge, set, reset, import, restore
+      offset-writer  offsets merge, set, reset, import, restore, migrate
       config-writer  task-counts write, rescue
       aborter        txn abort
       acl-writer     acls apply

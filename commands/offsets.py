@@ -131,17 +131,21 @@ def get_command(
 @click.argument("left", default="global", metavar="[LEFT]")
 @click.argument("right", default="dedicated", metavar="[RIGHT]")
 @_DEDICATED_TOPIC
+@click.option("--strict", is_flag=True, help="Exit 3, not 7, on keys that an open transaction hides.")
 @pass_app
-def diff_command(app: App, connectors: tuple[str, ...], left: str, right: str, dedicated_topic: str | None) -> Report:
+def diff_command(
+    app: App, connectors: tuple[str, ...], *, left: str, right: str, dedicated_topic: str | None, strict: bool
+) -> Report:
     """Compare two stores of a connector: global and dedicated, or topics by name, TOPIC@PROFILE on another cluster.
 
-    Exit code 3 when a source partition is not the same in both. Needs Kafka 0.11 or newer.
+    Exit code 3 when a source partition is not the same in both; 7 when an open transaction hides newer records of one,
+    so that nothing can be said of it (with --strict, 3). Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets diff -b kafka:9092 --connector orders-source
     """
     from eosctl.ops.offsets import OffsetQuery, diff_offsets
 
-    return diff_offsets(app, OffsetQuery(connectors, (), dedicated_topic), left=left, right=right)
+    return diff_offsets(app, OffsetQuery(connectors, (), dedicated_topic), left=left, right=right, strict=strict)
 
 
 @offsets.command("merge")

@@ -126,15 +126,17 @@ def _settle(ready: Prepared, *, yes: bool, dry_run: bool) -> Report:
 @click.command("verify", cls=EosctlCommand)
 @click.argument("plan_file", metavar="PLAN|BACKUP", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--before", is_flag=True, help="Of a backup: what was there before the write, as after a restore.")
+@click.option("--strict", is_flag=True, help="Exit 3, not 7, on keys that an open transaction hides.")
 @engine_options
 @pass_app
-def verify(app: App, *, plan_file: Path, before: bool, **given: Any) -> Report:
+def verify(app: App, *, plan_file: Path, before: bool, strict: bool, **given: Any) -> Report:
     """Read both sides of a migration again and compare them with its plan; or a write with its backup.
 
     Exit code 3, with the rows that differ, when a key of the target is not what the plan wanted, or a key of the
     source is no longer what was migrated. A migrated connector that runs again moves its own offsets: verify before it
     does. With the backup of a merge, set, reset, import or restore, every key of it is read again: exit code 3 unless
-    it holds what was written over it.
+    it holds what was written over it. Exit code 7 when an open transaction hides newer records of a key, so that
+    nothing can be said of it; with --strict, 3.
 
     \b
     Example:
@@ -147,10 +149,10 @@ def verify(app: App, *, plan_file: Path, before: bool, **given: Any) -> Report:
     from eosctl.ops.offset_verify import is_backup, verify_backup
 
     if is_backup(plan_file):
-        return verify_backup(app, plan_file, before=before)
+        return verify_backup(app, plan_file, before=before, strict=strict)
     if before:
         raise UsageError("--before is about the backup of a write", hint="A plan tells itself what was there.")
-    return verify_plan(app, _plan(plan_file), _engine(app, given))
+    return verify_plan(app, _plan(plan_file), _engine(app, given), strict=strict)
 
 
 def _plan(path: Path) -> MigrationPlan:

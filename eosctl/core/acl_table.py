@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.core.ids import (
+    MIGRATION_PREFIX,
     leader_transactional_id,
     offsets_transactional_id,
     own_transactional_id,
@@ -97,7 +98,7 @@ _GROUP, _CLUSTER, _OLD_CLUSTER = ("Group", "group"), ("Cluster", "cluster"), ("C
 _CONFIGS, _OFFSETS, _STATUS = ("Topic", "config"), ("Topic", "offset"), ("Topic", "status")
 _CONNECTOR_OFFSETS, _OUTPUT, _LOG = ("Topic", "connector-offset"), ("Topic", "output"), ("Topic", "transactions")
 _LEADER, _TASKS, _OWN = ("TransactionalId", "leader"), ("TransactionalId", "tasks"), ("TransactionalId", "own")
-_OWN_OFFSETS = ("TransactionalId", "own-offsets")
+_OWN_OFFSETS, _MIGRATIONS = ("TransactionalId", "own-offsets"), ("TransactionalId", "migrations")
 _MAY_BE_MISSING = (_OFFSETS, _STATUS, _CONNECTOR_OFFSETS, _OUTPUT)
 _INTERNAL = (("config", _CONFIGS), ("offsets", _OFFSETS), ("status", _STATUS))
 _TOPIC_USE = "without it the worker can't use its {} topic"
@@ -147,10 +148,11 @@ _WRITERS = (
     _Entry("fencer", _WRITE, _TASKS, "fence"),
     _Entry("offset-writer", ("DESCRIBE",), _GROUP, "which tasks run"),
     _Entry("offset-writer", _READ, _CONFIGS, "which connectors have a topic of their own"),
-    _Entry("offset-writer", _UPDATE, _OFFSETS, "offsets merge, set, reset, import, restore"),
-    _Entry("offset-writer", _UPDATE, _CONNECTOR_OFFSETS, "offsets merge, set, reset, import, restore"),
+    _Entry("offset-writer", _UPDATE, _OFFSETS, "offsets merge, set, reset, import, restore, migrate"),
+    _Entry("offset-writer", _UPDATE, _CONNECTOR_OFFSETS, "offsets merge, set, reset, import, restore, migrate"),
     _Entry("offset-writer", _WRITE, _OWN_OFFSETS, "the id to write under: without it nothing is written"),
-    _Entry("offset-writer", ("CREATE",), _CONNECTOR_OFFSETS, "offsets merge creates the target", to_create=True),
+    _Entry("offset-writer", _WRITE, _MIGRATIONS, "offsets migrate: the ids of its tasks, which no two plans share"),
+    _Entry("offset-writer", ("CREATE",), _CONNECTOR_OFFSETS, "offsets merge and migrate create it", to_create=True),
     _Entry("config-writer", ("DESCRIBE",), _GROUP, "which tasks run"),
     _Entry("config-writer", _UPDATE, _CONFIGS, "task-counts write, rescue"),
     _Entry("config-writer", _WRITE, _OWN, "task-counts write, rescue: the id to write under"),
@@ -205,7 +207,7 @@ def _since(entry: _Entry) -> str | None:
 
 def _as_pattern(right: Right, what: str, scope: GroupScope) -> Right:
     """The right with the pattern type that its name asks for."""
-    if what == "tasks" and scope.prefixed:
+    if what == "migrations" or (what == "tasks" and scope.prefixed):
         return replace(right, pattern_type="PREFIXED")
     if what == "output" and right.name.endswith("*") and right.name != "*":
         return replace(right, pattern_type="PREFIXED", name=right.name[:-1])
@@ -229,6 +231,7 @@ def _names(what: str, scope: GroupScope) -> Sequence[str]:
         "leader": leader_transactional_id(scope.group_id),
         "own": own_transactional_id(scope.group_id),
         "own-offsets": offsets_transactional_id(scope.group_id),
+        "migrations": MIGRATION_PREFIX,
         "transactions": TRANSACTION_TOPIC,
         "cluster": CLUSTER,
     }

@@ -63,6 +63,10 @@ def own_transactional_id(group_id: str) -> str:
     return f"eosctl-config-{group_id}"
 
 
+MIGRATION_PREFIX = "eosctl-migrate-"
+"""What the ids begin with under which the tasks of `offsets migrate` write: the plan's name and a number follow."""
+
+
 def offsets_transactional_id(group_id: str | None) -> str:
     """The id under which eosctl writes offsets of a group; never one of Connect's, as the ids of tasks end in a number.
 

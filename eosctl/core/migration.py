@@ -1,6 +1,6 @@
 """The plan of a bulk migration of source offsets, as a value: what is read, what goes where, and what that will do.
 
-It can be reviewed, kept and applied later (`core.plan_file`); it holds no secrets and no clock. Nothing here reads or
+It can be reviewed, kept and applied later (`core.plan_file`); it holds no secrets. Nothing here reads or
 writes a topic.
 """
 
@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
+from eosctl.core.ids import MIGRATION_PREFIX
 from eosctl.core.migration_rules import Policy
 from eosctl.core.offset_keys import quoted_name
 from eosctl.core.plan_file import PlanFormat, digest_of
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 
-_FILES = PlanFormat("eosctl-offsets-migration", 3, "offsets migrate")
+_FILES = PlanFormat("eosctl-offsets-migration", 4, "offsets migrate")
 _PART_RECORDS = 500_000
 Parts = tuple[tuple[int, ...], ...]
 """Partition numbers, each in one part; () where a key may be in two places."""
@@ -97,6 +98,10 @@ class Selection:
     def choose(self, found: Iterable[str]) -> list[str]:
         """The selected among `found`, sorted; raises NotFoundError when a name or the pattern finds nothing."""
         names = sorted(found)
+        if self.all_connectors and not names:
+            raise NotFoundError(
+                "the source has no offsets of any connector", hint="Check --from; `eosctl offsets list` shows them."
+            )
         if self.all_connectors:
             return names
         missing = sorted(set(self.connectors) - set(names))
@@ -128,6 +133,8 @@ class Selection:
 class Tally:
     """What became of every record that was read; `check` proves that none is missing.
 
+    Its numbers come from different places: `records` from the readers, one by one; what they were folded to, whose
+    those keys are, and what was decided for which, from the files that each stage wrote.
     `records` = `older` + `nobodys` + `not_selected` + `superseded` + `keys`, and `keys` = the sum of `counts`.
     `nobodys` have no connector that could be read from the key; `superseded` lost their key to another source, or to a
     rename. `conflicts` counts the keys on which source and target disagree, however that was decided.
@@ -207,7 +214,8 @@ class MigrationPlan:
     `cluster_id` is the cluster that is written to; None where the target is a file.
     `snapshot_base` is the folder that holds one snapshot folder per plan. `sample` are up to 100 rows for people.
     `parts` are partition numbers, each in one part: all that is known of a key is in the part of its partition, on both
-    sides, and nothing is shuffled. There are none where a key may be in two places.
+    sides, and nothing is shuffled. There are none where a key may be in two places. `planned_at` is when it was made,
+    RFC 3339: a fresh plan is another one, whatever else it has in common with one that was applied before.
     """
 
     cluster_id: str | None
@@ -221,6 +229,7 @@ class MigrationPlan:
     sample: Sequence[Mapping[str, object]] = ()
     overrides: tuple[str, ...] = ()
     parts: Parts = ()
+    planned_at: str = ""
 
     def digest(self) -> str:
         """sha256 of the canonical JSON, in hex."""
@@ -232,7 +241,7 @@ class MigrationPlan:
 
     def transactional_id(self) -> str:
         """What the transactional ids of its write tasks begin with; a dash and the task's number follow."""
-        return f"eosctl-migrate-{self.name()}"
+        return f"{MIGRATION_PREFIX}{self.name()}"
 
     def target_file(self) -> str | None:
         """The path of the target, if that is a file."""

@@ -12,11 +12,13 @@ from eosctl.core.migration import Route
 class Snapshot:
     """What one side was found to hold: whose offsets, and whether each key lies where Connect's producer puts it.
 
-    Where all do (`in_place`), no key is on two partitions, and each is in the snapshot once.
+    Where all do (`in_place`), no key is on two partitions, and each is in the snapshot once. `records` is how many were
+    read, counted one by one as they came.
     """
 
     connectors: frozenset[str] = frozenset()
     in_place: bool = True
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,19 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do."""
+    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do.
+
+    Of the `hidden` keys nothing is known: a record of theirs lies behind an open transaction.
+    """
 
     compared: int
     differing: int
     mismatches: tuple[Mismatch, ...]
+    hidden: tuple[Mismatch, ...] = ()
+
+    def is_as_planned(self) -> bool:
+        """Whether every key is, and could be seen to be."""
+        return not self.differing and not self.hidden
 
 
 @dataclass(frozen=True, slots=True)

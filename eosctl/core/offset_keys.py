@@ -21,6 +21,7 @@ _MEMBER = f'"{_PLAIN_TEXT}":(?:"{_PLAIN_TEXT}"|-?(?:0|[1-9][0-9]{{0,17}})|true|f
 PLAIN_KEY = f'\\["(?P<connector>{_PLAIN_TEXT})",(?:null|\\{{(?:{_MEMBER}(?:,{_MEMBER})*)?\\}})\\]'
 """What such a key matches as a whole, in the syntax of Python's `re` and of RE2."""
 _PLAIN = re.compile(PLAIN_KEY.encode("ascii"))
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -35,7 +36,8 @@ class KeyOwner(NamedTuple):
 def key_owner(key: bytes | None) -> KeyOwner | None:
     """Whose offset this is; None for keys that Connect itself ignores (`OffsetUtils.processPartitionKey`, 3.7+).
 
-    Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it.
+    Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it. A name with
+    half a surrogate pair (`"\\ud800"`) is nobody's either: no connector can have it, for REST takes and gives UTF-8.
     """
     if key is None:
         return None
@@ -45,7 +47,9 @@ def key_owner(key: bytes | None) -> KeyOwner | None:
     if head is None:
         return None
     decoded = decode_key(key)
-    return KeyOwner(decoded.connector, head.start(1), head.end(1)) if isinstance(decoded, OffsetKey) else None
+    if not isinstance(decoded, OffsetKey) or _HALF_A_PAIR.search(decoded.connector):
+        return None
+    return KeyOwner(decoded.connector, head.start(1), head.end(1))
 
 
 def quoted_name(connector: str) -> bytes:

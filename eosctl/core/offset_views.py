@@ -33,7 +33,10 @@ class Flag(StrEnum):
 
 @unique
 class DiffStatus(StrEnum):
-    """How the left and the right store compare for a key; a tombstone against no record is `same`."""
+    """How the left and the right store compare for a key; a tombstone against no record is `same`.
+
+    `hidden`: an open transaction in one of them hides a record of the key, so nothing is claimed of it.
+    """
 
     SAME = "same"
     ONLY_LEFT = "only_left"
@@ -41,6 +44,7 @@ class DiffStatus(StrEnum):
     DIFFERS = "differs"
     DELETED_LEFT = "deleted_left"
     DELETED_RIGHT = "deleted_right"
+    HIDDEN = "hidden"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ class Store:
 
     `partitions` is the topic's partition count; `records` has those under keys that Connect ignores too, which are
     in `ignored`, and in no connector's keys; `connectors` has the keys of each; `several` has, for keys on more than
-    one partition, the newest record of each; `blocked` are the partitions where an open transaction may hide more.
+    one partition, the newest record of each; `blocked` are the partitions where an open transaction hides what comes
+    behind it, `hidden` what that is, committed or not: by key and partition, and as `hidden_keys` by connector.
     """
 
     topic: str
@@ -67,6 +72,12 @@ class Store:
     ignored: Sequence[Ignored] = ()
     several: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
     blocked: frozenset[int] = frozenset()
+    hidden: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
+    hidden_keys: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict)
+
+    def names(self) -> set[str]:
+        """The connectors that have an offset here, also where an open transaction hides it."""
+        return {*self.connectors, *self.hidden_keys}
 
     def home(self, key: bytes) -> int:
         """The partition where Connect's own producer puts `key`."""
@@ -79,19 +90,17 @@ class Store:
         record = self.records.get(key)
         return record if record is not None and record.partition == partition else None
 
-    def may_hide(self, key: bytes) -> bool:
-        """Whether a newer record of `key` may lie behind an open transaction."""
-        return bool(self.blocked) and not self.blocked.isdisjoint(self.places(key))
+    def hides(self, key: bytes) -> bool:
+        """Whether an open transaction hides a record of `key`: what it will be is not decided, or can't be seen yet."""
+        return key in self.hidden
 
-    def places(self, key: bytes) -> frozenset[int]:
-        """The partitions where a newer record of `key` may come: its home, and wherever it has one already."""
-        record = self.records.get(key)
-        there = () if record is None else self.several.get(key, (record.partition,))
-        return frozenset({self.home(key), *there})
+    def hides_of(self, connector: str) -> list[bytes]:
+        """The keys of `connector` that an open transaction hides a record of, whether one is shown or not."""
+        return [key.raw for key in self.hidden_keys.get(connector, ())]
 
 
-def fold_store(read: TopicRead) -> Store:
-    """The newest record per key.
+def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
+    """The newest record per key; `behind` is what lies behind open transactions (`TopicStore.read_behind`).
 
     Within a partition the offset decides. Across partitions Kafka keeps no order and a worker takes what it happens
     to read last, so the timestamp decides here, then the home partition; such keys are in `several`.
@@ -114,7 +123,24 @@ def fold_store(read: TopicRead) -> Store:
     newest = {raw: _newest(raw, found, len(read.bounds)) for raw, found in places.items()}
     several = {raw: found for raw, found in places.items() if len(found) > 1}
     blocked = frozenset(bound.partition for bound in read.blocked())
-    return Store(read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several, blocked)
+    hidden, of_hidden = _fold_hidden(behind)
+    return Store(
+        read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several, blocked, hidden, of_hidden
+    )
+
+
+def _fold_hidden(behind: Iterable[Record]) -> tuple[dict[bytes, dict[int, Record]], dict[str, list[OffsetKey]]]:
+    """`hidden` and `hidden_keys` of a Store."""
+    hidden: dict[bytes, dict[int, Record]] = defaultdict(dict)
+    for record in behind:
+        if record.key is not None:
+            hidden[record.key][record.partition] = record
+    keys: dict[str, list[OffsetKey]] = defaultdict(list)
+    for raw in hidden:
+        key = decode_key(raw)
+        if isinstance(key, OffsetKey):
+            keys[key.connector].append(key)
+    return dict(hidden), dict(keys)
 
 
 def _newest(raw: bytes, found: Mapping[int, Record], partitions: int) -> Record:
@@ -144,8 +170,13 @@ class OffsetView:
 
 
 def offset_views(stores: Mapping[str, Store], connector: str, *, dedicated_in_use: bool) -> list[OffsetView]:
-    """One view per key of `connector`, ordered by key bytes; `stores` has `global`, and `dedicated` if there is one."""
-    keys = connector_keys(stores.values(), connector)
+    """One view per key of `connector`, ordered by key bytes; `stores` has `global`, and `dedicated` if there is one.
+
+    A key that only open transactions hide has a view too, with nothing in it but its flag.
+    """
+    there = {key.raw: key for key in connector_keys(stores.values(), connector)}
+    hidden = {key.raw: key for store in stores.values() for key in store.hidden_keys.get(connector, ())}
+    keys = [key for _raw, key in sorted({**hidden, **there}.items())]
     doubled = _duplicate_spellings(keys)
     return [_view(key, stores, dedicated_in_use=dedicated_in_use, doubled=key.identity in doubled) for key in keys]
 
@@ -194,7 +225,7 @@ def _flags(
         yield Flag.SEVERAL_PARTITIONS
     if any(record.partition != store.home(key.raw) for store, record in there):
         yield Flag.WRONG_PARTITION
-    if any(store.may_hide(key.raw) for store in stores.values()):
+    if any(store.hides(key.raw) for store in stores.values()):
         yield Flag.HIDDEN
 
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import (
-    Bounds,
-    KnownBounds,
-    NewTopic,
-    OutRecord,
-    Record,
-    TopicDescription,
-    TopicRead,
-    Written,
-)
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
@@ -97,6 +88,19 @@ class KafkaTopicStore:
         """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""
         bounds = self.bounds_of(topics)
         return read_tails(self._settings, bounds, offsets=offsets, deadline=self._deadline)
+
+    def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
+        """What lies from the LSOs of `bounds` to the end, committed or not: each key's newest record per partition.
+
+        The end is that of now. Raises what `read` raises.
+        """
+        ends = {bound.partition: bound.end for bound in self.bounds(topic)}
+        behind = [Bounds(one.partition, one.lso, one.lso, ends.get(one.partition, one.lso)) for one in bounds]
+        reader = TopicReader(
+            self._settings, topic, behind,
+            isolation="read_uncommitted", deadline=self._deadline, on_event=self._on_event,
+        )  # fmt: skip
+        return reader.read_newest()
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; where each landed, in the order given.

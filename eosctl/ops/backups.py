@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,6 +57,15 @@ def _keep(app: App, lines: Sequence[str], *, name: str) -> Path:
     path = app.state_dir / "backups" / f"{name}-{moment}Z-{digest}.ndjson"
     write_lines(path, lines, make_directory=True)
     return path
+
+
+def with_newer(lines: Iterable[bytes], newer: Iterable[Record], *, name: str) -> Iterator[bytes]:
+    """The lines of a backup, with what is there by now in place of what was there before, where `newer` has it."""
+    now = {(record.topic, record.partition, record.key): record for record in newer}
+    for document, record in read_documents(lines, name=name):
+        more = {member: document[member] for member in ("written", "cluster_id") if member in document}
+        there = now.get((record.topic, record.partition, record.key), record)
+        yield f"{record_line(there, more)}\n".encode()
 
 
 def undo_command(path: Path) -> str:

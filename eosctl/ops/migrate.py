@@ -27,14 +27,17 @@ from eosctl.core.migration import (
 )
 from eosctl.core.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.migration_rules import Policy
+from eosctl.core.records import Record
 from eosctl.errors import NotFoundError
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.hidden_offsets import hidden_offsets
 from eosctl.ops.migrate_report import plan_row
 from eosctl.ops.migrate_stores import target_name_of
 from eosctl.ops.migrate_targets import AS_SOURCE, TopicSize, planned_targets
 from eosctl.ops.migrate_topics import expected_records, present_topics, refuse_open_transactions
 from eosctl.ops.work_folders import work_folder
+from eosctl.report import rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ class MigrationStages(Protocol):
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
     def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]: ...
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]: ...
+    def newer(self, drift: Path, folder: Path) -> list[Record]: ...
     def write_tasks(self, plan: MigrationPlan) -> int: ...
     def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int: ...
     def write(
@@ -141,16 +145,20 @@ class Migration:
             snapshot_base=str(self.snapshots.resolve()),
             overrides=("allow-open-transactions",) if request.allow_open_transactions else (),
             parts=parts,
+            planned_at=rfc3339(self.app.clock.now_ms()) or "",
         )
-        plan = replace(plan, tally=self.stages.decide(draft, plan))
+        plan = replace(plan, tally=replace(self.stages.decide(draft, plan), records=read.records))
         plan.tally.check()
         return with_sample(plan, [plan_row(key) for key in self.stages.sample(draft)])
 
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions."""
         topics, parts = (plan.targets, plan.parts) if side == "target" else (plan.sources, ())
-        now = present_topics(self.app.with_whole_timeout(), topics)
-        return self.stages.compare(existing_snapshot(plan), now, side=side, parts=parts)
+        app = self.app.with_whole_timeout()
+        now = present_topics(app, topics)
+        compared = self.stages.compare(existing_snapshot(plan), now, side=side, parts=parts)
+        names = {route.target_connector if side == "target" else route.connector for route in plan.routes}
+        return replace(compared, hidden=hidden_offsets(app, now, names, side=side))
 
 
 _NOTHING = Tally(

@@ -7,7 +7,7 @@ of their own, fixed by the plan: resuming ends what a killed task left open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +15,15 @@ from shlex import quote
 
 from eosctl.core.migration import MigrationPlan
 from eosctl.core.migration_results import Comparison, SentCounts
+from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.events import Event
-from eosctl.ops.backups import write_blocks
+from eosctl.ops.app import App
+from eosctl.ops.backups import with_newer, write_blocks
 from eosctl.ops.journal import Journal
 from eosctl.ops.migrate import Allowances, Migration, existing_snapshot
+from eosctl.ops.migrate_guard import refuse_running, refuse_running_source
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command
 from eosctl.ops.migrate_targets import create_missing, wait_until_visible
 from eosctl.ops.migrate_topics import app_of, moved_topics, present_topics, some
@@ -48,6 +51,26 @@ class Applied:
     skipped: tuple[Stage, ...] = ()
 
 
+def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:
+    """Raises RefusedError while a connector of the plan runs, or may; a file takes offsets whoever runs."""
+    if plan.target_file() is not None:
+        return
+    down, force = allowances.workers_down, allowances.force_running
+    target = app_of(app, plan.targets[0])
+    for here in [target] if target is app or app.target.client is None else [app, target]:
+        refuse_running(here.with_whole_timeout(), plan.connectors(), workers_down=down, force_running=force)
+    read = sorted({route.connector for route in plan.routes})
+    for profile in source_profiles(plan):
+        refuse_running_source(
+            app.elsewhere(profile).with_whole_timeout(), read, profile=profile, workers_down=down, force_running=force
+        )
+
+
+def source_profiles(plan: MigrationPlan) -> list[str]:
+    """The profiles of the clusters that are only read."""
+    return sorted({source.profile for source in plan.sources if source.profile} - {plan.target_profile()})
+
+
 def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
     """What was done of a plan before; raises RefusedError where something was, unless it was asked to `resume`."""
     past = read_past(journal)
@@ -62,17 +85,19 @@ def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
     return past
 
 
-def finished(plan: MigrationPlan, past: Past, folder: Path, allowances: Allowances) -> Applied:
-    """The outcome of a plan that an earlier run has applied to the end."""
-    compared = past.done.get(Stage.VERIFY, {})
+def _verified_again(migration: Migration, plan: MigrationPlan, folder: Path, allowances: Allowances) -> Applied:
+    """The outcome of a plan that an earlier run has applied to the end: what it left is read again, and never written.
+
+    The journal tells what was true then; the target may be gone by now, and a connector that runs again has gone on.
+    """
     return Applied(
         SentCounts(),
-        Comparison(int(compared.get("compared", 0)), 0, ()),
+        migration.compare(plan, "target"),
         TopicsMade(),
         None if plan.target_file() else folder / "backup.ndjson",
         tuple(allowances.names()),
         already=plan.tally.to_write(),
-        skipped=tuple(Stage),
+        skipped=tuple(stage for stage in Stage if stage is not Stage.VERIFY),
     )
 
 
@@ -91,7 +116,7 @@ def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances
     with journal.hold(f"plan {plan.name()}"), _only_writer(migration, plan):
         past = past_of(folder, journal, resume=resume)
         if past.ended:
-            return finished(plan, past, folder, allowances)
+            return _verified_again(migration, plan, folder, allowances)
         return _Run(migration, plan, allowances, folder, journal, past).run()
 
 
@@ -132,23 +157,23 @@ class _Run:
         """All stages that are not over."""
         if Stage.WRITE in self.past.started:
             self._end_open_transactions(self.past.write_tasks)
-        self._refuse_drift()
+        newer = self._refuse_drift()
         if not self.past.begun:
             self.journal.write("begin", plan=self.plan.digest())
         again = resume_command(self.folder)
         self.migration.app.on_event(Event(f"if this run is cut off, go on with: {again}"))
         with _told_how_to_go_on(again):
-            return self._stages()
+            return self._stages(newer)
 
-    def _stages(self) -> Applied:
-        backup = self._backup()
+    def _stages(self, newer: Sequence[Record]) -> Applied:
+        backup = self._backup(newer)
         overrides = tuple(self.allowances.names())
         topics = self._create()
         if topics.refused:
             return Applied(SentCounts(), Comparison(0, 0, ()), topics, backup, overrides, skipped=tuple(self.skipped))
         sent, already = self._write()
         compared = self._verify()
-        if not compared.differing:
+        if compared.is_as_planned():
             self.journal.write("end")
         return Applied(sent, compared, topics, backup, overrides, already, tuple(self.skipped))
 
@@ -184,10 +209,14 @@ class _Run:
                 hint="Run again in a moment; `eosctl txn describe` tells what the coordinator knows.",
             )
 
-    def _refuse_drift(self) -> None:
-        """Raises StalePlanError when topics were recreated, or have new offsets that the plan does not know."""
-        plan, folder = self.plan, self.folder
+    def _refuse_drift(self) -> Sequence[Record]:
+        """What the target has by now that the plan does not know, where that is allowed to be written over.
+
+        Raises StalePlanError when topics were recreated, have other partitions, or new offsets that nobody allowed.
+        """
+        plan = self.plan
         created = not self.past.started.isdisjoint({Stage.CREATE, Stage.WRITE})
+        newer: Sequence[Record] = ()
         for side, wanted in (("source", plan.sources), ("target", plan.targets)):
             moved = moved_topics(
                 self.migration.app.with_whole_timeout(),
@@ -195,27 +224,44 @@ class _Run:
                 allow_open_transactions=self.allowances.open_transactions,
                 created=created and side == "target",
             )
-            if not moved or side in self.allowances.drift:
+            accepted = side in self.allowances.drift
+            if not moved or (accepted and side == "source"):
                 continue
-            drift = folder / f"drift-{side}"
+            drift = self.folder / f"drift-{side}"
             self.migration.stages.snapshot(moved, drift)
-            names = {route.connector if side == "source" else route.target_connector for route in plan.routes}
-            drifted = sorted(names & set(self.migration.stages.new_offsets(drift, folder, side=side)))
-            if drifted:
-                raise StalePlanError(
-                    f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
-                    hint=f"Stop these connectors and plan again, or name it: --accept-drift {side}.",
-                )
+            if accepted:
+                newer = self.migration.stages.newer(drift, self.folder)
+            else:
+                self._refuse_new_offsets(drift, side)
+        return newer
 
-    def _backup(self) -> Path | None:
-        """What `offsets restore` takes, synced; streamed, so that its size does not matter."""
+    def _refuse_new_offsets(self, drift: Path, side: str) -> None:
+        names = {route.connector if side == "source" else route.target_connector for route in self.plan.routes}
+        drifted = sorted(names & set(self.migration.stages.new_offsets(drift, self.folder, side=side)))
+        if drifted:
+            raise StalePlanError(
+                f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
+                hint=f"Stop these connectors and plan again, or name it: --accept-drift {side}.",
+            )
+
+    def _backup(self, newer: Sequence[Record]) -> Path | None:
+        """What `offsets restore` takes, synced; streamed, so that its size does not matter.
+
+        What an earlier run of the plan has replaced stays in it, unless there is something `newer` now.
+        """
         if self.plan.target_file() is not None:
             return None
         path = self.folder / "backup.ndjson"
-        if path.exists() and self._is_over(Stage.BACKUP):
+        is_there = path.exists() and Stage.BACKUP in self.past.done
+        if is_there and not newer:
+            self.skipped.append(Stage.BACKUP)
             return path
         with self._noted(Stage.BACKUP):
-            write_blocks(path, self.migration.stages.backup(self.folder, self.plan))
+            if not is_there:
+                write_blocks(path, self.migration.stages.backup(self.folder, self.plan))
+            if newer:
+                with path.open("rb") as file:
+                    write_blocks(path, with_newer(file, newer, name=str(path)))
         return path
 
     def _create(self) -> TopicsMade:
@@ -242,6 +288,7 @@ class _Run:
         with self._noted(Stage.WRITE, tasks=tasks) as outcome:
             sent = SentCounts()
             if to_send:
+                refuse(self.migration.app, plan, self.allowances)  # snapshot and backup took their time
                 with self._nothing_left_open(tasks):
                     sent = stages.write(self.folder, plan, tasks=tasks, records=to_send, part=part)
             if sent.records() != to_send:
@@ -267,5 +314,10 @@ class _Run:
     def _verify(self) -> Comparison:
         with self._noted(Stage.VERIFY) as outcome:
             compared = self.migration.compare(self.plan, "target")
+            if compared.compared != self.plan.tally.keys:
+                raise EosctlError(
+                    f"{self.plan.tally.keys} keys were decided, {compared.compared} were read back and compared",
+                    hint="This is a defect of eosctl; please report it with the plan's snapshot folder.",
+                )
             outcome |= {"compared": compared.compared, "differing": compared.differing}
         return compared

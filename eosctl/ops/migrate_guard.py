@@ -14,6 +14,7 @@ from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S, TasksLeft, tasks_left
 from eosctl.ops.workers import ConnectorStatus, connector_statuses, discover_urls, read_group
+from eosctl.report import Problem
 
 _POLL_S = 0.25
 _FORCE = "--force-running writes all the same."
@@ -35,6 +36,39 @@ def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, f
     _refuse_not_stopped(there, connectors, _await_ending(app, connectors))
 
 
+def refuse_running_source(
+    there: App, connectors: Sequence[str], *, profile: str, workers_down: bool, force_running: bool
+) -> None:
+    """Raises RefusedError while one of `connectors` runs on a cluster that is only read: its offsets move on.
+
+    Where nobody can be asked there is nothing to refuse; `source_problem` says so in the plan.
+    """
+    if force_running or source_problem(there, profile) is not None:
+        return
+    if workers_down and there.target.group_id is not None:
+        _refuse_members(there, connectors)
+        return
+    running = _running(_statuses(there), connectors, tasks_left(there, connectors))
+    if running:
+        raise RefusedError(
+            f"not stopped on the cluster of profile {profile}: {', '.join(running)}; nothing was written",
+            hint=f"Stop them there ({stop_request()}), then run again. {_FORCE}",
+        )
+
+
+def source_problem(there: App, profile: str) -> Problem | None:
+    """A warning where nobody can be asked whether connectors run on a cluster that is only read."""
+    if _urls(there):
+        return None
+    return Problem(
+        "source_not_checked",
+        f"whether the connectors still run on the cluster of profile {profile} is not known: it names no worker, and "
+        "no group that has one",
+        hint="Stop them there first, or add connect_url to the profile: else both clusters read on from here.",
+        severity="warning",
+    )
+
+
 def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
     """Those of `connectors` that exist and are not STOPPED, or still have tasks, as `name (STATE, n tasks)`."""
     return _running(connector_statuses(app), connectors, tasks_left(app, connectors))
@@ -42,11 +76,7 @@ def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
 
 def _statuses(app: App) -> Mapping[str, ConnectorStatus]:
     """What the workers say, those that were named or else the group's; raises RefusedError where there are none."""
-    may_ask_group = app.target.client is not None and app.target.group_id is not None
-    try:
-        urls = discover_urls(app) if app.target.connect_urls or may_ask_group else []
-    except NotFoundError:
-        urls = []
+    urls = _urls(app)
     if not urls:
         raise RefusedError(
             "whether the connectors' tasks run is not known, as there is no Connect worker to ask; nothing was written",
@@ -64,6 +94,15 @@ def _refuse_not_stopped(
             f"not stopped: {', '.join(running)}; nothing was written",
             hint=f"Stop them ({stop_request()}), then run again. {_FORCE}",
         )
+
+
+def _urls(app: App) -> list[str]:
+    """The workers that were named, or else the group's."""
+    may_ask_group = app.target.client is not None and app.target.group_id is not None
+    try:
+        return list(discover_urls(app)) if app.target.connect_urls or may_ask_group else []
+    except NotFoundError:
+        return []
 
 
 def _running(there: Mapping[str, ConnectorStatus], connectors: Sequence[str], left: TasksLeft | None) -> list[str]:

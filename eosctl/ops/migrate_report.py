@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,9 @@ from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
 from eosctl.ops.backups import undo_command
+from eosctl.ops.hidden_offsets import comparison_exit_code, hidden_problem
 from eosctl.ops.migrate_journal import resume_command
-from eosctl.ops.offset_rows import value_json
+from eosctl.ops.offset_rows import MOST_ROWS, value_json
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def result_report(plan: MigrationPlan, applied: Applied) -> Report:
         for topic, (written, tombstones) in applied.sent.topics.items()
     }
     compared, refused = applied.compared, applied.topics.refused
-    rows = [mismatch_row(one) for one in compared.mismatches] if compared.differing else plan.sample
+    rows = plan.sample if compared.is_as_planned() else _mismatch_rows(compared)
     return Report(
         kind="offsets-migrate-result",
         rows=[] if refused else rows,
@@ -77,6 +79,7 @@ def result_report(plan: MigrationPlan, applied: Applied) -> Report:
             "transactions": applied.sent.transactions,
             "verified": compared.compared - compared.differing,
             "differing": compared.differing,
+            "hidden": len(compared.hidden),
         },
         data={
             **_facts(plan),
@@ -101,7 +104,7 @@ def _exit_code(applied: Applied) -> ExitCode:
     """That of the first refusal where no topic could be made at all."""
     for refusal in applied.topics.refused.values():
         return ExitCode.PARTIAL if applied.topics.created else refusal.exit_code
-    return ExitCode.PARTIAL if applied.compared.differing else ExitCode.OK
+    return ExitCode.OK if applied.compared.is_as_planned() else ExitCode.PARTIAL
 
 
 def _not_created(plan: MigrationPlan, made: TopicsMade) -> list[Problem]:
@@ -129,12 +132,13 @@ def _undo(plan: MigrationPlan, backup: Path | None) -> str | None:
     return undo_command(backup) + (f" --profile {shlex.quote(profile)}" if profile else "")
 
 
-def verify_report(plan: MigrationPlan, comparisons: dict[str, Comparison]) -> Report:
-    """Both sides against the plan; exit code 3 when a key differs."""
-    rows = [mismatch_row(one) for compared in comparisons.values() for one in compared.mismatches]
+def verify_report(plan: MigrationPlan, comparisons: dict[str, Comparison], *, strict: bool) -> Report:
+    """Both sides against the plan; exit code 3 when a key differs, 7 or `strict` 3 when one is hidden."""
+    rows = [row for compared in comparisons.values() for row in _mismatch_rows(compared)]
     summary: dict[str, Json] = {}
     for side, compared in comparisons.items():
         summary[f"{side}_compared"], summary[f"{side}_differing"] = compared.compared, compared.differing
+        summary[f"{side}_hidden"] = len(compared.hidden)
     differing = any(compared.differing for compared in comparisons.values())
     return Report(
         kind="offsets-verify",
@@ -143,8 +147,14 @@ def verify_report(plan: MigrationPlan, comparisons: dict[str, Comparison]) -> Re
         data={"plan": plan.digest()},
         target=_target(plan),
         problems=tuple(problem for side, compared in comparisons.items() for problem in _differ(compared, side)),
-        exit_code=ExitCode.FINDINGS if differing else ExitCode.OK,
+        exit_code=comparison_exit_code(
+            differing=differing, hidden=any(compared.hidden for compared in comparisons.values()), strict=strict
+        ),
     )
+
+
+def _mismatch_rows(compared: Comparison) -> list[Row]:
+    return [mismatch_row(one) for one in (*compared.mismatches, *compared.hidden[:MOST_ROWS])]
 
 
 def mismatch_row(mismatch: Mismatch) -> Row:
@@ -167,12 +177,14 @@ def source_partition_of(key: bytes) -> Json:
     return as_plain_json(decoded.partition) if isinstance(decoded, OffsetKey) else None
 
 
-def _differ(compared: Comparison, side: str) -> tuple[Problem, ...]:
-    if not compared.differing:
-        return ()
-    message = f"{compared.differing} of {compared.compared} keys in the {side} are not what the plan says"
-    more = f"the first {len(compared.mismatches)} are shown; " if compared.differing > len(compared.mismatches) else ""
-    return (Problem("plan_mismatch", message, hint=f"{more}has someone written since?"),)
+def _differ(compared: Comparison, side: str) -> Iterator[Problem]:
+    if compared.differing:
+        shown = len(compared.mismatches)
+        message = f"{compared.differing} of {compared.compared} keys in the {side} are not what the plan says"
+        more = f"the first {shown} are shown; " if compared.differing > shown else ""
+        yield Problem("plan_mismatch", message, hint=f"{more}has someone written since?")
+    if compared.hidden:
+        yield hidden_problem(len(compared.hidden), compared.compared, where=f" in the {side}")
 
 
 def _summary(plan: MigrationPlan) -> dict[str, Json]:
@@ -183,6 +195,7 @@ def _summary(plan: MigrationPlan) -> dict[str, Json]:
 def _facts(plan: MigrationPlan) -> dict[str, Json]:
     return {
         "plan": plan.digest(),
+        "planned_at": plan.planned_at,
         "snapshot": _snapshot(plan),
         "policy": plan.policy.value,
         "parts": len(plan.parts),

@@ -18,8 +18,8 @@ from eosctl.ops.migrate import (
     snapshot_folder,
     spark_stages,
 )
-from eosctl.ops.migrate_apply import apply_plan, finished, past_of
-from eosctl.ops.migrate_guard import refuse_running, running_connectors
+from eosctl.ops.migrate_apply import apply_plan, past_of, refuse, source_profiles
+from eosctl.ops.migrate_guard import running_connectors, source_problem
 from eosctl.ops.migrate_journal import migration_journal
 from eosctl.ops.migrate_report import plan_report, result_report, verify_report
 from eosctl.ops.migrate_stores import profile_of, source_names
@@ -81,42 +81,27 @@ def migration_from_file(
     def apply() -> Report:
         folder = snapshot_folder(plan)
         past = past_of(folder, migration_journal(folder, app.clock), resume=resume)
-        if past.ended:
-            return result_report(plan, finished(plan, past, folder, allowances))
-        refuse(app, plan, allowances)  # before Spark takes its seconds to start
+        if not past.ended:
+            refuse(app, plan, allowances)  # before Spark takes its seconds to start
         with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
-            return _apply(app, Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
+            return result_report(
+                plan, apply_plan(Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
+            )
 
     return _prepared(app, plan, plan_file, apply)
 
 
-def verify_plan(app: App, plan: MigrationPlan, engine: Engine) -> Report:
+def verify_plan(app: App, plan: MigrationPlan, engine: Engine, *, strict: bool = False) -> Report:
     """Reads both sides again and compares them with the plan."""
     with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
         migration = Migration(app, stages, engine.snapshots)
-        return verify_report(plan, {side: migration.compare(plan, side) for side in ("source", "target")})
+        sides = {side: migration.compare(plan, side) for side in ("source", "target")}
+        return verify_report(plan, sides, strict=strict)
 
 
-def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:
-    """Raises RefusedError while a connector of the plan runs, or may; a file takes offsets whoever runs."""
-    if plan.target_file() is not None:
-        return
-    down, force = allowances.workers_down, allowances.force_running
-    for here in _groups(app, plan):
-        refuse_running(here.with_whole_timeout(), plan.connectors(), workers_down=down, force_running=force)
-
-
-def _groups(app: App, plan: MigrationPlan) -> list[App]:
-    """The Connect groups whose tasks must not run: the command's own, and that of the cluster that is written to."""
-    target = app_of(app, plan.targets[0])
-    return [target] if target is app or app.target.client is None else [app, target]
-
-
-def _apply(
-    app: App, migration: Migration, plan: MigrationPlan, allowances: Allowances, *, resume: bool = False
-) -> Report:
+def _apply(app: App, migration: Migration, plan: MigrationPlan, allowances: Allowances) -> Report:
     refuse(app, plan, allowances)
-    return result_report(plan, apply_plan(migration, plan, allowances, resume=resume))
+    return result_report(plan, apply_plan(migration, plan, allowances, resume=False))
 
 
 def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[], Report]) -> Prepared:
@@ -128,7 +113,7 @@ def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[]
             hint="Plan again with --conflict keep-target, take-source or newest.",
         )
         return Prepared(plan_report(plan, plan_file=plan_file, problems=(problem,), exit_code=ExitCode.REFUSED), None)
-    report = plan_report(plan, plan_file=plan_file, problems=_running(app, plan))
+    report = plan_report(plan, plan_file=plan_file, problems=(*_running(app, plan), *_unchecked(app, plan)))
     return Prepared(report, apply if plan.tally.to_write() else None, _written_to(app, plan))
 
 
@@ -153,6 +138,15 @@ def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
         return ()
     message = f"not stopped: {', '.join(running)}"
     return (Problem("running", message, hint="The plan can't be applied while they run.", severity="warning"),)
+
+
+def _unchecked(app: App, plan: MigrationPlan) -> Iterator[Problem]:
+    """A warning for each cluster that is only read of which it can't be told whether the connectors run there."""
+    if plan.target_file() is not None:
+        return
+    for profile in source_profiles(plan):
+        if (problem := source_problem(app.elsewhere(profile), profile)) is not None:
+            yield problem
 
 
 def _save(plan: MigrationPlan, path: Path) -> None:

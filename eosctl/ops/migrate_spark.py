@@ -16,7 +16,8 @@ from eosctl.ops.work_folders import work_folder
 from eosctl.sandbox.jars import cache_dir
 
 if TYPE_CHECKING:
-    from eosctl.spark.job import MigrationJob, OnProgress
+    from eosctl.spark.job import MigrationJob
+    from eosctl.spark.stages import OnProgress
 
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -57,6 +58,7 @@ def spark_job(
         )
         with spark_context(settings) as context:
             job = MigrationJob(context, client, on_progress, others)
+            job.require_shared(snapshots.resolve())
             yield job
             archive = settings.class_archive()
             if archive is not None and archive.kept() is None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from eosctl.core.migration import MigrationPlan, PlannedTopic, topic_of
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
-from eosctl.errors import BrokerError, RefusedError, StalePlanError, UnauthorizedError, UsageError
+from eosctl.errors import BrokerError, RefusedError, UnauthorizedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.migrate_stores import is_file
-from eosctl.ops.migrate_topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up, per_cluster
+from eosctl.ops.migrate_topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up, other_partitions, per_cluster
 from eosctl.ops.new_topics import TopicsMade, create_topics, refused_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
 
@@ -108,8 +108,7 @@ def create_missing(app: App, plan: MigrationPlan) -> TopicsMade:
         there = topics.describe([topic.topic for topic in missing])
     for topic in missing:
         if topic.topic in there and there[topic.topic].partitions != topic.partitions:
-            has = counted(there[topic.topic].partitions, "partition")
-            raise StalePlanError(f"topic {topic.topic} has {has}, the plan says {topic.partitions}", hint="Plan again.")
+            raise other_partitions(topic.topic, there[topic.topic].partitions, planned=topic.partitions)
     return create_topics(here, [_new(topic) for topic in missing if topic.topic not in there])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from eosctl.core.migration import FILE_PREFIX, PlannedTopic, topic_of
 from eosctl.core.records import Bounds, TopicDescription
+from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.offset_targets import refuse_unfit_sources
@@ -140,7 +141,7 @@ def moved_topics(
     """The topics that have new offsets, bounded by what is new.
 
     With `created`, those that were missing may be there by now. Raises StalePlanError for another cluster, a recreated
-    topic, or a changed file.
+    topic, one that has other partitions by now, or a changed file.
     """
     _refuse_other_clusters(app, planned)
     found = look_up(app, [topic.name for topic in planned])
@@ -152,6 +153,8 @@ def moved_topics(
             raise _recreated(topic, now)
         if now is None or now.file is not None:
             continue
+        if now.partitions != topic.partitions:
+            raise other_partitions(topic.topic, now.partitions, planned=topic.partitions)
         refuse_open_transactions([now], allowed=allow_open_transactions)
         before = {bound.partition: bound.lso for bound in topic.bounds}
         new = tuple(
@@ -177,6 +180,12 @@ def _recreated(topic: PlannedTopic, now: PlannedTopic | None) -> StalePlanError:
         return StalePlanError(f"{topic.file} changed since the plan was made", hint="Plan again.")
     what = "is gone" if now is None else "was created" if topic.topic_id is None else "was recreated"
     return StalePlanError(f"topic {topic.topic} {what} since the plan was made", hint="Plan again.")
+
+
+def other_partitions(topic: str, partitions: int, *, planned: int) -> StalePlanError:
+    """Keys have another home then, and the new partitions were not read."""
+    has = counted(partitions, "partition")
+    return StalePlanError(f"topic {topic} has {has}, the plan says {planned}", hint="Plan again.")
 
 
 def expected_records(planned: Sequence[PlannedTopic]) -> int:

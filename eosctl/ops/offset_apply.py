@@ -18,9 +18,10 @@ from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, 
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_backup, undo_command
+from eosctl.ops.migrate_topics import other_partitions
 from eosctl.ops.new_topics import create_topics
 from eosctl.ops.offset_journal import offsets_journal
-from eosctl.ops.offset_rows import write_row
+from eosctl.ops.offset_rows import first_rows, write_row
 from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
 from eosctl.ops.offset_writes import WritePlan, check_writable, plan_data, plan_summary
 from eosctl.ops.offsets import report_target
@@ -50,6 +51,7 @@ def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan], *, sen
             renewed = again()
             if renewed.writes != plan.writes or renewed.creates != plan.creates:
                 raise StalePlanError("these offsets changed since the plan was made", hint="Plan again.")
+            check_writable(app.with_whole_timeout(), plan)  # reading them took its time
         backup = keep_backup(app, plan.sends(), name=plan.name, cluster_id=plan.found.cluster_id)
         app.on_event(Event(f"backup: {backup}"))
         journal.write("begin", name=plan.name, backup=str(backup), offsets=len(plan.sends()))
@@ -72,6 +74,8 @@ def moved(app: App, found: OffsetStores) -> bool:
                 raise StalePlanError(
                     f"topic {topic} was created, deleted or recreated since the plan", hint="Plan again."
                 )
+            if now and then and now.partitions != then.partitions:
+                raise other_partitions(topic, now.partitions, planned=then.partitions)
         here = any(now != found.bounds[topic] for topic, now in topics.bounds_of(there).items())
     return here or any(read_away(app, name).bounds != there.bounds for name, there in found.away.items())
 
@@ -90,11 +94,13 @@ def send_to_topics(app: App, plan: WritePlan) -> None:
 class _ReadBack:
     """Whether each written key now has its planned value on its partition; None where that can't be seen.
 
-    `aborted` counts the planned values that only a reader of uncommitted records finds.
+    `aborted` counts the planned values that only a reader of uncommitted records finds, `behind` those that lie behind
+    somebody's open transaction: committed, but no committed reader gets them before it ends.
     """
 
     holds: Mapping[Place, bool | None]
     aborted: int = 0
+    behind: int = 0
 
 
 def _write(app: App, plan: WritePlan, send: Send, *, backup: Path) -> Report:
@@ -123,31 +129,42 @@ def _read_back(app: App, topics: TopicStore, plan: WritePlan, *, failed: bool) -
     sends = plan.sends()
     there = topics.describe(sorted({write.topic for write in sends}))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
-    holds = _what_holds(app, topics, sends, there)
-    while not failed and False in holds.values() and not patience.expired():
+    stores = _read_again(app, topics, there)
+    while not failed and any(_holds(stores, write) is False for write in sends) and not patience.expired():
         patience.sleep(_POLL_S)
-        holds = _what_holds(app, topics, sends, there)
+        stores = _read_again(app, topics, there)
+    holds = {_place(write): _holds(stores, write) for write in sends}
     if not failed:
-        return _ReadBack(holds)
+        behind = {_place(write) for write in sends if holds[_place(write)] is None and _is_behind(stores, write)}
+        return _ReadBack(holds | dict.fromkeys(behind, True), behind=len(behind))
     reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
     uncommitted = {read.topic: fold_store(read) for read in reads}
     aborted = [w for w in sends if holds[_place(w)] is False and w.topic in there and _has(uncommitted[w.topic], w)]
     return _ReadBack(holds, len(aborted))
 
 
-def _what_holds(
-    app: App, topics: TopicStore, sends: Sequence[PlannedWrite], there: Collection[str]
-) -> dict[Place, bool | None]:
-    stores = {topic: read_settled(app, topics, topic)[0] for topic in there}
-    return {_place(write): write.topic in stores and _holds(stores[write.topic], write) for write in sends}
+def _read_again(app: App, topics: TopicStore, there: Collection[str]) -> dict[str, Store]:
+    return {topic: read_settled(app, topics, topic)[0] for topic in there}
 
 
 def _place(write: PlannedWrite) -> Place:
     return (write.topic, write.key.raw, write.partition)
 
 
-def _holds(store: Store, write: PlannedWrite) -> bool | None:
+def _holds(stores: Mapping[str, Store], write: PlannedWrite) -> bool | None:
+    """None where an open transaction hides a record of the key, or may hide ours."""
+    store = stores.get(write.topic)
+    if store is None:
+        return False
+    if write.partition in store.hidden.get(write.key.raw, {}):
+        return None
     return True if _has(store, write) else None if write.partition in store.blocked else False
+
+
+def _is_behind(stores: Mapping[str, Store], write: PlannedWrite) -> bool:
+    """Whether what was committed is the newest of its key behind somebody's open transaction."""
+    record = stores[write.topic].hidden.get(write.key.raw, {}).get(write.partition)
+    return record is not None and record.value == write.after
 
 
 def _has(store: Store, write: PlannedWrite) -> bool:
@@ -168,10 +185,14 @@ def _result_report(app: App, plan: WritePlan, read: _ReadBack, *, backup: Path, 
     wrong = [row for row in rows if row["outcome"] not in ("written", "unchanged")]
     nothing_written = len(wrong) == len(sends) and all(row["outcome"] == "failed" for row in wrong)
     left = [] if nothing_written else wrong
-    failures = [*_failure_problems(failure, read, wrong=len(wrong)), *_left_problems(left, sends, backup)]
+    failures = [
+        *_failure_problems(failure, read, wrong=len(wrong)),
+        *_left_problems(left, sends, backup),
+        *_behind_problems(read),
+    ]
     return Report(
         kind=f"{plan.name}-result",
-        rows=rows,
+        rows=first_rows(rows),
         summary={**plan_summary(plan), "written": len(sends) - len(wrong), "not_as_planned": len(wrong)},
         data={**plan_data(plan), "backup": str(backup), "undo": undo_command(backup)},
         target=report_target(app, plan.found),
@@ -191,6 +212,14 @@ def _left_problems(left: Sequence[Row], sends: Sequence[PlannedWrite], backup: P
     if left:
         message = f"{len(left)} of {len(sends)} offsets are not, or not known to be, as planned"
         yield Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}")
+
+
+def _behind_problems(read: _ReadBack) -> Iterator[Problem]:
+    if read.behind:
+        message = f"{read.behind} of them are committed, but lie behind somebody's open transaction: workers that read "
+        message += "committed records get them when it ends"
+        hint = "`eosctl txn hanging` tells whose it is."
+        yield Problem("open_transaction", message, hint=hint, severity="warning")
 
 
 def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: int) -> Iterator[Problem]:

@@ -92,7 +92,7 @@ def _gather(app: App, connector: str) -> OffsetStores:
     found = gather_stores(app, connectors=(connector,))
     refuse_elsewhere(found, [connector])
     refuse_unknown(found, connector)
-    refuse_hidden(app, connector, stores=list(found.of(connector).values()))
+    refuse_hidden(app, connector, stores=found.of(connector).values())
     return found
 
 

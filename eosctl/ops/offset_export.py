@@ -18,7 +18,7 @@ from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
 from eosctl.ops.dedicated_topics import gather_dedicated_topics
-from eosctl.ops.offset_stores import locate
+from eosctl.ops.offset_stores import locate, settled_read
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report
 
@@ -113,7 +113,7 @@ def _read(app: App, request: ExportRequest, store: str) -> tuple[TopicRead, str]
         topic = store_topic(app, topics, store, request.connectors)
         if topic not in topics.describe([topic]):
             raise NotFoundError(f"there is no topic {topic}", hint="A store is global, dedicated, or a topic by name.")
-        return topics.read(topic, newest_per_key=not request.all_records), topics.cluster_id()
+        return settled_read(app, topics, topic, newest_per_key=not request.all_records), topics.cluster_id()
 
 
 def store_topic(app: App, topics: TopicStore, store: str, connectors: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from eosctl.ops.dedicated_topics import DedicatedTopics
 from eosctl.ops.offset_export import store_topic
 from eosctl.ops.offset_stores import OffsetStores, read_settled
 from eosctl.ops.offset_targets import refuse_unfit_targets
-from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_blocked
+from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_hidden_keys
 from eosctl.report import Problem
 
 STDIN = "-"
@@ -67,8 +67,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> WritePlan:
     found, topic = _gather(app, request)
     store = found.stores[topic]
     planned = plan_import(request.file, store, keep_partitions=request.keep_partitions, rewrite=request.rewrite)
-    places = {place for write in planned.writes for place in (write.partition, *store.places(write.key.raw))}
-    refuse_blocked(app, store, places & store.blocked)
+    refuse_hidden_keys(app, store, (write.key.raw for write in planned.writes))
     creates: tuple[NewTopic, ...] = ()
     if topic not in found.descriptions and any(write.sends() for write in planned.writes):
         like = found.descriptions[found.global_topic]

@@ -14,7 +14,7 @@ from eosctl.errors import InputFileError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
-from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_blocked
+from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_hidden_keys
 from eosctl.report import Problem
 
 
@@ -39,8 +39,7 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
     entries = _of_topics_that_were_made(app, whole)
     found = gather_backup_topics(app, entries, path=request.path)
     for topic, store in found.stores.items():
-        partitions = {entry.before.partition for entry in entries if entry.before.topic == topic}
-        refuse_blocked(app, store, partitions & store.blocked)
+        refuse_hidden_keys(app, store, (entry.before.key for entry in entries if entry.before.topic == topic))
     writes = [_planned(entry, found.stores[entry.before.topic], request) for entry in entries]
     return WritePlan(
         name="offsets-restore",

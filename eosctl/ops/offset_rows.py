@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import IgnoredKey, OffsetKey, as_plain_json, shown_value
 from eosctl.core.offset_views import Ignored, OffsetView, PlannedWrite
 from eosctl.core.records import Record
@@ -45,6 +46,21 @@ def ignored_rows(ignored: Iterable[Ignored]) -> list[Row]:
         }
         for each in ignored
     ]
+
+
+MOST_ROWS = 100
+"""That are shown of a plan, a result or a comparison, as text and as JSON; the counts are complete."""
+
+
+def first_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows of writes to show: of many the first, those that went wrong before those that change something."""
+    if len(rows) <= MOST_ROWS:
+        return rows
+    return sorted(rows, key=_rank)[:MOST_ROWS]
+
+
+def _rank(row: Row) -> tuple[bool, bool]:
+    return row.get("outcome", "written") in ("written", "unchanged"), row["action"] == Action.KEEP
 
 
 def value_json(value: bytes | None) -> Json:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from eosctl.core.offset_findings import CONNECT_DEFAULT_PARTITIONS
 from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
-from eosctl.core.records import Bounds, TopicDescription
+from eosctl.core.records import Bounds, TopicDescription, TopicRead
 from eosctl.core.store_names import parse_store
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
@@ -68,8 +68,8 @@ class OffsetStores:
         return any(topic not in (self.global_topic, *self.extra) for topic in self.stores)
 
     def connectors(self) -> list[str]:
-        """Every connector that has an offset in any of the stores, sorted."""
-        return sorted({name for store in self._all() for name in store.connectors})
+        """Every connector that has an offset in any of the stores, seen or hidden, sorted."""
+        return sorted(set[str]().union(*(store.names() for store in self._all())))
 
     def place(self, store: Store, name: str) -> tuple[str, str]:
         """Cluster id and topic of what `of` calls `name`: two names may mean one topic."""
@@ -119,7 +119,7 @@ def gather_stores(
         _require(needed, descriptions)
         reads = {topic: read_settled(app, topics, topic) for topic in needed}
         seen = [*(store for store, _bounds in reads.values()), *(there.store for there in away.values())]
-        known = {name for store in seen for name in store.connectors}
+        known = set[str]().union(*(store.names() for store in seen))
         own_stores, unseen = _read_own(app, dedicated, connectors)
         own = _own_topics(dedicated, connectors if connectors is not None else known | set(dedicated.configured))
         descriptions |= topics.describe([topic for topic in own if topic not in reads])
@@ -172,12 +172,22 @@ def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
 
 
 def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
-    """Reads `topic`, again and again for a moment while an open transaction hides something."""
+    """Reads `topic`, again and again for a moment while an open transaction hides something.
+
+    What is hidden then is read too, uncommitted: a key that nothing shows yet may be among it.
+    """
+    read = settled_read(app, topics, topic)
+    behind = topics.read_behind(topic, read.blocked()) if read.blocked() else ()
+    return fold_store(read, behind), read.bounds
+
+
+def settled_read(app: App, topics: TopicStore, topic: str, *, newest_per_key: bool = True) -> TopicRead:
+    """The committed records of `topic`; while an open transaction hides something, it is waited for a moment."""
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
     while True:
-        read = topics.read(topic, newest_per_key=True)
+        read = topics.read(topic, newest_per_key=newest_per_key)
         if not read.blocked() or patience.expired():
-            return fold_store(read), read.bounds
+            return read
         patience.sleep(0.5)
 
 

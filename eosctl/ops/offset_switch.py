@@ -19,7 +19,7 @@ from eosctl.ops.app import App
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
-from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
+from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 from eosctl.ops.switch_checks import changed_config, require_valid_config
 from eosctl.ops.switch_elsewhere import (
     Elsewhere,
@@ -234,7 +234,8 @@ def plan_switch_merge(
 ) -> WritePlan:
     """What the target topic must be given; `settled`: refuse while an open transaction hides offsets.
 
-    What only the target hides is replaced anyway, be it what a killed run of this switch has left there.
+    What only the target hides is replaced where the origin has the key, be it what a killed run of this switch has
+    left there.
     """
     if at is not None:
         return plan_merge_elsewhere(app, at, connector, origin, target, deletions=deletions, settled=settled)
@@ -242,8 +243,8 @@ def plan_switch_merge(
     found = _gather(app, (origin, target))
     stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
     if settled:
-        refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]], also=[stores[target]])
-        refuse_hidden(app, connector, stores=[stores[target]])
+        refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]])
+        refuse_hidden_in_target(app, connector, stores[target], written=stores[origin].records)
     fallback = None if origin == GLOBAL else stores[GLOBAL]
     writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback, deletions=deletions)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)

@@ -12,14 +12,13 @@ from pathlib import Path
 from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.offset_views import Store
 from eosctl.core.records import Record
-from eosctl.errors import ExitCode, UsageError
+from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
+from eosctl.ops.hidden_offsets import HIDDEN, comparison_exit_code, hidden_problem
 from eosctl.ops.offset_restore import gather_backup_topics
 from eosctl.ops.offset_rows import value_json
 from eosctl.report import Problem, Report, Row, json_bytes
-
-_HIDDEN = "hidden"
 
 
 def is_backup(path: Path) -> bool:
@@ -32,12 +31,12 @@ def is_backup(path: Path) -> bool:
     return isinstance(first, dict) and "partition" in first
 
 
-def verify_backup(app: App, path: Path, *, before: bool = False) -> Report:
+def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = False) -> Report:
     """Reads every key of a backup again: does it hold what was written, or with `before` what was there?
 
-    Exit 3, with the rows that do not, also where an open transaction hides it. Raises InputFileError, NotFoundError
-    for a topic that is gone, RefusedError for the backup of another cluster, UsageError for a file that does not tell
-    what was written.
+    Exit 3, with the rows that do not; 7, or 3 where it is to be `strict`, where an open transaction hides it. Raises
+    InputFileError, NotFoundError for a topic that is gone, RefusedError for the backup of another cluster, UsageError
+    for a file that does not tell what was written.
     """
     entries = read_backup(str(path))
     if not before and any(not entry.knows_written for entry in entries):
@@ -47,14 +46,17 @@ def verify_backup(app: App, path: Path, *, before: bool = False) -> Report:
         )
     found = gather_backup_topics(app, entries, path=str(path))
     rows = [row for entry in entries for row in _rows(entry, found.stores[entry.before.topic], before=before)]
+    hidden = sum(row["status"] == HIDDEN for row in rows)
     return Report(
         kind="offsets-verify",
         rows=rows,
-        summary={"target_compared": len(entries), "target_differing": len(rows)},
+        summary={"target_compared": len(entries), "target_differing": len(rows) - hidden, "target_hidden": hidden},
         data={"backup": str(path), "compared_with": "before" if before else "written"},
         target={"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id},
         problems=_problems(rows, len(entries), before=before),
-        exit_code=ExitCode.FINDINGS if rows else ExitCode.OK,
+        exit_code=comparison_exit_code(
+            differing=any(row["status"] != HIDDEN for row in rows), hidden=bool(rows), strict=strict
+        ),
     )
 
 
@@ -63,7 +65,7 @@ def _rows(entry: BackupEntry, store: Store, *, before: bool) -> list[Row]:
     raw, partition = entry.before.key or b"", entry.before.partition
     there = store.at(raw, partition)
     expected, actual = entry.before.value if before else entry.written, there.value if there else None
-    hidden = partition in store.blocked
+    hidden = partition in store.hidden.get(raw, ())
     if actual == expected and not hidden:
         return []
     key = decode_key(raw)
@@ -73,7 +75,7 @@ def _rows(entry: BackupEntry, store: Store, *, before: bool) -> list[Row]:
             "connector": as_plain_json(key.connector) if isinstance(key, OffsetKey) else None,
             "source_partition": as_plain_json(key.partition) if isinstance(key, OffsetKey) else None,
             "side": "target",
-            "status": _HIDDEN if hidden else _status(expected, there),
+            "status": HIDDEN if hidden else _status(expected, there),
             "expected": value_json(expected),
             "actual": value_json(actual),
             "target": {"topic": store.topic, "partition": partition},
@@ -91,10 +93,12 @@ def _status(expected: bytes | None, there: Record | None) -> str:
 
 
 def _problems(rows: Sequence[Row], compared: int, *, before: bool) -> list[Problem]:
-    if not rows:
-        return []
     what = "what was there before" if before else "what was written"
-    hidden = sum(row["status"] == _HIDDEN for row in rows)
-    more = f", {hidden} of them hidden behind an open transaction" if hidden else ""
-    message = f"{len(rows)} of {compared} keys do not hold {what}{more}"
-    return [Problem("backup_mismatch", message, hint="Has someone written since, or was the write cut off?")]
+    hidden = sum(row["status"] == HIDDEN for row in rows)
+    differing, problems = len(rows) - hidden, []
+    if differing:
+        message = f"{differing} of {compared} keys do not hold {what}"
+        problems.append(
+            Problem("backup_mismatch", message, hint="Has someone written since, or was the write cut off?")
+        )
+    return problems + ([hidden_problem(hidden, compared)] if hidden else [])

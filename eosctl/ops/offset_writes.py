@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
@@ -18,17 +18,18 @@ from eosctl.core.offset_views import (
     PlannedWrite,
     Prefer,
     Store,
-    connector_keys,
     plan_merge,
 )
 from eosctl.core.records import NewTopic
 from eosctl.core.stale_copies import STALE_COPY
+from eosctl.core.store_names import parse_store
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.migrate_guard import refuse_running
+from eosctl.ops.audit import digest
+from eosctl.ops.migrate_guard import refuse_running, refuse_running_source, source_problem
 from eosctl.ops.offset_journal import cut_off_problems
-from eosctl.ops.offset_rows import write_row
+from eosctl.ops.offset_rows import MOST_ROWS, first_rows, write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offsets import refuse_same, report_target, require_store
@@ -98,6 +99,10 @@ class WritePlan:
         """Whose offsets are written, sorted."""
         return sorted({write.key.connector for write in self.sends() if write.key.connector is not None})
 
+    def source_profiles(self) -> list[str]:
+        """The profiles of the other clusters that are read."""
+        return sorted({profile for name in self.found.away if (profile := parse_store(name).profile)})
+
 
 def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
     """Reads both stores of each connector and decides per key.
@@ -164,25 +169,30 @@ def refuse_unfit(app: App, found: OffsetStores, writes: Iterable[PlannedWrite]) 
         refuse_unfit_targets(app, topics, names, configs=found.dedicated.configs)
 
 
-def refuse_hidden(app: App, connector: str, *, stores: Sequence[Store], also: Sequence[Store] = ()) -> None:
-    """Raises RefusedError where an open transaction may hide newer offsets of `connector` in one of `stores`.
+def refuse_hidden_in_target(app: App, connector: str, target: Store, *, written: Collection[bytes]) -> None:
+    """Raises RefusedError for what the target hides, but for keys that it does not show and that are `written` now."""
+    stays = [key for key in target.hides_of(connector) if key in target.records or key not in written]
+    refuse_hidden_keys(app, target, stays, whose=f" of {connector}")
 
-    Looked for are the keys that any of them, or of the stores in `also`, shows: what one shows, another may hide.
+
+def refuse_hidden(app: App, connector: str, *, stores: Iterable[Store]) -> None:
+    """Raises RefusedError where an open transaction hides an offset of `connector` in one of `stores`.
+
+    It may be the first of its key, which nothing else shows. What is hidden of others does not matter.
     """
-    keys = connector_keys((*stores, *also), connector)
     for store in stores:
-        places = {place for key in keys for place in store.places(key.raw)} if store.blocked else frozenset[int]()
-        refuse_blocked(app, store, places & store.blocked, what=f"newer offsets of {connector}")
+        refuse_hidden_keys(app, store, store.hides_of(connector), whose=f" of {connector}")
 
 
-def refuse_blocked(app: App, store: Store, partitions: Iterable[int], *, what: str = "newer offsets") -> None:
-    """Raises RefusedError for `partitions` of `store`, if there are any: an open transaction hides what lies there."""
-    hidden = ", ".join(map(str, sorted(set(partitions))))
-    if not hidden:
+def refuse_hidden_keys(app: App, store: Store, keys: Iterable[bytes | None], *, whose: str = "") -> None:
+    """Raises RefusedError where an open transaction hides a record of one of `keys`; `whose` begins with a space."""
+    places = {place for key in keys if key is not None for place in store.hidden.get(key, ())}
+    if not places:
         return
     ours = offsets_transactional_id(app.target.group_id)
     raise RefusedError(
-        f"topic {store.topic}, partition {hidden}: an open transaction may hide {what}",
+        f"topic {store.topic}, partition {', '.join(map(str, sorted(places)))}: an open transaction hides newer "
+        f"offsets{whose}",
         hint=f"`eosctl offsets lint --store {quote(store.topic)}` tells whose it is. Wait for its end, or end it, and "
         f"plan again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends it at once, "
         "and so the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
@@ -246,13 +256,23 @@ def check_writable(app: App, plan: WritePlan) -> None:
             hint="See which with --dry-run; --overwrite-newer puts the backup over them.",
         )
     if plan.sends():
-        given = plan.allowances
-        refuse_running(app, plan.connectors(), workers_down=given.workers_down, force_running=given.force_running)
+        down, force = plan.allowances.workers_down, plan.allowances.force_running
+        refuse_running(app, plan.connectors(), workers_down=down, force_running=force)
+        for profile in plan.source_profiles():
+            refuse_running_source(
+                app.elsewhere(profile), plan.connectors(), profile=profile, workers_down=down, force_running=force
+            )
 
 
 def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
     """The plan for people and scripts; raises what `check_writable` raises, which a dry run only warns of."""
-    problems = [*plan.problems, *cut_off_problems(app, plan.found.cluster_id), *_split_problems(plan)]
+    sources = (source_problem(app.elsewhere(profile), profile) for profile in plan.source_profiles())
+    problems = [
+        *plan.problems,
+        *cut_off_problems(app, plan.found.cluster_id),
+        *_split_problems(plan),
+        *(problem for problem in sources if problem is not None),
+    ]
     try:
         check_writable(app, plan)
     except RefusedError as exc:
@@ -261,7 +281,7 @@ def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
         problems.append(Problem(exc.code, f"would be refused: {exc.message}", hint=exc.hint, severity="warning"))
     return Report(
         kind=f"{plan.name}-plan",
-        rows=[write_row(write) for write in plan.writes],
+        rows=first_rows([write_row(write) for write in plan.writes]),
         summary=plan_summary(plan),
         data=plan_data(plan),
         target=report_target(app, plan.found),
@@ -289,7 +309,11 @@ def plan_summary(plan: WritePlan) -> dict[str, object]:
 
 def plan_data(plan: WritePlan) -> dict[str, object]:
     """What plan and result have beside rows and summary."""
-    return {"creates": [new.as_row() for new in plan.creates], "overrides": plan.allowances.names()}
+    creates = [new.as_row() for new in plan.creates]
+    data: dict[str, object] = {"creates": creates, "overrides": plan.allowances.names(), "keys": len(plan.writes)}
+    if len(plan.writes) > MOST_ROWS:  # what is not shown is recorded all the same
+        data["plan"] = digest(map(write_row, plan.writes))
+    return data
 
 
 def require_choice(connectors: Sequence[str], *, everything: bool) -> None:

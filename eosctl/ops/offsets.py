@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.absent_group import judge_absence
@@ -14,7 +14,6 @@ from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, OffsetView, diff_status, offset_views
 from eosctl.errors import (
     DeadlineError,
-    ExitCode,
     NotFoundError,
     RefusedError,
     UnauthorizedError,
@@ -24,6 +23,7 @@ from eosctl.errors import (
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
+from eosctl.ops.hidden_offsets import comparison_exit_code, hidden_problem
 from eosctl.ops.offset_rest import compare_with_rest
 from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
@@ -76,8 +76,13 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
     return compare_with_rest(app, report, views, query.connectors, whole=partition is None) if rest else report
 
 
-def diff_offsets(app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str = DEDICATED) -> Report:
-    """Compares two stores of the connectors; exit 3 when a source partition is not the same in both."""
+def diff_offsets(
+    app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str = DEDICATED, strict: bool = False
+) -> Report:
+    """Compares two stores of the connectors; exit 3 when a source partition is not the same in both.
+
+    Exit 7, or 3 where it is to be `strict`, when an open transaction hides one in either.
+    """
     found = _gather(app, OffsetQuery(query.connectors, (*query.stores, left, right), query.dedicated_topic))
     for connector in query.connectors or found.connectors():
         for side in (left, right):
@@ -85,22 +90,31 @@ def diff_offsets(app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str
         refuse_same(found, connector, left, right)
     views = _views(app, found, query)
     pairs = [(view.cells.get(left), view.cells.get(right)) for view in views]
-    statuses = [diff_status(*pair) for pair in pairs]
+    statuses = [
+        DiffStatus.HIDDEN if _hides(found, view, (left, right)) else diff_status(*pair)
+        for view, pair in zip(views, pairs, strict=True)
+    ]
     rows = [
         {**view_row(view), "left": cell_row(pair[0]), "right": cell_row(pair[1]), "status": status.value}
         for view, pair, status in zip(views, pairs, statuses, strict=True)
     ]
     counts = Counter(statuses)
-    differing = len(statuses) - counts[DiffStatus.SAME]
+    hidden = counts[DiffStatus.HIDDEN]
+    differing = len(statuses) - counts[DiffStatus.SAME] - hidden
     return Report(
         kind="offsets-diff",
         rows=rows,
         summary={"differing": differing, "counts": {status.value: counts[status] for status in DiffStatus}},
         data={"left": left, "right": right, "clusters": {side: cluster_of(found, side) for side in (left, right)}},
         target=report_target(app, found),
-        problems=_problems(app, found),
-        exit_code=ExitCode.FINDINGS if differing else ExitCode.OK,
+        problems=[*_problems(app, found), *([hidden_problem(hidden, len(statuses))] if hidden else [])],
+        exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
     )
+
+
+def _hides(found: OffsetStores, view: OffsetView, names: Iterable[str]) -> bool:
+    stores = found.of(view.key.connector)
+    return any(stores[name].hides(view.key.raw) for name in names)
 
 
 def report_target(app: App, found: OffsetStores) -> Row:

@@ -9,16 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from eosctl.core.acl import Acl
-from eosctl.core.records import (
-    Bounds,
-    KnownBounds,
-    NewTopic,
-    OutRecord,
-    Record,
-    TopicDescription,
-    TopicRead,
-    Written,
-)
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
 from eosctl.core.transactions import (
     ActiveProducer,
     Coordinator,
@@ -125,6 +116,9 @@ class TopicStore(Protocol):
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
         """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""
+
+    def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
+        """What lies from the LSOs of `bounds` to the end, committed or not: each key's newest record per partition."""
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; every delivery report is checked."""

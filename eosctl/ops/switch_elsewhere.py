@@ -17,7 +17,7 @@ from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
-from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, write_plan
+from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 
 _MODEL = "(the global offsets topic)"
 """Stands among the descriptions for what a new topic is made like; no topic has such a name."""
@@ -123,7 +123,7 @@ def plan_merge_elsewhere(
     in_use = found.stores[app.target.offset_topic if origin == GLOBAL else origin]
     following = found.stores[target]
     if settled:
-        refuse_hidden(app, connector, stores=[in_use, documented], also=[following])
-        refuse_hidden(app, connector, stores=[following])
+        refuse_hidden(app, connector, stores=[in_use, documented])
+        refuse_hidden_in_target(app, connector, following, written=in_use.records)
     writes = plan_takeover(in_use, following, connector, fallback=documented, deletions=deletions)
     return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)

@@ -271,6 +271,11 @@ WARNINGS = (
     ),
     Entry("several_spellings", "A source partition has keys in several spellings; all that have a value are written."),
     Entry(
+        "source_not_checked",
+        "The source is on another cluster, and nobody can be asked whether the connectors still run there.",
+        "Stop them there first; add connect_url to the profile.",
+    ),
+    Entry(
         "split",
         "The offsets are too many for one transaction; they go in several.",
         "If it breaks off, run the same command again.",

@@ -112,9 +112,12 @@ _OFFSET_WRITES = (
 
 
 def _created_topic_lines(report: Report) -> Iterable[str]:
-    """The topics that a plan makes, then the summary."""
-    creates = report.data.get("creates")
+    """The topics that a plan makes, how many rows are not shown, then the summary."""
+    creates, keys, backup = (report.data.get(name) for name in ("creates", "keys", "backup"))
     yield from _new_topic_lines(creates if isinstance(creates, list) else [])
+    if isinstance(keys, int) and keys > len(report.rows):
+        where = f"; all that were written are in {format_cell(backup)}" if backup else ""
+        yield f"{len(report.rows)} of {keys:,} keys are shown{where}"
     yield from summary_lines(report)
 
 

@@ -44,7 +44,7 @@ _WRITE: dict[str, Shape] = {
 _COUNTS = {"counts": {"write": "int", "delete": "int", "keep": "int", "conflict": "int"}, "conflicts": "int"}
 _PLANNED = {**_COUNTS, "creates": "int"}
 _TOPIC = {"topic": "str", "partitions": "int", "replication_factor": "int"}
-_PLAN_DATA: dict[str, Shape] = {"creates": [_TOPIC], "overrides": ["str"]}
+_PLAN_DATA: dict[str, Shape] = {"creates": [_TOPIC], "overrides": ["str"], "keys": "int", "plan?": "str"}
 _RESULT_DATA: dict[str, Shape] = {**_PLAN_DATA, "backup": "str|null", "undo": "str|null"}
 _MISMATCH: dict[str, Shape] = {
     **_KEY,
@@ -63,6 +63,7 @@ _MIGRATED: dict[str, Shape] = {
 _MIGRATION_SUMMARY: dict[str, Shape] = {"connectors": "int", "keys": "int", **_COUNTS, "*": "any"}
 _MIGRATION_DATA: dict[str, Shape] = {
     "plan": "str",
+    "planned_at": "str",
     "snapshot": "str",
     "policy": "str",
     "parts": "int",
@@ -123,7 +124,7 @@ OFFSET_KINDS: dict[str, Kind] = {
             **_VIEW,
             "left": _CELL,
             "right": _CELL,
-            "status": {"same", "only_left", "only_right", "differs", "deleted_left", "deleted_right"},
+            "status": {"same", "only_left", "only_right", "differs", "deleted_left", "deleted_right", "hidden"},
         },
         {"differing": "int", "counts": COUNTS},
         {"left": "str", "right": "str", "clusters": {"*": "str"}},
@@ -148,7 +149,7 @@ OFFSET_KINDS: dict[str, Kind] = {
     "offsets-migrate-result": Kind(
         "What a migration wrote; where keys differ afterwards, those.",
         (_MIGRATED, _MISMATCH),
-        {**_MIGRATION_SUMMARY, "sent": "int", "verified": "int", "differing": "int"},
+        {**_MIGRATION_SUMMARY, "sent": "int", "verified": "int", "differing": "int", "hidden": "int"},
         {
             **_MIGRATION_DATA,
             "topics": "any",

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
-from eosctl.errors import EosctlError
+from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 
 _EXCEPTION_LINE = re.compile(r"^(?:Caused by: )?([\w.]*(?:Error|Exception)\b.*)$", re.MULTILINE)
+_TELLING = re.compile(r"\bError\b|Exception\b|Unrecognized|Invalid|Could not|not found|cannot|unable to", re.IGNORECASE)
+_OF_NO_USE = re.compile(
+    r"\s+at |WARNING: |\S+ \S+ WARN |NOTE: |Picked up |Error occurred during init"
+    r"|Error: A fatal exception|Error: Could not create"
+)
+"""Lines of a log that tell no reason: stack frames, warnings, and the launcher's last words, always the same."""
+
+_LOG_LIMIT = 200_000
+_KAFKA_ERROR = re.compile(r'KafkaError\{code=(\w+),val=-?\d+,str="(.*?)"\}')
+_UNREACHABLE = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT")
 _TASK = re.compile(r"Task (\d+) in stage \S+ failed (\d+) times")
 _WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.")
 _DEATHS = {
@@ -17,13 +28,42 @@ _DEATHS = {
 """What Spark says of a process that did not fail but end: there is no exception in it that tells anything."""
 
 
+def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:
+    """The eosctl error for a Spark that did not start: the JVM's own words, which are in the log after `log_start`.
+
+    pyspark only says that the JVM exited before it told its port.
+    """
+    said = ""
+    if "JAVA_GATEWAY_EXITED" in str(error):
+        with suppress(OSError), log_file.open("rb") as log:
+            log.seek(log_start)
+            said = log.read(_LOG_LIMIT).decode("utf-8", "replace")
+    lines = [line.strip() for line in said.splitlines() if line.strip() and not _OF_NO_USE.match(line)]
+    telling = [line for line in lines if _TELLING.search(line)] or lines
+    if not telling:
+        return spark_error(error, "starting Spark", log_file=log_file)
+    return EosctlError(f"starting Spark failed: {telling[0][:500]}", hint=f"The whole story is in {log_file}.")
+
+
 def spark_error(error: BaseException, doing: str, *, log_file: Path | None = None) -> EosctlError:
     """The eosctl error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
     text = str(error)
     where = str(log_file) if log_file else "spark.log beside the snapshot folder"
-    return EosctlError(
-        f"{doing} failed in Spark: {_cause(error, text)}{_task(text)}", hint=f"The whole story is in {where}."
-    )
+    cause = _cause(error, text)
+    kafkas = _KAFKA_ERROR.search(cause)
+    told = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
+    kind, hint = _kind(cause)
+    return kind(f"{doing} failed in Spark: {told}{_task(text)}", hint=f"{hint}The whole story is in {where}.")
+
+
+def _kind(cause: str) -> tuple[type[EosctlError], str]:
+    """The class, and so the exit code, of what a client met with on an executor, as it is without Spark."""
+    if re.search(r"\b\w*(?:AUTHORIZATION|AUTHENTICATION)(?:_FAILED)?\b", cause):
+        role = "`eosctl acls template --role offset-writer` prints what is needed. "
+        return UnauthorizedError, role
+    if any(re.search(rf"\b{name}\b", cause) for name in _UNREACHABLE):
+        return UnreachableError, "Can the executors reach the brokers, at the addresses that they advertise? "
+    return EosctlError, ""
 
 
 def _cause(error: BaseException, text: str) -> str:

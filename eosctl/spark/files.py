@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,7 +62,16 @@ def read_file(path: str) -> Iterator[Record]:
 
 def snapshot_file(path: str, name: str, snapshot: Path, *, partitions: int) -> Snapshot:
     """Puts the records of a file into a Parquet file of RECORDS, under the topic `name`."""
-    return land((_records_batch(piece, name, partitions) for piece in _pieces(read_file(path))), snapshot)
+    seen = 0
+
+    def counted() -> Iterator[Record]:
+        nonlocal seen
+        for record in read_file(path):
+            seen += 1
+            yield record
+
+    found = land((_records_batch(piece, name, partitions) for piece in _pieces(counted())), snapshot)
+    return replace(found, records=seen)
 
 
 def _records_batch(records: Sequence[Record], name: str, partitions: int) -> pa.RecordBatch:

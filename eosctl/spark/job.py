@@ -6,9 +6,8 @@ plain values; what they mean, and whether to go on, is for `eosctl.ops.migrate`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -20,25 +19,23 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally, in_bins
+from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally, in_bins, topic_of
 from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
 from eosctl.core.records import Record
+from eosctl.errors import UsageError
 from eosctl.spark import transforms
-from eosctl.spark.failures import spark_error
 from eosctl.spark.files import read_parquet, snapshot_file, write_file
 from eosctl.spark.kafka_io import RECORDS, OffsetRange
 from eosctl.spark.kafka_writes import placed, write_records, write_task
 from eosctl.spark.parts import compare_part, decide_part, sample_of, to_write
 from eosctl.spark.record_counts import RecordCounts
 from eosctl.spark.record_lines import backup_blocks
-from eosctl.spark.snapshots import fresh_folder, land_bins, parquet_files, united
+from eosctl.spark.snapshots import fresh_folder, hosts_without, land_bins, parquet_files, united
+from eosctl.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
 from eosctl.spark.tasks import run_tasks
 
 _WORTH_A_TASK = 10_000
 """Fewer records are read sooner than one more Python process starts."""
-
-OnProgress = Callable[[str, int | None, int | None, str], None]
-"""Called with the first fields of an `Event`: what is being done, how many are done, of how many, of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +49,7 @@ class MigrationJob:
     client: Mapping[str, Any]
     on_progress: OnProgress = lambda _doing, _done, _total, _unit: None
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    executor_patience_s: float = EXECUTOR_PATIENCE_S
 
     @property
     def spark(self) -> SparkSession:
@@ -62,6 +60,18 @@ class MigrationJob:
         """Has the JVM load what a shuffle needs, for the class archive; a failure costs no more than a slower start."""
         with suppress(Py4JError, PySparkException):
             self.spark.range(1).groupBy("id").count().collect()
+
+    def require_shared(self, folder: Path) -> None:
+        """Raises UsageError unless every executor sees `folder` as this process does; a local Spark does."""
+        if str(self.context.master).startswith("local"):
+            return
+        with self._stage("looking whether all executors share the snapshot folder"):
+            apart = hosts_without(self.context, folder, tasks=2 * self.context.defaultParallelism)
+        if apart:
+            raise UsageError(
+                f"{folder} is not the same folder on {', '.join(apart)}, where executors run; nothing was read",
+                hint="--snapshot-dir names a folder that this machine and all executors share, say on NFS.",
+            )
 
     def least_parts(self, records: int) -> int:
         """How many parts of so many `records` keep everyone busy, and none for long."""
@@ -162,6 +172,18 @@ class MigrationJob:
             if side == "target":
                 records = transforms.foreign(records, self._decisions(folder))
             return sorted(row.connector for row in records.select("connector").distinct().collect())
+
+    def newer(self, drift: Path, folder: Path) -> list[Record]:
+        """What the snapshot `drift` of the target has, of keys that will be sent, that is not the plan's own."""
+        with self._stage("looking for new offsets in the target"):
+            decisions = self._decisions(folder)
+            found = transforms.foreign(self._records(drift), decisions)
+            found = found.join(transforms.sent(decisions).select("topic", "key"), ["topic", "key"], "left_semi")
+            rows = found.select("topic", "partition", "offset", "timestamp_ms", "key", "value").collect()
+        return [
+            Record(topic_of(row.topic), row.partition, row.offset, row.timestamp_ms, bytes(row.key), _bytes(row.value))
+            for row in rows
+        ]
 
     def write_tasks(self, plan: MigrationPlan) -> int:
         """How many tasks, and so transactions, a write takes here."""
@@ -289,56 +311,10 @@ class MigrationJob:
     def _decisions(self, folder: Path, part: str = "decisions") -> DataFrame:
         return self.spark.read.schema(transforms.DECISIONS).parquet(str(folder / part))
 
-    @contextmanager
-    def _stage(self, doing: str, counts: RecordCounts | None = None) -> Iterator[None]:
-        """Names the jobs of the block, reports how far they are, cancels them on Ctrl-C, translates Spark's errors."""
-        context = self.context
-        group = f"eosctl {doing}"
-        context.setJobGroup(group, doing, interruptOnCancel=True)
-        over = threading.Event()
-        watch = threading.Thread(target=self._watch, args=(group, doing, counts, over), daemon=True)
-        watch.start()
-        try:
-            with counts or nullcontext():
-                yield
-        except (KeyboardInterrupt, Py4JError, PySparkException) as exc:
-            if not _was_interrupted(exc):
-                raise spark_error(exc, doing) from exc
-            with suppress(Py4JError):  # the call that was cut off may have taken the connection along
-                context.cancelJobGroup(group)
-            raise KeyboardInterrupt from exc
-        finally:
-            over.set()
-            watch.join()
-
-    def _watch(self, group: str, doing: str, counts: RecordCounts | None, over: threading.Event) -> None:
-        """Tells how far a stage is: in records where they are counted, else in tasks; in the end, that it is over.
-
-        Spark plans the next tasks when it has seen the last ones: how many there will be is not known before the end.
-        """
-        done, total, unit = 0, counts.total if counts else None, "records" if counts else "tasks"
-        while True:
-            if done != total:  # after the last record there is more to do
-                self.on_progress(doing, done, total, unit)
-            if over.wait(0.5):
-                break
-            with suppress(Py4JError):  # the stage itself tells what is wrong with the JVM
-                done, known = (counts.done(), 0) if counts else self._tasks(group)
-                unit = unit if counts else f"of {known} tasks so far"
-        self.on_progress(doing, done, done, unit)
-
-    def _tasks(self, group: str) -> tuple[int, int]:
-        """How many tasks of the jobs of `group` are done, of how many that Spark knows of."""
-        tracker = self.context.statusTracker()
-        infos = [info for job in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(job)) is not None]
-        stages = [tracker.getStageInfo(stage) for info in infos for stage in info.stageIds]
-        known = [stage for stage in stages if stage is not None]
-        return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
-
-
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether it is Ctrl-C, or what pyspark met with while it cleaned up after one."""
-    return error is not None and (isinstance(error, KeyboardInterrupt) or _was_interrupted(error.__context__))
+    def _stage(self, doing: str, counts: RecordCounts | None = None) -> AbstractContextManager[None]:
+        return watched_stage(
+            self.context, doing, counts, on_progress=self.on_progress, executor_patience_s=self.executor_patience_s
+        )
 
 
 def _counts(folder: Path, total: int) -> RecordCounts:

@@ -65,6 +65,13 @@ class OffsetRange:
     name: str | None = None
 
 
+@dataclass(slots=True)
+class Seen:
+    """How many records came to a reader so far, whatever became of them."""
+
+    records: int = 0
+
+
 def read_ranges(
     client: Mapping[str, Any],
     ranges: Sequence[OffsetRange],
@@ -72,10 +79,13 @@ def read_ranges(
     stall_timeout_s: float = 60.0,
     keys_at_once: int = KEYS_AT_ONCE,
     count: TaskCount | None = None,
+    seen: Seen | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The newest record per partition and key of `ranges`, as batches of RECORDS; see `read_keys`."""
     topics = {r.topic: (r.name or r.topic, r.partitions) for r in ranges}
-    for newest in read_keys(client, ranges, stall_timeout_s=stall_timeout_s, keys_at_once=keys_at_once, count=count):
+    for newest in read_keys(
+        client, ranges, stall_timeout_s=stall_timeout_s, keys_at_once=keys_at_once, count=count, seen=seen
+    ):
         yield from _batches(newest, topics)
 
 
@@ -86,16 +96,18 @@ def read_keys(
     stall_timeout_s: float = 60.0,
     keys_at_once: int = KEYS_AT_ONCE,
     count: TaskCount | None = None,
+    seen: Seen | None = None,
 ) -> Iterator[Newest]:
     """Reads `ranges` with one consumer, committed records only; `client` are librdkafka properties.
 
     At most `keys_at_once` keys are held before they are given away: then a partition and key may come more than once,
     and the newest is still among them. Raises RuntimeError when a partition yields nothing for `stall_timeout_s`, which
-    is what an end beyond the LSO, or a recreated topic, looks like.
+    is what an end beyond the LSO, or a recreated topic, looks like; KafkaException where librdkafka said why.
     """
     newest: Newest = {(r.topic, r.partition): {} for r in ranges}
-    held = 0
-    for message in _messages(client, ranges, stall_timeout_s, count):
+    seen, held = seen or Seen(), 0
+    for number, message in enumerate(_messages(client, ranges, stall_timeout_s, count), start=1):
+        seen.records = number
         keys = newest[message.topic(), message.partition()]
         kept = keys.get(message.key())
         if kept is None:
@@ -120,7 +132,9 @@ def _messages(
     todo = {(r.topic, r.partition): r.end for r in ranges}
     if not todo:
         return
-    consumer = Consumer({**client, **_CONSUMER})
+    failures: list[Any] = []
+    consumer = Consumer({**client, **_CONSUMER, "error_cb": failures.append})
+    harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)  # of a group that is never used
     try:
         consumer.assign([TopicPartition(r.topic, r.partition, r.begin) for r in ranges])
         progress_s = time.monotonic()
@@ -128,7 +142,7 @@ def _messages(
             messages: list[Any] = consumer.consume(_BATCH_ROWS, timeout=0.1)
             for message in messages:
                 error, where = message.error(), (message.topic(), message.partition())
-                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                if error is not None and error.code() not in harmless:
                     raise KafkaException(error)
                 if where not in todo:
                     continue
@@ -143,6 +157,8 @@ def _messages(
             if count is not None:
                 count.tell(partial(_passed, consumer, ranges, todo), last=not todo)
             if todo and time.monotonic() - progress_s > stall_timeout_s:
+                if failures:
+                    raise KafkaException(failures[-1])
                 raise RuntimeError(f"no records for {stall_timeout_s:g} s, still to read: {_named(todo)}")
     finally:
         consumer.close()

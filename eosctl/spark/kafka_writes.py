@@ -1,4 +1,4 @@
-"""Writing Kafka in tasks, with confluent-kafka: a transaction per task, and every delivery report counted.
+"""Writing Kafka in tasks, with confluent-kafka: in transactions, and every delivery report counted.
 
 Keys and values stay binary. Runs on executors: imports nothing of eosctl but `eosctl.core`.
 """
@@ -33,12 +33,17 @@ Row = tuple[str, int, bytes, bytes | None]
 Counts = dict[tuple[str, int], tuple[int, int, int]]
 """(topic, partition) -> (records written, tombstones among them, offset of the last)."""
 
+_TRANSACTION_TIMEOUT_S = 600
+_FLUSH_S = 0.9 * _TRANSACTION_TIMEOUT_S
+_FIRST_BYTES, _GROWTH, _AROUND_BYTES = 1 << 18, 4, 100
+_MOMENT_S, _LONG_S = _TRANSACTION_TIMEOUT_S / 40, _TRANSACTION_TIMEOUT_S / 4
 _PRODUCER = {
     "enable.idempotence": True,
     "acks": "all",
     "linger.ms": 20,
     "allow.auto.create.topics": False,
-    "transaction.timeout.ms": 600_000,
+    "transaction.timeout.ms": 1000 * _TRANSACTION_TIMEOUT_S,
+    "message.timeout.ms": 1000 * _TRANSACTION_TIMEOUT_S,  # a quota may hold a record up for as long
     "enable.metrics.push": False,
 }
 
@@ -53,7 +58,7 @@ def write_records(
 ) -> DataFrame:
     """Writes `rows` (topic, partition, partitions, key, value) and yields WRITTEN per task and partition.
 
-    Each Kafka partition, and so each key, belongs to exactly one task, and each task commits one transaction
+    Each Kafka partition, and so each key, belongs to exactly one task, and each task has one transactional id
     (`write_task`). Tasks that shared partitions would cost the broker a marker each, several times the time. Every
     action on the result writes again: collect it once. `counts` are told how many records are confirmed.
     """
@@ -68,7 +73,7 @@ def write_records(
 def write_task(
     client: Mapping[str, Any], transactional_id: str, batches: Iterable[pa.RecordBatch], counts: RecordCounts | None
 ) -> Iterator[pa.RecordBatch]:
-    """Writes batches of PLACED in one transaction under `<transactional_id>-<task>`; batches of WRITTEN.
+    """Writes batches of PLACED under `<transactional_id>-<task>`; batches of WRITTEN.
 
     A retried task has its predecessor's id, and fences it.
     """
@@ -108,11 +113,18 @@ def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 
 
 def write_transaction(
-    client: Mapping[str, Any], transactional_id: str, rows: Iterable[Row], count: TaskCount | None = None
+    client: Mapping[str, Any],
+    transactional_id: str,
+    rows: Iterable[Row],
+    count: TaskCount | None = None,
+    *,
+    open_producer: Callable[[Mapping[str, Any]], Any] | None = None,
+    now_s: Callable[[], float] = time.monotonic,
 ) -> Counts:
-    """Writes `rows` in one transaction and returns what was confirmed.
+    """Writes `rows`, one transaction after the other, and returns what was confirmed.
 
-    Nothing is opened for no rows. Raises KafkaException or RuntimeError after aborting, as far as the broker answers.
+    Nothing is opened for no rows, and one transaction is enough where nothing holds the writer up: see `_Pace`. Raises
+    KafkaException or RuntimeError after aborting what is open, as far as the broker answers.
     """
     from confluent_kafka import KafkaException, Producer
 
@@ -120,46 +132,86 @@ def write_transaction(
     first = next(iterator, None)
     if first is None:
         return {}
-    producer = Producer({**client, **_PRODUCER, "transactional.id": transactional_id})
+    producer = (open_producer or Producer)({**client, **_PRODUCER, "transactional.id": transactional_id})
     _until_done(producer.init_transactions)
-    producer.begin_transaction()
+    sender = _Sender(producer, count)
+    waiting, pace = chain((first,), iterator), _Pace(now_s)
     try:
-        counts = _produce(producer, first, iterator, count)
-        _until_done(producer.commit_transaction)
+        while (row := next(waiting, None)) is not None:
+            producer.begin_transaction()
+            sender.send(pace.some(chain((row,), waiting)))
+            _until_done(producer.commit_transaction, timeout_s=_FLUSH_S)
+            pace.over()
     except BaseException:
         producer.purge()
         with suppress(KafkaException):  # the first error is the one to tell; who comes next fences what stays open
             _until_done(producer.abort_transaction, timeout_s=10.0)
         raise
-    return counts
+    sender.tell(last=True)
+    return sender.confirmed
 
 
-def _produce(producer: Any, first: Row, rest: Iterable[Row], count: TaskCount | None) -> Counts:
-    """Produces and flushes; returns what delivery reports confirmed. Raises RuntimeError for an undelivered record."""
-    sent, failures = 0, list[str]()
-    confirmed: Counts = {}
+class _Pace:
+    """How many bytes go into one transaction: few at first, and four times as many whenever that took but a moment.
 
-    def on_delivery(error: Any, message: Any) -> None:
+    Brokers hold up a writer that is over its quota for as long as they like, and end a transaction that is open for
+    longer than its timeout: what goes into one must fit, whatever the quota is.
+    """
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s, self._bytes, self._begun_s = now_s, _FIRST_BYTES, 0.0
+
+    def some(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """The rows of the next transaction; it takes none that it does not give."""
+        self._begun_s, left = self._now_s(), self._bytes
+        for row in rows:
+            yield row
+            left -= len(row[2]) + len(row[3] or b"") + _AROUND_BYTES
+            if left <= 0:
+                return
+
+    def over(self) -> None:
+        """The transaction is committed."""
+        took_s = self._now_s() - self._begun_s
+        if took_s < _MOMENT_S:
+            self._bytes *= _GROWTH
+        elif took_s > _LONG_S:
+            self._bytes = max(self._bytes // _GROWTH, _AROUND_BYTES)
+
+
+class _Sender:
+    """Sends the records of one transaction after the other; `confirmed` is what delivery reports told of all."""
+
+    def __init__(self, producer: Any, count: TaskCount | None) -> None:
+        self._producer, self._count, self._sent, self._failures = producer, count, 0, list[str]()
+        self.confirmed: Counts = {}
+
+    def send(self, rows: Iterable[Row]) -> None:
+        """Sends and awaits all reports; raises RuntimeError for an undelivered record."""
+        for topic, partition, key, value in rows:
+            produce = partial(self._producer.produce, topic, value, key, partition, self._on_delivery)
+            _with_room(self._producer, produce)
+            self._sent += 1
+            if self._sent % 1000 == 0:
+                self._producer.poll(0)
+                self.tell()
+        left = self._producer.flush(_FLUSH_S)
+        if self._failures or left or _written(self.confirmed) != self._sent:
+            undelivered = left + len(self._failures)
+            raise RuntimeError(f"{undelivered} of {self._sent} records were not delivered: {self._failures[:3]}")
+
+    def tell(self, *, last: bool = False) -> None:
+        """Says how many are confirmed so far."""
+        if self._count is not None:
+            self._count.tell(partial(_written, self.confirmed), last=last)
+
+    def _on_delivery(self, error: Any, message: Any) -> None:
         if error is not None:
-            failures.append(f"{message.topic()}-{message.partition()}: {error.str()}")
+            self._failures.append(f"{message.topic()}-{message.partition()}: {error.str()} ({error.name()})")
             return
         where = message.topic(), message.partition()
-        written, tombstones, last = confirmed.get(where, (0, 0, -1))
-        confirmed[where] = written + 1, tombstones + (message.value() is None), max(last, message.offset())
-
-    for topic, partition, key, value in chain((first,), rest):
-        _with_room(producer, partial(producer.produce, topic, value, key, partition, on_delivery))
-        sent += 1
-        if sent % 1000 == 0:
-            producer.poll(0)
-            if count is not None:
-                count.tell(partial(_written, confirmed))
-    left = producer.flush(60)
-    if count is not None:
-        count.tell(partial(_written, confirmed), last=True)
-    if failures or left or _written(confirmed) != sent:
-        raise RuntimeError(f"{left + len(failures)} of {sent} records were not delivered: {failures[:3]}")
-    return confirmed
+        written, tombstones, last = self.confirmed.get(where, (0, 0, -1))
+        self.confirmed[where] = written + 1, tombstones + (message.value() is None), max(last, message.offset())
 
 
 def _written(confirmed: Counts) -> int:

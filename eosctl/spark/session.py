@@ -28,7 +28,7 @@ from pyspark.java_gateway import launch_gateway
 import eosctl
 from eosctl.class_archive import ClassArchive
 from eosctl.spark.class_archive import spark_class_archive
-from eosctl.spark.failures import spark_error
+from eosctl.spark.failures import start_error
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -110,7 +110,7 @@ def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
 
 def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, SparkContext]:
     """The JVM and its context; raises EosctlError when Spark does not start, which its log explains."""
-    gateway = None
+    gateway, log_start = None, log.tell()
     try:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         return gateway, SparkContext(conf=conf, gateway=gateway)
@@ -118,7 +118,7 @@ def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, Spar
         if gateway is not None:
             _end_jvm(gateway)
         if isinstance(exc, Py4JError | PySparkException | ValueError | OSError):
-            raise spark_error(exc, "starting Spark", log_file=log_file) from exc
+            raise start_error(exc, log_file=log_file, log_start=log_start) from exc
         raise
 
 

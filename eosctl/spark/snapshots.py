@@ -6,9 +6,10 @@ any others. A file is there whole or not at all, and a task that is tried again 
 
 from __future__ import annotations
 
+import platform
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,12 +21,13 @@ from pyspark import SparkContext
 
 from eosctl.core.migration_results import Snapshot
 from eosctl.spark.arrow_rows import arrow_batch
-from eosctl.spark.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, OffsetRange, read_ranges
+from eosctl.spark.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, OffsetRange, Seen, read_ranges
 from eosctl.spark.record_counts import RecordCounts
 from eosctl.spark.tasks import run_tasks
 
 _ROWS_AT_ONCE = 50_000
-_LANDED = pa.schema([("connectors", pa.list_(pa.string())), ("in_place", pa.bool_())])
+_FOUND = pa.schema([("host", pa.string()), ("found", pa.string())])
+_LANDED = pa.schema([("connectors", pa.list_(pa.string())), ("in_place", pa.bool_()), ("records", pa.int64())])
 
 
 def fresh_folder(folder: Path) -> Path:
@@ -33,6 +35,29 @@ def fresh_folder(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
+
+
+def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> list[str]:
+    """The hosts where a task does not find in `folder` what this process has just put there.
+
+    A folder of the same name is not the same folder: each task shows what the file says.
+    """
+    token = uuid4().hex
+    file = folder / f".shared-{token}"
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(token)
+
+    def look(_number: int) -> Iterator[pa.RecordBatch]:
+        found = None
+        with suppress(OSError):
+            found = file.read_text()
+        yield arrow_batch([(platform.node(), found)], _FOUND)
+
+    try:
+        rows = run_tasks(context, tasks, look)
+    finally:
+        file.unlink(missing_ok=True)
+    return sorted({row.host for row in rows if row.found != token})
 
 
 def part_file(folder: Path, number: int) -> Path:
@@ -61,23 +86,25 @@ def land_bins(
     settings = dict(client)
 
     def land_bin(number: int) -> Iterator[pa.RecordBatch]:
-        batches = read_ranges(settings, bins[number], count=counts.of_task(number))
+        seen = Seen()
+        batches = read_ranges(settings, bins[number], count=counts.of_task(number), seen=seen)
         found = land(batches, part_file(folder, first + number))
-        yield arrow_batch([(sorted(found.connectors), found.in_place)], _LANDED)
+        yield arrow_batch([(sorted(found.connectors), found.in_place, seen.records)], _LANDED)
 
     rows = run_tasks(context, len(bins), land_bin)
-    return united(Snapshot(frozenset(row.connectors), row.in_place) for row in rows)
+    return united(Snapshot(frozenset(row.connectors), row.in_place, row.records) for row in rows)
 
 
 def united(snapshots: Iterable[Snapshot]) -> Snapshot:
     """What several snapshots hold together."""
     everything = list(snapshots)
     connectors = frozenset[str]().union(*(one.connectors for one in everything))
-    return Snapshot(connectors, all(one.in_place for one in everything))
+    in_place = all(one.in_place for one in everything)
+    return Snapshot(connectors, in_place, sum(one.records for one in everything))
 
 
 def land(batches: Iterable[pa.RecordBatch], file: Path) -> Snapshot:
-    """Writes batches of RECORDS to `file`, and tells what they hold."""
+    """Writes batches of RECORDS to `file`, and tells what they hold; `records` is for who reads them to say."""
     connectors, rows, in_place = set[str](), 0, True
     with whole_file(file, ARROW_RECORDS) as writer:
         for batch in batches:

@@ -277,6 +277,19 @@ def test_an_unreachable_worker_leaves_the_list_with_a_warning(run: Run, world: O
     assert run("merge", "--connector", "reddit", "--into", "dedicated", "--yes").exit_code == 2
 
 
+def test_a_comparison_does_not_claim_what_an_open_transaction_hides(run: Run, world: OffsetWorld) -> None:
+    """Equal records were called `same` while a newer one lay behind an open transaction, and a new key was not seen."""
+    new = b'["fresh",{"table":"new"}]'
+    world.connect.add("fresh", IN_OWN)
+    world.topics.open_transaction(GLOBAL, partition_for(new, 5), key=new)
+    words = ("diff", "--connector", "fresh", "--timeout", "1s", "-o", "json")
+    done = run(*words).json()
+    assert (done["exit_code"], [row["status"] for row in done["data"]["rows"]]) == (7, ["hidden"])
+    assert (done["data"]["summary"]["differing"], done["data"]["summary"]["counts"]["hidden"]) == (0, 1)
+    assert {error["code"] for error in done["errors"]} == {"open_transaction"}
+    assert run(*words, "--strict").exit_code == 3
+
+
 def test_an_open_transaction_is_seen_and_stops_a_merge(run: Run, world: OffsetWorld) -> None:
     world.topics.open_transaction(GLOBAL, partition_for(APACHE, 5))
     world.topics.put(GLOBAL, APACHE, offset(5000))

@@ -90,7 +90,10 @@ def test_two_names_of_one_topic_are_told_by_the_cluster_id(run: Run, world: Offs
 def test_merge_from_another_cluster_completes_what_is_here(
     run: Run, world: OffsetWorld, old: FakeTopicStore, which: list[str]
 ) -> None:
-    done = run("merge", *which, "--from", "old-offsets@old", "--into", "global", "--yes", "-o", "json").json()
+    words = ("merge", *which, "--from", "old-offsets@old", "--into", "global", "-o", "json")
+    shown = run(*words, "--dry-run").json()
+    assert [error["code"] for error in shown["errors"]] == ["source_not_checked"], "no worker is known there"
+    done = run(*words, "--yes").json()
     assert done["exit_code"] == 0, done["errors"]
     assert world.topics.newest(GLOBAL) == {A: b'{"n":1}', B: b'{"n":2}', C: b'{"n":3}'}, "the target's values stay"
     assert old.writes == 0

@@ -44,7 +44,7 @@ def backup(run: Run) -> str:
 def test_a_write_is_verified_against_its_backup_and_a_restore_against_what_was_before(run: Run, backup: str) -> None:
     done = run("verify", backup, "-o", "json").json()
     assert (done["kind"], done["exit_code"], done["data"]["rows"]) == ("offsets-verify", 0, [])
-    assert done["data"]["summary"] == {"target_compared": 2, "target_differing": 0}
+    assert done["data"]["summary"] == {"target_compared": 2, "target_differing": 0, "target_hidden": 0}
     assert run("verify", backup, "--before").exit_code == 3
     assert run("restore", backup, "--yes").exit_code == 0
     assert run("verify", backup, "--before").exit_code == 0
@@ -61,12 +61,19 @@ def test_what_someone_wrote_since_is_shown(
     golden("offsets-verify-backup.txt", done.stdout.replace(backup, "BACKUP"))
 
 
-def test_what_an_open_transaction_may_hide_is_not_claimed(run: Run, world: OffsetWorld, backup: str) -> None:
+def test_what_an_open_transaction_hides_is_not_claimed(run: Run, world: OffsetWorld, backup: str) -> None:
+    """It was called a difference, exit 3, whatever the transaction had written."""
     [record] = [each for each in world.topics.records(OWN) if each.key == A]
     world.topics.open_transaction(OWN, record.partition)
-    world.topics.put(OWN, b"x", b"1", partition=record.partition)
+    assert run("verify", backup, "--timeout", "1s").exit_code == 0, "what is hidden is nobody's of these"
+    world.topics.put(OWN, A, b"1")
     done = run("verify", backup, "--timeout", "1s", "-o", "json").json()
-    assert (done["exit_code"], {row["status"] for row in done["data"]["rows"]}) == (3, {"hidden"})
+    assert (done["exit_code"], {row["status"] for row in done["data"]["rows"]}) == (7, {"hidden"})
+    assert done["data"]["summary"] == {"target_compared": 2, "target_differing": 0, "target_hidden": 1}
+    assert [error["code"] for error in done["errors"]] == ["open_transaction"]
+    assert run("verify", backup, "--timeout", "1s", "--strict").exit_code == 3
+    world.topics.put(OWN, B, b"1")
+    assert run("verify", backup, "--timeout", "1s").exit_code == 3, "a difference that can be seen comes first"
 
 
 def test_a_file_that_does_not_tell_what_was_written(run: Run, world: OffsetWorld, tmp_path: Path) -> None:

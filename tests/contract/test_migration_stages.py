@@ -151,7 +151,7 @@ def shuffled(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Shuffled
     sources, targets = stage.planned(first, second), stage.planned(to_a, to_z)
     routes = (Route("a", "a", to_a), Route("b", "z", to_z), Route("z", "z", to_z))
     read = stage.stages.snapshot(sources, folder / "source")
-    assert (set(read.connectors), read.in_place) == ({"a", "b", "c", "z"}, False)
+    assert (set(read.connectors), read.in_place, read.records) == ({"a", "b", "c", "z"}, False, 17)
     there = stage.stages.snapshot(targets, folder / "target")
     assert there.connectors == {"a"}
     return Shuffled(folder, sources, targets, routes)
@@ -240,6 +240,7 @@ def test_what_is_decided_is_kept_written_and_compared(stage: Stage, shuffled: Sh
     before = {topic.name: topic for topic in shuffled.targets}
     stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target")
     assert stages.new_offsets(folder / "drift-target", folder, side="target") == []
+    assert stages.newer(folder / "drift-target", folder) == []
     _someone_writes(stage, shuffled, plan)
 
 
@@ -287,6 +288,14 @@ def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> No
     assert (compared.compared, compared.differing) == (11, 3)
     stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target")
     assert stages.new_offsets(folder / "drift-target", folder, side="target") == ["a"]
+    newer = {
+        (each.key, each.partition): (each.topic, each.value) for each in stages.newer(folder / "drift-target", folder)
+    }
+    home = {each: (each, partition_for(each, PARTITIONS)) for each in (late, key("a", "missing"))}
+    assert newer == {
+        home[late]: (to_a, b"x"), home[key("a", "missing")]: (to_a, b"null"), (gone, AWAY): (to_a, b"x"),
+        (twice, (partition_for(twice, PARTITIONS) + 1) % PARTITIONS): (to_a, b"long ago"),
+    }, "nothing of what was sent, and nothing of what is kept"  # fmt: skip
     source = shuffled.sources[1].name
     stages.snapshot(stage.planned(source, after=before), folder / "drift-source")
     assert stages.new_offsets(folder / "drift-source", folder, side="source") == ["b", "c"]

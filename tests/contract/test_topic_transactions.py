@@ -68,9 +68,12 @@ def test_an_open_transaction_hides_what_comes_behind_it(subject: Subject, store:
     assert keys(read.records) == [b"before"]
     assert [(each.lso, each.end) for each in read.blocked()] == [(1, 3)]
     assert keys(store.read(topic, isolation="read_uncommitted").records) == [b"before", b"open", b"behind"]
+    store.write(of(topic, b"behind"))
+    hidden = store.read_behind(topic, read.blocked())
+    assert [(each.key, each.offset) for each in hidden] == [(b"open", 1), (b"behind", 3)], "the newest of each key"
     producer.commit()
     wait_until(lambda: all_read(store, topic), what="the marker")
-    assert keys(store.read(topic).records) == [b"before", b"open", b"behind"]
+    assert keys(store.read(topic).records) == [b"before", b"open", b"behind", b"behind"]
 
 
 @on_all

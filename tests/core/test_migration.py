@@ -151,7 +151,20 @@ def test_keys_are_renamed_within_their_bytes(key: bytes, connector: str, renamed
 
 @pytest.mark.parametrize(
     "key",
-    [None, b"", b"a", b"\xff", b'["a"]', b'["a",{},1]', b"[1,{}]", b'["a",[]]', b'{"a":1}', b'["a",{]', b'["a\n",{}]'],
+    [
+        None,
+        b"",
+        b"a",
+        b"\xff",
+        b'["a"]',
+        b'["a",{},1]',
+        b"[1,{}]",
+        b'["a",[]]',
+        b'{"a":1}',
+        b'["a",{]',
+        b'["a\n",{}]',
+        rb'["\ud800",{}]',
+    ],
 )
 def test_keys_that_are_nobodys(key: bytes | None) -> None:
     assert key_owner(key) is None
@@ -165,7 +178,7 @@ def test_a_plan_file_gives_the_plan_back() -> None:
     assert (again.sources, again.targets, again.routes, again.tally) == (PLAN.sources, PLAN.targets, PLAN.routes, TALLY)
     assert again.policy is NEWEST
     document = json.loads(text)
-    assert (document["format"], document["version"]) == ("eosctl-offsets-migration", 3), "a change takes a new version"
+    assert (document["format"], document["version"]) == ("eosctl-offsets-migration", 4), "a change takes a new version"
 
 
 def test_the_digest_covers_everything() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from eosctl.core.migration_rules import Action, Cell, Decision, Policy, decide
@@ -33,10 +35,11 @@ def record(
     return Record("t", home, offset, at, key, value)
 
 
-def store(*records: Record, blocked: int | None = None) -> Store:
-    bounds = tuple(Bounds(p, 0, 5, 9 if p == blocked else 5) for p in range(PARTITIONS))
+def store(*records: Record, behind: Sequence[Record] = ()) -> Store:
+    blocked = {each.partition for each in behind}
+    bounds = tuple(Bounds(p, 0, 5, 9 if p in blocked else 5) for p in range(PARTITIONS))
     in_order = tuple(sorted(records, key=lambda each: (each.partition, each.offset)))
-    return fold_store(TopicRead("t", bounds, in_order, len(in_order)))
+    return fold_store(TopicRead("t", bounds, in_order, len(in_order)), behind)
 
 
 APACHE, CATS, CHEESE = key_of("apachekafka"), key_of("CatsStandingUp"), key_of("grilledcheese")
@@ -161,14 +164,13 @@ def flags(there: Store) -> dict[bytes, tuple[Flag, ...]]:
 
 
 def test_flags() -> None:
-    home = partition_for(APACHE, PARTITIONS)
     spelled = b'["reddit", {"subreddit":"apachekafka"}]'
     wrong = (partition_for(CATS, PARTITIONS) + 1) % PARTITIONS
     assert flags(store(record(APACHE, b"1"), record(spelled, b"1"))) == {
         APACHE: (Flag.DUPLICATE_SPELLING,), spelled: (Flag.DUPLICATE_SPELLING,),
     }  # fmt: skip
     assert flags(store(record(CATS, None, partition=wrong))) == {CATS: (Flag.DELETED, Flag.WRONG_PARTITION)}
-    assert flags(store(record(APACHE, b"1"), blocked=home)) == {APACHE: (Flag.HIDDEN,)}
+    assert flags(store(record(APACHE, b"1"), behind=[record(APACHE, b"2")])) == {APACHE: (Flag.HIDDEN,)}
     assert flags(store(record(b'["reddit",null]', b"1"))) == {b'["reddit",null]': (Flag.NULL_PARTITION,)}
     both = store(record(CATS, b"1", at=5), record(CATS, b"2", at=1, partition=wrong))
     assert flags(both) == {CATS: (Flag.SEVERAL_PARTITIONS,)}
@@ -177,36 +179,28 @@ def test_flags() -> None:
 HOME = partition_for(CATS, PARTITIONS)
 
 
-@pytest.mark.parametrize(
-    ("at", "blocked", "hidden"),
-    [
-        pytest.param(HOME, None, False, id="nothing is open"),
-        pytest.param(HOME, HOME, True, id="at home"),
-        pytest.param(HOME, HOME - 1, False, id="elsewhere"),
-        pytest.param(HOME - 1, HOME - 1, True, id="where the record strayed to"),
-        pytest.param(HOME - 1, HOME, True, id="at home, though the record strayed"),
-        pytest.param(HOME - 1, HOME - 2, False, id="where neither is"),
-    ],
-)
-def test_what_an_open_transaction_may_hide(at: int, blocked: int | None, hidden: bool) -> None:
-    there = store(
-        record(CATS, b"1", partition=at % PARTITIONS), blocked=None if blocked is None else blocked % PARTITIONS
-    )
-    assert there.may_hide(CATS) is hidden
+def test_what_an_open_transaction_hides_is_told_by_key_and_connector() -> None:
+    """Any open transaction on a key's partition counted as hiding it; a key that nothing showed was not looked for."""
+    odd, others, nameless = b"odd", b'["other",{}]', Record("t", 0, 6, 1, None, b"1")
+    behind = [record(CATS, b"1", offset=6), record(CATS, b"2", offset=7, partition=(HOME + 1) % PARTITIONS)]
+    there = store(record(APACHE, b"1"), behind=[*behind, record(others, b"1"), record(odd, b"1"), nameless])
+    assert [key for key in (CATS, APACHE, others, odd) if there.hides(key)] == [CATS, others, odd]
+    assert (there.hides_of("reddit"), there.hides_of("other"), there.hides_of("nobody")) == ([CATS], [others], [])
+    assert {place: found.value for place, found in there.hidden[CATS].items()} == {
+        HOME: b"1", (HOME + 1) % PARTITIONS: b"2",
+    }  # fmt: skip
+    assert there.names() == {"reddit", "other"}
 
 
-@pytest.mark.parametrize("blocked", range(PARTITIONS))
-def test_a_key_on_two_partitions_is_flagged_as_hidden_behind_either(blocked: int) -> None:
-    """Only the home, or only the partition of the newest record, could be looked at, and no test failed."""
-    for newest in (HOME, HOME - 1):
-        both = [record(CATS, b"1", at=2 if at == newest else 1, partition=at % PARTITIONS) for at in (HOME, HOME - 1)]
-        (found,) = flags(store(*both, blocked=blocked)).values()
-        assert (Flag.HIDDEN in found) == (blocked in (HOME, (HOME - 1) % PARTITIONS))
+@pytest.mark.parametrize("partition", range(PARTITIONS))
+def test_a_key_is_flagged_as_hidden_wherever_it_is(partition: int) -> None:
+    assert flags(store(record(CATS, b"1"), behind=[record(CATS, b"2", partition=partition)])) == {CATS: (Flag.HIDDEN,)}
 
 
-def test_a_key_that_is_not_there_may_be_hidden_at_home() -> None:
-    assert store(blocked=HOME).may_hide(CATS)
-    assert not store(blocked=(HOME + 1) % PARTITIONS).may_hide(CATS)
+def test_a_key_that_is_only_hidden_has_a_view_with_nothing_in_it() -> None:
+    stores = {"global": store(behind=[record(CATS, b"1")])}
+    (view,) = offset_views(stores, "reddit", dedicated_in_use=False)
+    assert (view.key.raw, view.cells, view.documented, view.runtime) == (CATS, {"global": None}, None, None)
 
 
 def test_a_merge_of_two_connectors_stores_takes_deletions_as_facts() -> None:

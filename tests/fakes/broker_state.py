@@ -162,14 +162,16 @@ class BrokerState:
             self._end(known, "PrepareCommit" if commit else "PrepareAbort")
         return codes.NONE
 
-    def open_transaction(self, transactional_id: str, *partitions: tuple[str, int], epoch: int = 0) -> int:
+    def open_transaction(
+        self, transactional_id: str, *partitions: tuple[str, int], epoch: int = 0, key: bytes = b"open"
+    ) -> int:
         """A producer begins a transaction and writes a record to each partition; returns its producer id."""
         producer_id, _ = self.new_producer()
         self.transactions[transactional_id] = FakeTransaction(producer_id, epoch)
         for topic, partition in partitions:
             there = self.topics.get(topic) or self.add_topic(topic, 0)
             there.partitions += [FakePartition() for _ in range(len(there.partitions), partition + 1)]
-            self.write_in(transactional_id, (producer_id, epoch), OutRecord(topic, b"open", b"value"), partition)
+            self.write_in(transactional_id, (producer_id, epoch), OutRecord(topic, key, b"value"), partition)
         return producer_id
 
     def expire(self, transactional_id: str) -> None:

@@ -99,7 +99,8 @@ class FakeStages(Faults):
             rows = self._read(topics)
             keep_rows(folder, rows)
             owners = [owner.connector for row in rows if (owner := key_owner(row.key))]
-            return Snapshot(frozenset(owners), all(row.at_home for row in rows))
+            read = sum(1 for topic in topics for _record in self._records(topic))
+            return Snapshot(frozenset(owners), all(row.at_home for row in rows), read)
 
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
         with self.call("decide"):
@@ -137,6 +138,16 @@ class FakeStages(Faults):
             ours = ours if side == "target" else set()
             rows = [row for row in kept_rows(drift, Row) if (row.topic, row.key, _meaning(row.value)) not in ours]
             return sorted({owner.connector for row in rows if (owner := key_owner(row.key))})
+
+    def newer(self, drift: Path, folder: Path) -> list[Record]:
+        with self.call("newer"):
+            sends = {(one.topic, one.key): one.value for one in _decisions(folder) if one.action in SENDS}
+            return [
+                Record(topic_of(row.topic), *row[1:6])
+                for row in kept_rows(drift, Row)
+                if row.key is not None
+                and sends.get((row.topic, row.key), row.key) not in (row.key, _meaning(row.value))
+            ]
 
     def compare(
         self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100

@@ -72,9 +72,9 @@ class FakeTopicStore(Faults):
         """Key -> value of the newest committed record, tombstones included."""
         return {record.key: record.value for record in self.records(topic)}
 
-    def open_transaction(self, topic: str, partition: int) -> None:
+    def open_transaction(self, topic: str, partition: int, *, key: bytes = b"open") -> None:
         """Somebody writes a record there in a transaction, and leaves it open."""
-        self.state.open_transaction(_id_of(topic, partition), (topic, partition))
+        self.state.open_transaction(_id_of(topic, partition), (topic, partition), key=key)
 
     def close_transaction(self, topic: str, partition: int) -> None:
         """Aborts what `open_transaction` began."""
@@ -157,6 +157,13 @@ class FakeTopicStore(Faults):
                     after = max(log.begin, log.lso - offsets)
                     found[topic] += [record for record in log.visible("read_committed") if record.offset >= after]
             return found
+
+    def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
+        with self.call("read_behind", topic):
+            self._bounds(topic)
+            logs = self._topic(topic).partitions
+            behind = ([r for r in logs[one.partition].records if r.offset >= one.lso] for one in bounds)
+            return tuple(record for records in behind for record in _newest(records))
 
     def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
         with self.call("write", transactional_id):

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.migration import Route, Selection
+from eosctl.core.migration import Route, Selection, Tally
+from eosctl.core.migration_results import Comparison, Snapshot
 from eosctl.core.migration_rules import Policy
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import Record
@@ -108,13 +109,38 @@ def test_undecided_conflicts_are_refused(scene: Scene) -> None:
     assert "--conflict" in str(prepared.report.problems[0].hint)
 
 
-def test_counts_that_do_not_add_up_stop_everything(scene: Scene) -> None:
-    """No records lead to it: it is a defect of the stages."""
-    decide = scene.stages.decide
-    scene.stages.decide = lambda *given: replace(decide(*given), records=2)  # type: ignore[method-assign]
+@pytest.mark.parametrize("where", ["read", "folded", "decided"])
+def test_counts_that_do_not_add_up_stop_everything(scene: Scene, where: str) -> None:
+    """No records lead to it: it is a defect of the stages. What was read was counted where it was folded, too."""
+    snapshot, decide = scene.stages.snapshot, scene.stages.decide
+
+    def read(*given: Any, **more: Any) -> Snapshot:
+        found = snapshot(*given, **more)
+        return replace(found, records=found.records + 1)
+
+    def decided(*given: Any) -> Tally:
+        tally = decide(*given)
+        return replace(tally, older=1) if where == "folded" else replace(tally, counts={**tally.counts, "write": 0})
+
+    if where == "read":
+        scene.stages.snapshot = read  # type: ignore[method-assign]
+    else:
+        scene.stages.decide = decided  # type: ignore[assignment,method-assign]
     with pytest.raises(EosctlError, match="do not add up"):
         scene.prepared()
     assert list((scene.folder / "migrations").iterdir()) == []
+
+
+def test_keys_that_are_not_read_back_are_an_error(scene: Scene) -> None:
+    """A comparison of fewer keys than were decided was called verified."""
+    plan, compare = scene.plan(), scene.stages.compare
+
+    def compared(*given: Any, **more: Any) -> Comparison:
+        return replace(compare(*given, **more), compared=0)
+
+    scene.stages.compare = compared  # type: ignore[method-assign]
+    with pytest.raises(EosctlError, match="1 keys were decided, 0 were read back"):
+        scene.apply(plan)
 
 
 def test_an_unconfirmed_record_is_an_error(scene: Scene) -> None:
@@ -248,6 +274,36 @@ def test_verify(scene: Scene, differing: int, exit_code: ExitCode) -> None:
     assert (report.kind, report.exit_code) == ("offsets-verify", exit_code)
     assert [row["side"] for row in report.rows] == ["target"] * differing
     assert scene.calls[-2:] == ["compare source", "compare target in parts"]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_verification_does_not_claim_what_an_open_transaction_hides(scene: Scene, side: str) -> None:
+    """A key whose newer record lies behind an open transaction was counted as verified."""
+    plan, topic = scene.plan(), SOURCE if side == "source" else "offsets-a"
+    scene.apply(plan)
+    scene.topics.open_transaction(topic, partition_for(KEY, 2), key=b"nobody's")
+    assert verify_plan(scene.app(), plan, scene.engine()).exit_code is ExitCode.OK
+    scene.put(topic, {KEY: b"1", key_of("other"): b"1"})
+    report = verify_plan(scene.app(), plan, scene.engine())
+    assert (report.exit_code, [(row["side"], row["status"]) for row in report.rows]) == (7, [(side, "hidden")])
+    assert [problem.code for problem in report.problems] == ["open_transaction"]
+    assert verify_plan(scene.app(), plan, scene.engine(), strict=True).exit_code is ExitCode.FINDINGS
+
+
+def test_a_source_without_offsets(tmp_path: Path) -> None:
+    """`--all` of an empty topic was an IndexError."""
+    scene = Scene(tmp_path)
+    with pytest.raises(NotFoundError, match="the source has no offsets of any connector"):
+        scene.prepared()
+    assert list((scene.folder / "migrations").iterdir()) == []
+
+
+def test_a_key_of_half_a_surrogate_pair_is_nobodys(scene: Scene) -> None:
+    """One such key, which no connector can have, stopped the migration of all others."""
+    scene.put(SOURCE, {rb'["\ud800",{}]': b"{}"})
+    plan = scene.plan()
+    assert (plan.tally.nobodys, plan.tally.keys, plan.routes) == (1, 1, (Route("a", "a", "offsets-a"),))
+    assert scene.apply(plan).exit_code is ExitCode.OK
 
 
 def test_routes_are_in_the_plan(scene: Scene) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
+from eosctl.ops.backups import read_backup
 from eosctl.ops.migrate import Allowances, Migration
 from eosctl.ops.migrate_apply import apply_plan
 from eosctl.ops.migrate_journal import migration_journal
@@ -16,7 +17,8 @@ from eosctl.ops.offset_journal import offsets_journal
 from eosctl.wire.error_codes import CONCURRENT_TRANSACTIONS
 from tests.fakes.faults import KilledError
 from tests.fakes.killed_migration import EXPECTED, OLD, TASKS, KillableScene, someone_writes_once
-from tests.fakes.migration import SOURCE
+from tests.fakes.migration import SOURCE, connector
+from tests.fakes.partitions import FakePartition
 
 
 @pytest.fixture
@@ -75,6 +77,43 @@ def test_drift_of_one_side_does_not_excuse_that_of_the_other(scene: KillableScen
     with pytest.raises(StalePlanError, match=f"the {side} has new offsets of a"):
         scene.run(allowances=Allowances(force_running=True, drift=frozenset({other})))
     assert scene.run(allowances=Allowances(force_running=True, drift=frozenset({side}))).exit_code is ExitCode.OK
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_what_an_accepted_drift_is_written_over_is_in_the_backup(scene: KillableScene, resumed: bool) -> None:
+    """The backup was of the plan's time: `restore` brought that back, and the newer value was lost."""
+    allowances = Allowances(force_running=True, drift=frozenset({"target"}))
+    undisturbed = KillableScene(scene.folder / "undisturbed").run().data["backup"]
+    before = {entry.before.key: entry.before.value for entry in read_backup(str(undisturbed))}
+    if resumed:
+        scene.killed_after(steps_until(scene, is_journaled("started", "write")))
+    scene.put("offsets-a", {OLD: b'{"n":1000}'})
+    scene.topics.put("offsets-a", b'["a",{"p":1}]', b'{"n":1}')
+    result = scene.run(resume=resumed, allowances=allowances)
+    assert result.exit_code is ExitCode.OK
+    kept = {entry.before.key: entry.before.value for entry in read_backup(str(result.data["backup"]))}
+    assert kept == {**before, OLD: b'{"n":1000}'}
+
+
+@pytest.mark.parametrize("topic", [SOURCE, "offsets-a"])
+def test_partitions_that_were_added_since_are_drift(scene: KillableScene, topic: str) -> None:
+    """Keys have another home then; the plan's records went to the old one, and the new partition was not read."""
+    scene.brokers.state.topics[topic].partitions.append(FakePartition())
+    with pytest.raises(StalePlanError, match=f"topic {topic} has 4 partitions, the plan says 3"):
+        scene.run(allowances=Allowances(force_running=True, drift=frozenset({"source", "target"})))
+    assert scene.topics.writes == 0
+
+
+def test_a_connector_that_is_started_meanwhile_stops_the_write(scene: KillableScene) -> None:
+    """Whether it runs was asked before the snapshot of what moved and the backup, which may take minutes."""
+    stopped = {name: connector("STOPPED") for name in ("a", "b")}
+    scene.place(stopped)
+    scene.stages.after("backup", lambda _call: scene.place({**stopped, "b": connector("RUNNING", 1)}))
+    with pytest.raises(RefusedError, match=r"not stopped: b \(RUNNING, 1 task\); nothing was written"):
+        scene.run(allowances=Allowances())
+    assert not [call for call in scene.calls if call.startswith("write")]
+    scene.place(stopped)
+    assert scene.run(resume=True, allowances=Allowances()).exit_code is ExitCode.OK
 
 
 @pytest.mark.parametrize("topic", [SOURCE, "offsets-a"])

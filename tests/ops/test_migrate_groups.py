@@ -15,7 +15,8 @@ from eosctl.core.migration_rules import Policy
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.migrate import Allowances
-from eosctl.ops.migrate_run import Engine, migration_from_file, refuse
+from eosctl.ops.migrate_apply import refuse
+from eosctl.ops.migrate_run import Engine, migration_from_file
 from eosctl.profiles import Target
 from tests.fakes.world import World
 
@@ -23,12 +24,12 @@ HERE, THERE = "http://here:8083", "http://there:8083"
 EXPECTED = {"kafka_cluster_id": "k", "group_id": "g"}
 
 
-def plan_to(target: str) -> MigrationPlan:
+def plan_to(target: str, *, source: str = "connect-offsets") -> MigrationPlan:
     return MigrationPlan(
         cluster_id="k",
         group_id="g",
         policy=Policy.KEEP_TARGET,
-        sources=(PlannedTopic("connect-offsets", "id", 25, 1),),
+        sources=(PlannedTopic(source, "id", 25, 1),),
         targets=(PlannedTopic(target, None, 25, 1),),
         routes=(Route("c", "c", target),),
         tally=Tally(1, 0, 0, 0, 0, 1, 0, 0, {"write": 1, "delete": 0, "keep": 0, "conflict": 0}),
@@ -42,15 +43,19 @@ class TwoClusters:
 
     here: World = field(default_factory=lambda: World(modes={HERE: "enabled"}))
     there: World = field(default_factory=lambda: World(modes={THERE: "enabled"}, cluster_id="new-cluster"))
+    new: Target = field(
+        default_factory=lambda: Target(
+            ClientSettings(("new:9092",)), connect_urls=(THERE,), group_id="g", expect=EXPECTED
+        )
+    )
 
     def __post_init__(self) -> None:
         for world in (self.here, self.there):
             world.connect.add("c", state="STOPPED")
 
     def app(self) -> App:
-        new = Target(ClientSettings(("new:9092",)), connect_urls=(THERE,), group_id="g", expect=EXPECTED)
         doors: Any = {name: self._door(name) for name in self.here.doors()}
-        return replace(self.here.app(connect_urls=(HERE,), expect=EXPECTED), target_of=lambda _name: new, **doors)
+        return replace(self.here.app(connect_urls=(HERE,), expect=EXPECTED), target_of=lambda _name: self.new, **doors)
 
     def _door(self, name: str) -> Callable[..., Any]:
         def door(app: App, *asked: str) -> Any:
@@ -72,6 +77,31 @@ def test_tasks_of_neither_group_may_run(where: str, target: str) -> None:
         return
     with pytest.raises(RefusedError, match=r"not stopped: c \(RUNNING, 1 task\)"):
         refuse(clusters.app(), plan_to(target), Allowances())
+
+
+@pytest.mark.parametrize("target", ["offsets-c", "offsets-c@new"])
+def test_tasks_of_a_cluster_that_is_only_read_may_not_run_either(target: str) -> None:
+    """They were not asked about: both clusters went on from the same offsets, and records were read twice."""
+    clusters = TwoClusters()
+    plan = plan_to(target, source="connect-offsets@new")
+    refuse(clusters.app(), plan, Allowances())
+    clusters.there.connect.add("c")
+    with pytest.raises(RefusedError, match=r"not stopped.*: c \(RUNNING, 1 task\)"):
+        refuse(clusters.app(), plan, Allowances())
+    refuse(clusters.app(), plan, Allowances(force_running=True))
+    refuse(clusters.app(), plan_to("file:/d/dump.ndjson", source="connect-offsets@new"), Allowances())
+
+
+def test_a_source_that_names_no_worker_is_said_to_be_unchecked() -> None:
+    """There is nobody to ask, and a flag for it would waive the question at the target too."""
+    clusters = TwoClusters(new=Target(ClientSettings(("new:9092",))))
+    clusters.there.connect.add("c")
+    plan = plan_to("offsets-c", source="connect-offsets@new")
+    refuse(clusters.app(), plan, Allowances())
+    prepared = migration_from_file(
+        clusters.app(), plan, Engine(Path("unused")), allowances=Allowances(), plan_file=Path("p")
+    )
+    assert [problem.code for problem in prepared.report.problems] == ["source_not_checked"]
 
 
 def test_whoever_runs_a_file_can_be_written() -> None:

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from eosctl.core.migration import Selection
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.ops.migrate import Allowances
@@ -79,16 +80,33 @@ def test_a_stage_that_began_again_is_not_over(tmp_path: Path) -> None:
     assert list(read_past(journal).done) == [Stage.BACKUP, Stage.CREATE]
 
 
-def test_a_finished_plan(scene: KillableScene) -> None:
-    """Its connectors run again by then: resuming must neither write nor compare."""
+def test_a_finished_plan_is_verified_again_and_not_written(scene: KillableScene) -> None:
+    """What the journal says of the comparison was told as if it were so now. Its connectors run again by then."""
     scene.run()
     with pytest.raises(RefusedError, match="was applied before"):
         scene.run()
-    scene.put("offsets-a", {OLD: b'{"n":1000}'})
     result = scene.run(resume=True, allowances=Allowances())
     assert (result.exit_code, result.summary["sent"], result.summary["already_written"]) == (ExitCode.OK, 0, 6)
-    assert result.data["skipped"] == ["backup", "create", "write", "verify"]
+    assert (result.data["skipped"], result.summary["verified"]) == (["backup", "create", "write"], 6)
+    scene.put("offsets-a", {OLD: b'{"n":1000}'})
+    result = scene.run(resume=True, allowances=Allowances())
+    assert (result.exit_code, result.summary["sent"], result.summary["differing"]) == (ExitCode.PARTIAL, 0, 1)
     assert scene.committed("offsets-a")[OLD].value == b'{"n":1000}'
+
+
+def test_a_finished_plan_whose_target_is_gone_is_not_verified_and_can_be_planned_anew(scene: KillableScene) -> None:
+    """It told `verified` from the journal; a fresh plan had the digest of the finished one, and so was refused."""
+    first = scene.plan(selection=Selection(("b",)))
+    assert scene.apply(first).exit_code is ExitCode.OK
+    del scene.topics.topics["offsets-b"]
+    gone = scene.apply(first, resume=True)
+    assert (gone.exit_code, gone.summary["verified"], gone.summary["differing"]) == (ExitCode.PARTIAL, 0, 3)
+    assert {row["status"] for row in gone.rows} == {"missing"}
+    scene.time.sleep(0.001)
+    again = scene.plan(selection=Selection(("b",)))
+    assert again.planned_at > first.planned_at
+    assert again.digest() != first.digest()
+    assert scene.apply(again).summary["verified"] == 3
 
 
 def test_resuming_ends_the_transactions_that_a_killed_task_left_open(scene: KillableScene) -> None:

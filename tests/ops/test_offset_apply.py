@@ -12,7 +12,15 @@ import pytest
 from eosctl.core.offset_imports import parse_offsets_file
 from eosctl.core.offset_views import Prefer
 from eosctl.deadline import Deadline
-from eosctl.errors import BrokerError, DeadlineError, EosctlError, RefusedError, UnauthorizedError, UnreachableError
+from eosctl.errors import (
+    BrokerError,
+    DeadlineError,
+    EosctlError,
+    RefusedError,
+    StalePlanError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from eosctl.ops import offset_writes
 from eosctl.ops.app import App
 from eosctl.ops.offset_apply import apply_plan
@@ -24,7 +32,8 @@ from eosctl.ops.offset_writes import MergeRequest, WritePlan, plan_offsets_merge
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Report
 from tests.fakes.faults import KilledError
-from tests.fakes.offset_topics import GLOBAL, OWN, A, B, OffsetWorld, merge_world
+from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, B, OffsetWorld, merge_world
+from tests.fakes.partitions import FakePartition
 from tests.fakes.switching import SwitchWorld
 
 ID = "eosctl-offsets-g-writer"
@@ -156,7 +165,33 @@ def test_what_is_not_there_after_an_answer_got_lost_is_unconfirmed(app: App, wor
     assert (int(report.exit_code), {row["outcome"] for row in report.rows}) == (7, {"unconfirmed"})
 
 
-def test_what_an_open_transaction_hides_is_unconfirmed(app: App, world: OffsetWorld) -> None:
+def test_partitions_that_were_added_since_the_plan_are_drift(app: App, world: OffsetWorld) -> None:
+    """The offset went to the home of the plan's time, where Connect's producer puts none any more."""
+    plan = plan_offsets_merge(app, INTO_OWN)
+    world.topics.topics[OWN].partitions.append(FakePartition())
+    with pytest.raises(StalePlanError, match="topic own has 6 partitions, the plan says 5"):
+        apply_plan(app, plan, lambda: plan)
+
+
+def test_a_connector_that_is_started_before_the_write_stops_it(app: App, world: OffsetWorld) -> None:
+    """It was asked about once, before the stores were read again."""
+    plan = plan_offsets_merge(app, INTO_OWN)
+    world.topics.put(OWN, b'["other",{}]', b"1")
+
+    def again() -> WritePlan:
+        world.connect.add("c", IN_OWN)
+        return plan_offsets_merge(app, INTO_OWN)
+
+    with pytest.raises(RefusedError, match=r"not stopped: c \(RUNNING, 1 task\); nothing was written"):
+        apply_plan(app, plan, again)
+    assert world.topics.writes == 0
+
+
+@pytest.mark.parametrize("after_us", [b'{"n":0}', None], ids=["somebody", "nobody"])
+def test_what_somebody_wrote_behind_an_open_transaction_is_unconfirmed(
+    app: App, world: OffsetWorld, after_us: bytes | None
+) -> None:
+    """What is committed behind it and the last of its key is there, though no committed reader sees it yet."""
     plan = plan_offsets_merge(app, INTO_OWN)
     partition = next(write.partition for write in plan.writes if write.key.raw == A)
 
@@ -164,11 +199,13 @@ def test_what_an_open_transaction_hides_is_unconfirmed(app: App, world: OffsetWo
         world.topics.open_transaction(OWN, partition)
         for write in plan.sends():
             world.topics.put(write.topic, write.key.raw, write.after, partition=write.partition)
+        if after_us:
+            world.topics.put(OWN, A, after_us)
 
     quick = replace(app, deadline=Deadline.after(1))
     report = apply_plan(quick, plan, lambda: plan, send=send)
-    assert int(report.exit_code) == 7
-    assert {row["key"]: row["outcome"] for row in report.rows}[A.decode()] == "unconfirmed"
+    outcome = {row["key"]: row["outcome"] for row in report.rows}[A.decode()]
+    assert (int(report.exit_code), outcome) == ((7, "unconfirmed") if after_us else (0, "written"))
 
 
 def test_very_many_offsets_go_in_several_transactions_and_that_is_said(

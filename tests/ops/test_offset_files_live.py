@@ -34,7 +34,12 @@ def eosctl(invoke: Invoke, target_flags: list[str]) -> Eosctl:
 def open_transaction(stack: Stack, transactional_id: str, topic: str, key: bytes) -> Iterator[None]:
     """Aborts one record, then holds a transaction with another open for as long as the block lasts."""
     producer = Producer(
-        {"bootstrap.servers": stack.bootstrap_servers, "transactional.id": transactional_id, "partitioner": "murmur2"}
+        {
+            "bootstrap.servers": stack.bootstrap_servers,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": 600_000,  # not over before a loaded machine has come to the end of the block
+            "partitioner": "murmur2",
+        }
     )
     producer.init_transactions(30)
     for ending in (producer.abort_transaction, None):
@@ -73,9 +78,15 @@ def test_lint_of_a_topic_with_everything_in_it(
             OutRecord(topic, gone, None),
         ]
     )
-    behind = f'["{unique}",{{"f":"open"}}]'.encode()
+    behind, line = f'["{unique}",{{"f":"open"}}]'.encode(), tmp_path / "line.ndjson"
     with open_transaction(stack, f"{unique}-open", topic, behind):
         done = eosctl("lint", "--store", topic, "-o", "json")
+        differing = eosctl("diff", "--connector", unique, "global", topic, "-o", "json").json()["data"]["rows"]
+        line.write_text(json.dumps({"topic": topic, "partition": 0, "key": behind.decode(), "value": "{}"}))
+        refused = eosctl("import", str(line), "--store", topic, "--yes")
+    statuses = {row["key"]: row["status"] for row in differing}
+    assert (statuses[behind.decode()], statuses[key.decode()]) == ("hidden", "only_right")
+    assert (refused.exit_code, "an open transaction hides newer offsets" in refused.stderr) == (6, True)
     found = by_code(done.json())
     assert done.exit_code == 3
     faults = ("not_json", "not_a_list", "wrong_size", "connector_not_text", "partition_not_a_map")

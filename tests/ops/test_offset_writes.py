@@ -13,6 +13,7 @@ from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanEr
 from eosctl.ops.app import App
 from eosctl.ops.backups import read_backup, write_lines
 from eosctl.ops.offset_apply import apply_plan
+from eosctl.ops.offset_edit import ResetRequest, plan_offsets_reset
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge, show_plan
 from tests.fakes.connectors import FakeTask
@@ -208,7 +209,7 @@ def test_what_an_open_transaction_hides_beside_a_record_on_the_wrong_partition_i
         world.topics.put(OWN, A, b"1")  # the newest that can be seen
     world.topics.open_transaction(OWN, wrong)
     world.topics.put(OWN, A, b"9", partition=wrong)
-    with pytest.raises(RefusedError, match=f"topic own, partition {wrong}: an open transaction may hide newer offsets"):
+    with pytest.raises(RefusedError, match=f"topic own, partition {wrong}: an open transaction hides newer offsets"):
         plan_offsets_merge(app, INTO_OWN)
     world.topics.close_transaction(OWN, wrong)
     plan_offsets_merge(app, INTO_OWN)
@@ -219,10 +220,43 @@ def test_an_offset_that_one_store_shows_may_be_hidden_in_the_other(app: App, wor
     home = partition_for(A, 5)
     world.topics.open_transaction(OWN, home)
     world.topics.put(OWN, A, b"9")
-    with pytest.raises(RefusedError, match=f"topic own, partition {home}: an open transaction may hide newer offsets"):
+    with pytest.raises(RefusedError, match=f"topic own, partition {home}: an open transaction hides newer offsets"):
         plan_offsets_merge(app, INTO_OWN)
     world.topics.close_transaction(OWN, home)
     assert A not in [write.key.raw for write in plan_offsets_merge(app, INTO_OWN).sends()]
+
+
+NEW = b'["c",{"table":"new"}]'
+"""A key that nothing shows yet: the first offset of a new table."""
+
+
+@pytest.mark.parametrize("topic", [GLOBAL, OWN])
+@pytest.mark.parametrize("open_key", [NEW, b'["other",{}]'], ids=["its-own-transaction", "behind-anothers"])
+def test_a_first_offset_that_an_open_transaction_hides_is_not_passed_over(
+    app: App, world: OffsetWorld, topic: str, open_key: bytes
+) -> None:
+    """Only keys that a store showed were looked for: a merge ended without it, and a reset left it alive."""
+    world.topics.open_transaction(topic, partition_for(NEW, 5), key=open_key)
+    if open_key != NEW:
+        world.topics.put(topic, NEW, b"9")
+    told = f"topic {topic}, partition {partition_for(NEW, 5)}: an open transaction hides newer offsets of c$"
+    with pytest.raises(RefusedError, match=told):
+        plan_offsets_merge(app, INTO_OWN)
+    with pytest.raises(RefusedError, match=told):
+        plan_offsets_reset(app, ResetRequest("c", (), everything=True))
+
+
+def test_what_an_open_transaction_hides_of_others_is_in_nobodys_way(app: App, world: OffsetWorld) -> None:
+    """Any open transaction on the partition of a key used to stop the merge of a connector that has nothing in it."""
+    for topic in (GLOBAL, OWN):
+        world.topics.open_transaction(topic, partition_for(A, 5), key=b'["other",{}]')
+    report = apply_plan(app, plan_offsets_merge(app, INTO_OWN), lambda: plan_offsets_merge(app, INTO_OWN))
+    assert (int(report.exit_code), {row["outcome"] for row in report.rows}) == (0, {"written"})
+    (told,) = [problem for problem in report.problems if problem.code == "open_transaction"]
+    assert (told.severity, told.message[:57]) == (
+        "warning",
+        "1 of them are committed, but lie behind somebody's open t",
+    )
 
 
 def test_the_backup_of_another_cluster_is_refused(app: App, tmp_path: Path) -> None:

@@ -87,10 +87,10 @@ def test_offsets_that_an_open_transaction_hides_are_not_left_behind(app: App, wo
         world.topics.put(OWN, world.key, b'{"position":3}')
     if where == "origin, shown by the target":
         world.topics.state.add_topic(GLOBAL, 5)
-    world.connect.after("set_state", once(lambda: world.topics.open_transaction(topic, home)))
+    world.connect.after("set_state", once(lambda: world.topics.open_transaction(topic, home, key=world.key)))
     report = switch(app)
     assert outcomes(report)["merge"] == "failed"
-    told = f"topic {topic}, partition {home}: an open transaction may hide newer offsets of c"
+    told = f"topic {topic}, partition {home}: an open transaction hides newer offsets of c"
     assert report.problems[0].message == told
     assert (world.store(), world.connector.state) == (GLOBAL, "STOPPED")
     world.topics.close_transaction(topic, home)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ from pyspark.sql import SparkSession
 
 from eosctl.core.migration import PlannedTopic
 from eosctl.core.records import Bounds
-from eosctl.errors import EosctlError
-from eosctl.spark.failures import spark_error
+from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
+from eosctl.java import require_java, spark_java_home
+from eosctl.spark.failures import spark_error, start_error
 from eosctl.spark.job import MigrationJob
+from eosctl.spark.session import SessionSettings, spark_context
 
 PYTHON_IN_JAVA = """An error occurred while calling o61.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times
@@ -62,6 +65,72 @@ def test_cause(text: str, cause: str) -> None:
     error = spark_error(ValueError(text), "reading")
     assert error.message == f"reading failed in Spark: {cause}"
     assert "Traceback" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "told"),
+    [
+        (
+            'KafkaError{code=TOPIC_AUTHORIZATION_FAILED,val=29,str=""}',
+            UnauthorizedError,
+            " (TOPIC_AUTHORIZATION_FAILED)",
+        ),
+        ('KafkaError{code=_AUTHENTICATION,val=-169,str="SASL"}', UnauthorizedError, "SASL (_AUTHENTICATION)"),
+        (
+            'KafkaError{code=_ALL_BROKERS_DOWN,val=-187,str="down"}',
+            UnreachableError,
+            "down (_ALL_BROKERS_DOWN)",
+        ),
+        ('KafkaError{code=_TRANSPORT,val=-195,str="refused"}', UnreachableError, "refused (_TRANSPORT)"),
+        ('KafkaError{code=UNKNOWN_TOPIC_OR_PART,val=3,str="gone"}', EosctlError, "gone (UNKNOWN_TOPIC_OR_PART)"),
+    ],
+)
+def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
+    cause: str, kind: type[EosctlError], told: str
+) -> None:
+    """A missing right and a broker that is down were failures of Spark, exit code 1."""
+    text = f"Traceback (most recent call last):\n  File x\ncimpl.KafkaException: {cause}\n\tat y\n"
+    error = spark_error(ValueError(text), "writing")
+    assert type(error) is kind
+    assert error.message.startswith(f"writing failed in Spark: {told}")
+    lost = "RuntimeError: 1 of 2 records were not delivered: ['t-0: timed out (_MSG_TIMED_OUT)']"
+    assert type(spark_error(ValueError(lost), "writing")) is UnreachableError
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pyspark loses the pipe to that JVM
+def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
+    """pyspark says that the Java gateway process exited, and nothing else."""
+    settings = SessionSettings(
+        tmp_path,
+        tmp_path / "spark.log",
+        java_home=spark_java_home(require_java(os.environ), tmp_path),
+        conf={"spark.driver.extraJavaOptions": "-agentlib:nosuch"},
+    )
+    settings.log_file.write_text("Error: of a run before\n")
+    told = r"^starting Spark failed: Could not find agent library nosuch on the library path"
+    with pytest.raises(EosctlError, match=told), spark_context(settings):
+        pytest.fail("it started")
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        (
+            "WARNING: package sun.misc\nException in thread main: java.net.BindException: no\n\tat x.Y\n",
+            "Exception in ",
+        ),
+        ("something else\n", "something else"),
+        ("", "[JAVA_GATEWAY_EXITED] Java"),
+    ],
+)
+def test_what_the_log_says_of_a_spark_that_did_not_start(tmp_path: Path, log: str, cause: str) -> None:
+    path = tmp_path / "spark.log"
+    path.write_text(f"before: an Error\n{log}")
+    error = ValueError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
+    told = start_error(error, log_file=path, log_start=len("before: an Error\n"))
+    assert cause in told.message
+    assert str(path) in str(told.hint)
 
 
 @pytest.mark.spark

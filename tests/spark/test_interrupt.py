@@ -68,7 +68,7 @@ def test_interrupt_that_breaks_the_connection(cleaning_up_fails: bool) -> None:
                 raise Py4JNetworkError("Answer from Java side is empty")
 
     context: Any = SimpleNamespace(
-        setJobGroup=lambda *_a, **_k: None, cancelJobGroup=cancel, statusTracker=lambda: None
+        master="local[1]", setJobGroup=lambda *_a, **_k: None, cancelJobGroup=cancel, statusTracker=lambda: None
     )
     with pytest.raises(KeyboardInterrupt), MigrationJob(context, {})._stage("sleeping"):
         interrupted()

@@ -72,6 +72,7 @@ def test_a_master_and_two_workers_by_python_and_by_spark_submit(cluster: Cluster
             assert cluster.committed(f"{cluster.name}-{connector}") == placed
         assert spark.workers_at_work() == ["worker-1", "worker-2"]
 
+        _nobody_comes(spark, tmp_path)
         plan = str(Path(data["snapshot"]) / "plan.json")
         submit = [str(BIN / "spark-submit"), "--master", spark.master, "--driver-java-options", QUICK]
         submit += [word for name, value in SPARK_CONF.items() for word in ("--conf", f"{name}={value}")]
@@ -81,3 +82,35 @@ def test_a_master_and_two_workers_by_python_and_by_spark_submit(cluster: Cluster
         summary = json.loads(brace + document)["data"]["summary"]
         assert (summary["source_compared"], summary["target_compared"]) == (len(KEYS), len(KEYS))
         assert "keeping Spark's classes" not in talk
+
+
+_ALONE = """
+import os, sys
+from pathlib import Path
+from eosctl.core.migration import PlannedTopic
+from eosctl.core.records import Bounds
+from eosctl.errors import DeadlineError
+from eosctl.java import require_java, spark_java_home
+from eosctl.spark.job import MigrationJob
+from eosctl.spark.session import SessionSettings, spark_context
+
+master, folder = sys.argv[1], Path(sys.argv[2])
+conf = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "900g"}
+java_home = spark_java_home(require_java(os.environ), folder)
+with spark_context(SessionSettings(folder, folder / "log", master=master, java_home=java_home, conf=conf)) as context:
+    job = MigrationJob(context, {}, executor_patience_s=3)
+    try:
+        job.snapshot([PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))], folder / "source")
+    except DeadlineError as exc:
+        print(exc.message)
+"""
+
+
+def _nobody_comes(spark: Standalone, folder: Path) -> None:
+    """A cluster that has no room for an executor was waited for without end."""
+    (folder / "alone").mkdir()
+    line = [sys.executable, "-c", _ALONE, spark.master, str(folder / "alone")]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300)
+    assert done.stdout == f"reading the source: no executor came to Spark master {spark.master} within 3 s\n", (
+        done.stderr
+    )
