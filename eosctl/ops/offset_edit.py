@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
-from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.java_json import encode_offset
 from eosctl.core.offset_edits import plan_reset, plan_set, spellings
-from eosctl.core.offset_records import OffsetKey, decode_key
+from eosctl.core.offset_records import OffsetKey
 from eosctl.core.offset_views import DEDICATED, Flag, PlannedWrite, Store, connector_keys, offset_views
+from eosctl.core.typed_offsets import typed_offset, typed_partition
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
@@ -65,7 +65,10 @@ def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
     Raises UsageError for what is no source partition or no offset, NotFoundError, RefusedError for a sink, hidden
     offsets, and a `via` that is known not to work.
     """
-    wanted = [(parse_partition(request.connector, each), parse_offset(value)) for each, value in request.offsets]
+    wanted = [
+        (typed_partition(request.connector, each), encode_offset(typed_offset(value)))
+        for each, value in request.offsets
+    ]
     if len({key.identity for key, _value in wanted}) < len(wanted):
         raise UsageError("one source partition was given twice", hint="Give each --partition one --offset.")
     found = _gather(app, request.connector)
@@ -78,7 +81,7 @@ def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
     """As `plan_offsets_set`; raises NotFoundError for a source partition that no store knows."""
     if bool(request.partitions) == request.everything:
         raise UsageError("which source partitions?", hint="Give --partition (repeatable) or --all-partitions.")
-    wanted = [parse_partition(request.connector, partition) for partition in request.partitions]
+    wanted = [typed_partition(request.connector, partition) for partition in request.partitions]
     found = _gather(app, request.connector)
     stores = found.of(request.connector)
     keys = connector_keys(stores.values(), request.connector) if request.everything else _known(stores, wanted)
@@ -168,22 +171,3 @@ def _apply(app: App, plan: EditPlan, again: Callable[[], WritePlan]) -> Report:
 
 def _with_route(report: Report, route: Route) -> Report:
     return replace(report, data={**report.data, "via": route.via, "via_reason": route.reason})
-
-
-def parse_partition(connector: str, text: str) -> OffsetKey:
-    """The key that a source partition typed as JSON stands for, to match with; raises UsageError."""
-    key = decode_key(f"[{json.dumps(connector)},{text}]".encode())
-    if not isinstance(key, OffsetKey):
-        raise UsageError(f"{text!r} is not a source partition", hint='Write JSON, say {"filename":"/tmp/x"}.')
-    return key
-
-
-def parse_offset(text: str) -> bytes:
-    """The value that an offset typed as JSON becomes; raises UsageError for what no connector can have stored."""
-    try:
-        offset = decode_value(text.encode())
-    except UnparsableValueError:
-        offset = None
-    if not isinstance(offset, dict):
-        raise UsageError(f"{text!r} is not an offset", hint='Write a JSON object, say {"position":0}; or use reset.')
-    return encode_offset(offset)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +9,8 @@ from dataclasses import dataclass
 from eosctl.core.absent_group import judge_absence
 from eosctl.core.connect_group import DEAD, connect_group
 from eosctl.core.offset_findings import open_transaction_finding
-from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, OffsetView, diff_status, offset_views
+from eosctl.core.typed_offsets import typed_partition
 from eosctl.errors import (
     DeadlineError,
     ExitCode,
@@ -63,7 +62,7 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
     found = _gather(app, query)
     views = _views(app, found, query)
     if partition is not None:
-        wanted = {_wanted_identity(connector, partition) for connector in query.connectors}
+        wanted = {typed_partition(connector, partition).identity for connector in query.connectors}
         views = [view for view in views if view.key.identity in wanted]
         if not views:
             raise NotFoundError(
@@ -188,11 +187,3 @@ def _problems(app: App, found: OffsetStores) -> list[Problem]:
     named = [open_transaction_finding(each, now_ms=app.clock.now_ms()) for each in open_ones]
     hidden = [Problem(it.code, f"{it.subject}: {it.message}", hint=it.fix, severity="warning") for it in named]
     return [*found.problems(), *hidden, *unknown]
-
-
-def _wanted_identity(connector: str, partition: str) -> str:
-    """The identity of the key that `partition`, as typed by the user, stands for; raises UsageError."""
-    key = decode_key(f"[{json.dumps(connector)},{partition}]".encode())
-    if not isinstance(key, OffsetKey):
-        raise UsageError(f"{partition!r} is not a source partition", hint='Write JSON, say {"filename":"/tmp/x"}.')
-    return key.identity

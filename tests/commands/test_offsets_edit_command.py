@@ -271,6 +271,8 @@ def test_a_connector_that_is_not_stopped_is_refused_or_forced(run: Run, world: S
         (["set", "--partition", "oops", "--offset", "{}", "--yes"], 2),
         (["set", "--partition", "{}", "--offset", "null", "--yes"], 2),
         (["set", "--partition", "{}", "--offset", '{"a":[1]}', "--yes"], 2),
+        (["set", "--partition", '{"filename":"f"}', "--offset", '{"position":1}0', "--yes"], 2),
+        (["reset", "--partition", '{"filename":"f"}]0', "--yes"], 2),
         (["set", "--partition", "{}", "--offset", "{}", "--partition", "{}", "--yes"], 2),
         (["set", *AT_ONE, *AT_ONE, "--yes"], 2),
         (["reset", "--yes"], 2),
