@@ -27,6 +27,7 @@ from eosctl.ops.offset_writes import (
     show_plan,
     write_plan,
 )
+from eosctl.ops.set_changes import KeyChange, change_problems, key_changes, shape_refusal
 from eosctl.report import Problem, Report
 
 
@@ -53,17 +54,18 @@ class ResetRequest:
 
 @dataclass(frozen=True, slots=True)
 class EditPlan:
-    """The writes, and the way that they go."""
+    """The writes, what they change in the offsets that are there, and the way that they go."""
 
     writes: WritePlan
     route: Route
+    changes: tuple[KeyChange, ...] = ()
 
 
 def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
     """Reads the connector's stores and decides per key.
 
     Raises UsageError for what is no source partition or no offset, NotFoundError, RefusedError for a sink, hidden
-    offsets, and a `via` that is known not to work.
+    offsets, and a `via` that is known not to work. That a member would change its type is refused with the plan.
     """
     wanted = [
         (typed_partition(request.connector, each), encode_offset(typed_offset(value)))
@@ -120,8 +122,17 @@ def _edit_plan(
     request: SetRequest | ResetRequest,
 ) -> EditPlan:
     plan = write_plan(name, _by_topic(writes), found, allowances=request.allowances)
-    plan = replace(plan, problems=(*plan.problems, *_spelling_problems(found, request.connector, plan.writes)))
-    return EditPlan(plan, choose_route(app, request.connector, plan, via=request.via))
+    changes = key_changes(plan.writes, found.of(request.connector).values())
+    plan = replace(
+        plan,
+        problems=(
+            *plan.problems,
+            *_spelling_problems(found, request.connector, plan.writes),
+            *change_problems(changes),
+        ),
+        refusal=None if request.allowances.force_shape else shape_refusal(changes),
+    )
+    return EditPlan(plan, choose_route(app, request.connector, plan, via=request.via), tuple(changes))
 
 
 def _by_topic(writes: Sequence[PlannedWrite]) -> list[PlannedWrite]:
@@ -150,8 +161,8 @@ def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[Pla
 
 
 def show_edit(app: App, plan: EditPlan, *, dry_run: bool) -> Report:
-    """The plan with the way that it goes."""
-    return _with_route(show_plan(app, plan.writes, dry_run=dry_run), plan.route)
+    """The plan with the way that it goes, and with what it changes."""
+    return _with_route(show_plan(app, plan.writes, dry_run=dry_run), plan)
 
 
 def apply_set(app: App, plan: EditPlan, request: SetRequest) -> Report:
@@ -166,8 +177,11 @@ def apply_reset(app: App, plan: EditPlan, request: ResetRequest) -> Report:
 
 def _apply(app: App, plan: EditPlan, again: Callable[[], WritePlan]) -> Report:
     send = send_by_rest if plan.route.via == REST else send_to_topics
-    return _with_route(apply_plan(app, plan.writes, again, send=send), plan.route)
+    return _with_route(apply_plan(app, plan.writes, again, send=send), plan)
 
 
-def _with_route(report: Report, route: Route) -> Report:
-    return replace(report, data={**report.data, "via": route.via, "via_reason": route.reason})
+def _with_route(report: Report, plan: EditPlan) -> Report:
+    changes = [row for each in plan.changes for row in each.rows()]
+    return replace(
+        report, data={**report.data, "via": plan.route.via, "via_reason": plan.route.reason, "changes": changes}
+    )

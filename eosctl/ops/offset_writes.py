@@ -41,11 +41,20 @@ class Allowances:
 
     workers_down: bool = False
     force_running: bool = False
+    force_shape: bool = False
 
     def names(self) -> list[str]:
         """The flags as given."""
-        given = {"workers-down": self.workers_down, "force-running": self.force_running}
+        given = {
+            "workers-down": self.workers_down,
+            "force-running": self.force_running,
+            "force-shape": self.force_shape,
+        }
         return [name for name, is_given in given.items() if is_given]
+
+    def write_unstopped(self) -> bool:
+        """Whether the connector may be in another state than STOPPED."""
+        return self.workers_down or self.force_running
 
 
 NOTHING_WAIVED = Allowances()
@@ -69,7 +78,10 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """Writes with what they were planned from; `name` is the operation's, and begins the names of its reports."""
+    """Writes with what they were planned from; `name` is the operation's, and begins the names of its reports.
+
+    `refusal` is what speaks against them whatever runs.
+    """
 
     name: str
     writes: tuple[PlannedWrite, ...]
@@ -77,6 +89,7 @@ class WritePlan:
     found: OffsetStores
     allowances: Allowances
     problems: tuple[Problem, ...] = ()
+    refusal: RefusedError | None = None
 
     def sends(self) -> list[PlannedWrite]:
         """The writes that put a record, in order."""
@@ -213,13 +226,15 @@ def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Sto
 
 
 def check_writable(app: App, plan: WritePlan) -> None:
-    """Raises RefusedError for undecided conflicts, or while a task of the plan's connectors runs or may run."""
+    """Raises RefusedError for undecided conflicts, the plan's own refusal, or while tasks of its connectors may run."""
     undecided = sum(write.action is Action.CONFLICT for write in plan.writes)
     if undecided:
         raise RefusedError(
             f"{undecided} offsets were written by someone else since the backup was made; nothing was written",
             hint="See which with --dry-run; --overwrite-newer puts the backup over them.",
         )
+    if plan.refusal is not None:
+        raise plan.refusal
     if plan.sends():
         given = plan.allowances
         refuse_running(app, plan.connectors(), workers_down=given.workers_down, force_running=given.force_running)

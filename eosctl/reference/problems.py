@@ -169,6 +169,11 @@ WARNINGS = (
         "The Connect group rebalances: who runs what is not known now.",
         "Run again when it is over.",
     ),
+    Entry(
+        "goes_forward",
+        "An offset is set further on: what the source has in between is not read.",
+        "Leave it, unless those records are not wanted.",
+    ),
     Entry("group_unknown", "Whether the Connect group exists could not be told.", "Grant DESCRIBE on the group."),
     Entry(
         "group_without_members",
@@ -270,6 +275,11 @@ WARNINGS = (
         "Where the file must be exact: --with-secrets, and keep it safe.",
     ),
     Entry("several_spellings", "A source partition has keys in several spellings; all that have a value are written."),
+    Entry(
+        "source_keeps",
+        "What the source of a well-known connector can still deliver, whatever the offset says.",
+        "Look there whether it still has the records; Debezium's signal table asks for rows again.",
+    ),
     Entry(
         "split",
         "The offsets are too many for one transaction; they go in several.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from eosctl.render.cells import Column, View, dig, format_cell, partition_name, printable, summary_lines
@@ -67,16 +68,25 @@ def _place_at(path: str) -> Callable[[Row], object]:
 
 
 def _stored_in(*names: str) -> tuple[Column, ...]:
-    """Where and when each of these stores got its record."""
+    """Where and when each of these stores got its record, and its log sequence numbers as PostgreSQL prints them."""
     return tuple(
         column
         for path in names
         for name in [path.rpartition(".")[2].upper()]
-        for column in (Column(f"{name}-AT", _place_at(path)), Column(f"{name}-TIME", f"{path}.timestamp"))
+        for column in (
+            Column(f"{name}-AT", _place_at(path)),
+            Column(f"{name}-TIME", f"{path}.timestamp"),
+            Column(f"{name}-LSN", f"{path}.lsn", optional=True),
+        )
     )
 
 
 _KEY = Column("KEY", "key")
+_WRITE_WIDE = (
+    _KEY,
+    Column("BEFORE-LSN", "lsn.before", optional=True),
+    Column("AFTER-LSN", "lsn.after", optional=True),
+)
 _OFFSET_LIST = View(
     (
         *_OFFSET_COLUMNS,
@@ -161,7 +171,7 @@ def _migration_lines(report: Report) -> Iterable[str]:
 
 
 def _write_view(*more: Column) -> View:
-    return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.", wide=(_KEY,))
+    return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.", wide=_WRITE_WIDE)
 
 
 _MISMATCHES = (
@@ -199,12 +209,39 @@ _SWITCH = View(
 )
 
 
+_CHANGES = {
+    "new": "new",
+    "missing": "missing",
+    "type": "another type",
+    "forward": "forward: what lies between is skipped",
+    "backward": "backward: what lies between is read again",
+    "changed": "changed",
+}
+
+
+def _change_lines(report: Report) -> Iterator[str]:
+    """What `offsets set` changes, member by member."""
+    changes = report.data.get("changes")
+    for each in changes if isinstance(changes, list) else []:
+        lsn = each["lsn"] or {}
+        values = (_json_text(each[side]) + (f" ({lsn[side]})" if lsn.get(side) else "") for side in ("before", "after"))
+        partition, member = _json_text(each["source_partition"]), printable(each["member"])
+        yield f"{partition} {member}: {' -> '.join(values)}, {_CHANGES[each['change']]}"
+
+
+def _json_text(value: object) -> str:
+    """JSON as it is written: here text must not look like a number."""
+    return "-" if value is None else printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
 def _edit_view(*more: Column) -> View:
     def lines(report: Report) -> Iterable[str]:
+        if report.kind.endswith("-plan"):
+            yield from _change_lines(report)
         yield from _created_topic_lines(report)
         yield f"via {report.data['via']}: {format_cell(report.data['via_reason'])}"
 
-    return View((*_OFFSET_WRITES, *more), footer=lines, empty="Nothing to write.", wide=(_KEY,))
+    return View((*_OFFSET_WRITES, *more), footer=lines, empty="Nothing to write.", wide=_WRITE_WIDE)
 
 
 OFFSET_VIEWS = {

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from eosctl.render.cells import Column
+from eosctl.render.cells import Column, format_cell
 from eosctl.render.views import view_of
 from eosctl.report import Report, Row
 
@@ -33,13 +33,19 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
     limits = [limit for limit in (view.most_rows, most_rows) if limit is not None]
     rows = report.rows[: min(limits, default=None)]
     if rows and view.columns:
-        _write_rows((*view.columns, *view.wide) if wide else view.columns, rows, stream, color=color, width=width)
+        columns = (*view.columns, *view.wide) if wide else view.columns
+        _write_rows(_with_something_to_say(columns, rows), rows, stream, color=color, width=width)
     elif not rows and view.empty:
         stream.write(view.empty + "\n")
     if len(rows) < len(report.rows):
         stream.write(f"... and {len(report.rows) - len(rows):,} more rows; -o json has them all\n")
     for line in view.footer(report):
         stream.writelines(f"{part}\n" for part in (fold(line, width) if view.prose else [line]))
+
+
+def _with_something_to_say(columns: Sequence[Column], rows: Sequence[Row]) -> Sequence[Column]:
+    nothing = format_cell(None)
+    return [each for each in columns if not each.optional or any(each.cell(row) != nothing for row in rows)]
 
 
 def terminal_width(stream: IO[str]) -> int | None:

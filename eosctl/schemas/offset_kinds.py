@@ -8,6 +8,7 @@ from eosctl.schemas.notation import Kind, Shape
 from eosctl.schemas.shapes import COUNTS, FINDING_ROW, PLACE
 
 _KEY: dict[str, Shape] = {"connector": "str", "source_partition": "any", "key": "text|null"}
+_LSNS = ({"*": "str"}, None)  # members of the value, as PostgreSQL prints them
 _CELL = (
     {
         **PLACE,
@@ -15,6 +16,7 @@ _CELL = (
         "timestamp": "time|null",
         "timestamp_ms": "int|null",
         "value": "any",
+        "lsn?": _LSNS,
     },
     None,
 )
@@ -40,6 +42,7 @@ _WRITE: dict[str, Shape] = {
     "before": "any",
     "after": "any",
     "target": PLACE,
+    "lsn?": ({"before": _LSNS, "after": _LSNS}, None),
 }
 _COUNTS = {"counts": {"write": "int", "delete": "int", "keep": "int", "conflict": "int"}, "conflicts": "int"}
 _PLANNED = {**_COUNTS, "creates": "int"}
@@ -107,7 +110,16 @@ def _writes(verb: str, done: str, *, data: dict[str, Shape] | None = None) -> di
     }
 
 
-_EDIT: dict[str, Shape] = {"via": {"rest", "topic"}, "via_reason": "str"}
+_LSN_CHANGE = ({"before": "str|null", "after": "str|null"}, None)
+_MEMBER_CHANGE: dict[str, Shape] = {
+    "source_partition": "any",
+    "member": "str",
+    "change": {"new", "missing", "type", "forward", "backward", "changed"},
+    "before": "any",
+    "after": "any",
+    "lsn": _LSN_CHANGE,
+}
+_EDIT: dict[str, Shape] = {"via": {"rest", "topic"}, "via_reason": "str", "changes": [_MEMBER_CHANGE]}
 OFFSET_KINDS: dict[str, Kind] = {
     "offsets-list": Kind("Every source partition, in each store.", _VIEW, _LISTED, _IGNORED),
     "offsets-get": Kind(

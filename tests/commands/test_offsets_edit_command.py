@@ -230,7 +230,7 @@ def test_what_rest_did_not_do_is_found_out_by_reading(
     done = run("set", "--connector", "c", *AT_ONE, "--yes", "-o", "json").json()
     assert done["exit_code"] == exit_code
     assert [row["outcome"] for row in done["data"]["rows"]] == [outcome, outcome]
-    assert done["errors"][0]["message"] == error.message
+    assert error.message in [each["message"] for each in done["errors"]]
 
 
 def test_a_200_of_rest_proves_nothing(run: Run, world: SwitchWorld, monkeypatch: pytest.MonkeyPatch) -> None:
