@@ -246,7 +246,7 @@ class _Run:
                     sent = stages.write(self.folder, plan, tasks=tasks, records=to_send, part=part)
             if sent.records() != to_send:
                 raise EosctlError(
-                    f"{to_send} records were to be sent, {sent.records()} were confirmed",
+                    f"{counted(to_send, 'record was', 'records were')} to be sent, and {sent.records():,} confirmed",
                     hint=f"Compare with: eosctl offsets verify {quote(str(self.folder / 'plan.json'))}",
                 )
             outcome["sent"] = to_send

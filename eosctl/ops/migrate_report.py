@@ -170,7 +170,8 @@ def source_partition_of(key: bytes) -> Json:
 def _differ(compared: Comparison, side: str) -> tuple[Problem, ...]:
     if not compared.differing:
         return ()
-    message = f"{compared.differing} of {compared.compared} keys in the {side} are not what the plan says"
+    wrong = "is not what the plan says" if compared.differing == 1 else "are not what the plan says"
+    message = f"{compared.differing:,} of {counted(compared.compared, 'key')} in the {side} {wrong}"
     more = f"the first {len(compared.mismatches)} are shown; " if compared.differing > len(compared.mismatches) else ""
     return (Problem("plan_mismatch", message, hint=f"{more}has someone written since?"),)
 

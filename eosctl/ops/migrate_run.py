@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eosctl.core.migration import MigrationPlan, plan_file_text
+from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, InputFileError
 from eosctl.ops.app import App
 from eosctl.ops.migrate import (
@@ -124,7 +125,8 @@ def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[]
     if undecided:
         problem = Problem(
             "conflicts",
-            f"{undecided} keys are in conflict and --conflict fail decides none; nothing will be written",
+            f"{counted(undecided, 'key is', 'keys are')} in conflict and --conflict fail decides none; nothing will be "
+            "written",
             hint="Plan again with --conflict keep-target, take-source or newest.",
         )
         return Prepared(plan_report(plan, plan_file=plan_file, problems=(problem,), exit_code=ExitCode.REFUSED), None)

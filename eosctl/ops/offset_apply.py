@@ -13,6 +13,7 @@ from pathlib import Path
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.offset_views import PlannedWrite, Store, fold_store
 from eosctl.core.records import OutRecord
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
 from eosctl.events import Event
@@ -189,7 +190,8 @@ def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: boo
 def _left_problems(left: Sequence[Row], sends: Sequence[PlannedWrite], backup: Path) -> Iterator[Problem]:
     """For a write of which something is there, or may be."""
     if left:
-        message = f"{len(left)} of {len(sends)} offsets are not, or not known to be, as planned"
+        are = "is" if len(left) == 1 else "are"
+        message = f"{len(left):,} of {counted(len(sends), 'offset')} {are} not, or not known to be, as planned"
         yield Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}")
 
 
@@ -201,6 +203,7 @@ def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: in
     if failure is not None:
         yield Problem.of(failure)
     if read.aborted:
-        message = f"{read.aborted} of them are in an aborted transaction, which workers that are not enabled still read"
+        some = counted(read.aborted, "of them is", "of them are")
+        message = f"{some} in an aborted transaction, which workers that are not enabled still read"
         hint = "Run the same command again, before such a worker starts or rebalances: what is committed last counts."
         yield Problem("aborted_but_visible", message, hint=hint, severity="warning")

@@ -125,7 +125,7 @@ def _problems(entries: Sequence[BackupEntry], writes: Sequence[PlannedWrite]) ->
     if unchecked:
         yield Problem(
             "unchecked",
-            f"for {unchecked} keys the file does not tell what was written over them, so a later write by someone "
-            "else would not be noticed",
+            f"for {counted(unchecked, 'key')} the file does not tell what was written there, so a later write by "
+            "someone else would not be noticed",
             severity="warning",
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.offset_views import Store
 from eosctl.core.records import Record
+from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
@@ -96,5 +97,6 @@ def _problems(rows: Sequence[Row], compared: int, *, before: bool) -> list[Probl
     what = "what was there before" if before else "what was written"
     hidden = sum(row["status"] == _HIDDEN for row in rows)
     more = f", {hidden} of them hidden behind an open transaction" if hidden else ""
-    message = f"{len(rows)} of {compared} keys do not hold {what}{more}"
+    wrong = "does not hold" if len(rows) == 1 else "do not hold"
+    message = f"{len(rows):,} of {counted(compared, 'key')} {wrong} {what}{more}"
     return [Problem("backup_mismatch", message, hint="Has someone written since, or was the write cut off?")]

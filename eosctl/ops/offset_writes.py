@@ -22,6 +22,7 @@ from eosctl.core.offset_views import (
     plan_merge,
 )
 from eosctl.core.records import NewTopic
+from eosctl.core.wording import counted
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.migrate_guard import refuse_running
@@ -230,7 +231,8 @@ def check_writable(app: App, plan: WritePlan) -> None:
     undecided = sum(write.action is Action.CONFLICT for write in plan.writes)
     if undecided:
         raise RefusedError(
-            f"{undecided} offsets were written by someone else since the backup was made; nothing was written",
+            f"{counted(undecided, 'offset was', 'offsets were')} written by someone else since the backup was made; "
+            "nothing was written",
             hint="See which with --dry-run; --overwrite-newer puts the backup over them.",
         )
     if plan.refusal is not None:

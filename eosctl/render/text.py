@@ -38,7 +38,8 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
     elif not rows and view.empty:
         stream.write(view.empty + "\n")
     if len(rows) < len(report.rows):
-        stream.write(f"... and {len(report.rows) - len(rows):,} more rows; -o json has them all\n")
+        left = len(report.rows) - len(rows)
+        stream.write(f"... and {left:,} more {'row' if left == 1 else 'rows'}; -o json has them all\n")
     for line in view.footer(report):
         stream.writelines(f"{part}\n" for part in (fold(line, width) if view.prose else [line]))
 

@@ -141,6 +141,7 @@ def test_restore_refuses_what_someone_else_wrote_since(run: Run, world: OffsetWo
     world.topics.put(GLOBAL, CATS, offset(9999))
     refused = run("restore", backup, "--yes")
     assert (refused.exit_code, world.topics.newest(GLOBAL)[CATS]) == (6, offset(9999))
+    assert "1 offset was written by someone else since" in refused.stderr
     assert run("restore", backup, "--yes", "--overwrite-newer").exit_code == 0
     assert world.topics.newest(GLOBAL)[CATS] == offset(2112)
 
