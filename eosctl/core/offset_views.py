@@ -238,6 +238,10 @@ class PlannedWrite:
     replaces: Record | None = None
     conflict: bool = False
 
+    def place(self) -> tuple[str, bytes, int]:
+        """Topic, key and partition: no two writes of a plan have the same."""
+        return (self.topic, self.key.raw, self.partition)
+
     def sends(self) -> bool:
         """Whether a record is written."""
         return self.action in (Action.WRITE, Action.DELETE)

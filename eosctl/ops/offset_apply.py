@@ -21,7 +21,6 @@ from eosctl.ops.app import App
 from eosctl.ops.backups import keep_backup, undo_command
 from eosctl.ops.new_topics import create_topics
 from eosctl.ops.offset_journal import offsets_journal
-from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
 from eosctl.ops.offset_writes import WritePlan, check_writable, plan_data, plan_summary
 from eosctl.ops.offsets import report_target
@@ -132,7 +131,7 @@ def _read_back(app: App, topics: TopicStore, plan: WritePlan, *, failed: bool) -
         return _ReadBack(holds)
     reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
     uncommitted = {read.topic: fold_store(read) for read in reads}
-    aborted = [w for w in sends if holds[_place(w)] is False and w.topic in there and _has(uncommitted[w.topic], w)]
+    aborted = [w for w in sends if holds[w.place()] is False and w.topic in there and _has(uncommitted[w.topic], w)]
     return _ReadBack(holds, len(aborted))
 
 
@@ -140,11 +139,7 @@ def _what_holds(
     app: App, topics: TopicStore, sends: Sequence[PlannedWrite], there: Collection[str]
 ) -> dict[Place, bool | None]:
     stores = {topic: read_settled(app, topics, topic)[0] for topic in there}
-    return {_place(write): write.topic in stores and _holds(stores[write.topic], write) for write in sends}
-
-
-def _place(write: PlannedWrite) -> Place:
-    return (write.topic, write.key.raw, write.partition)
+    return {write.place(): write.topic in stores and _holds(stores[write.topic], write) for write in sends}
 
 
 def _holds(store: Store, write: PlannedWrite) -> bool | None:
@@ -163,7 +158,7 @@ def _result_report(app: App, plan: WritePlan, read: _ReadBack, *, backup: Path, 
     missing = "unconfirmed" if lost else "failed" if failure else "differs"
     names = {True: "written", False: missing, None: "unconfirmed"}
     rows = [
-        write_row(write, outcome=names[read.holds.get(_place(write))] if write.sends() else "unchanged")
+        plan.row(write, outcome=names[read.holds.get(write.place())] if write.sends() else "unchanged")
         for write in plan.writes
     ]
     wrong = [row for row in rows if row["outcome"] not in ("written", "unchanged")]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from shlex import quote
 
 from eosctl.core.ids import offsets_transactional_id
@@ -30,7 +30,7 @@ from eosctl.ops.offset_journal import cut_off_problems
 from eosctl.ops.offset_rows import write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offsets import refuse_same, report_target, require_store
-from eosctl.report import Problem, Report
+from eosctl.report import Problem, Report, Row
 
 MOST_IN_ONE_TRANSACTION = 200_000
 """Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
@@ -81,7 +81,7 @@ class MergeRequest:
 class WritePlan:
     """Writes with what they were planned from; `name` is the operation's, and begins the names of its reports.
 
-    `refusal` is what speaks against them whatever runs.
+    `refusal` is what speaks against them whatever runs. `details` are further members of a write's row, by its place.
     """
 
     name: str
@@ -91,6 +91,11 @@ class WritePlan:
     allowances: Allowances
     problems: tuple[Problem, ...] = ()
     refusal: RefusedError | None = None
+    details: Mapping[tuple[str, bytes, int], Row] = field(default_factory=dict)
+
+    def row(self, write: PlannedWrite, *, outcome: str | None = None) -> Row:
+        """The row of one of the writes; with `outcome`, in a result."""
+        return {**write_row(write, outcome=outcome), **self.details.get(write.place(), {})}
 
     def sends(self) -> list[PlannedWrite]:
         """The writes that put a record, in order."""
@@ -253,7 +258,7 @@ def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
         problems.append(Problem(exc.code, f"would be refused: {exc.message}", hint=exc.hint, severity="warning"))
     return Report(
         kind=f"{plan.name}-plan",
-        rows=[write_row(write) for write in plan.writes],
+        rows=[plan.row(write) for write in plan.writes],
         summary=plan_summary(plan),
         data=plan_data(plan),
         target=report_target(app, plan.found),

@@ -174,6 +174,15 @@ def _write_view(*more: Column) -> View:
     return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.", wide=_WRITE_WIDE)
 
 
+def _newer(row: Row) -> object:
+    """When and under which id someone else wrote since the backup; an id that is not known is left out."""
+    newer = row.get("newer")
+    if not isinstance(newer, Mapping):
+        return None
+    return f"{newer['timestamp'] or 'no time'}, {newer['transactional_id'] or 'by whom is not known'}"
+
+
+_NEWER = (Column("BACKUP", "backup", optional=True), Column("WRITTEN-SINCE", _newer, optional=True))
 _MISMATCHES = (
     Column("STATUS", "status"),
     Column("SIDE", "side"),
@@ -283,9 +292,9 @@ OFFSET_VIEWS = {
     ),
     "offsets-export": View(()),
     "offsets-merge-plan": _write_view(),
-    "offsets-restore-plan": _write_view(),
+    "offsets-restore-plan": _write_view(*_NEWER),
     "offsets-merge-result": _write_view(Column("OUTCOME", "outcome")),
-    "offsets-restore-result": _write_view(Column("OUTCOME", "outcome")),
+    "offsets-restore-result": _write_view(Column("OUTCOME", "outcome"), *_NEWER),
     "offsets-migrate-plan": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing to write."),
     "offsets-migrate-result": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing was written."),
     "offsets-verify": View(_MISMATCHES, empty="All keys are as they should be."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eosctl.schemas.notation import Kind, Shape
-from eosctl.schemas.shapes import COUNTS, FINDING_ROW, PLACE
+from eosctl.schemas.shapes import COUNTS, FINDING_ROW, OWNER, PLACE
 
 _KEY: dict[str, Shape] = {"connector": "str", "source_partition": "any", "key": "text|null"}
 _LSNS = ({"*": "str"}, None)  # members of the value, as PostgreSQL prints them
@@ -43,6 +43,14 @@ _WRITE: dict[str, Shape] = {
     "after": "any",
     "target": PLACE,
     "lsn?": ({"before": _LSNS, "after": _LSNS}, None),
+}
+_RESTORED: dict[str, Shape] = {
+    **_WRITE,
+    "backup?": "any",
+    "newer?": (
+        {"offset": "int", "timestamp": "time|null", "transactional_id": "str|null", "owner": (OWNER, None)},
+        None,
+    ),
 }
 _COUNTS = {"counts": {"write": "int", "delete": "int", "keep": "int", "conflict": "int"}, "conflicts": "int"}
 _PLANNED = {**_COUNTS, "creates": "int"}
@@ -98,14 +106,16 @@ _SWITCH: dict[str, Any] = {
 }
 
 
-def _writes(verb: str, done: str, *, data: dict[str, Shape] | None = None) -> dict[str, Kind]:
+def _writes(
+    verb: str, done: str, *, row: dict[str, Shape] = _WRITE, data: dict[str, Shape] | None = None
+) -> dict[str, Kind]:
     """The plan and the result of one writing command."""
     more = data or {}
     result = {**_PLANNED, "written": "int", "not_as_planned": "int"}
     return {
-        f"offsets-{verb}-plan": Kind(f"The offsets that would be {done}.", _WRITE, _PLANNED, {**_PLAN_DATA, **more}),
+        f"offsets-{verb}-plan": Kind(f"The offsets that would be {done}.", row, _PLANNED, {**_PLAN_DATA, **more}),
         f"offsets-{verb}-result": Kind(
-            f"The offsets that were {done}.", {**_WRITE, "outcome": "str"}, result, {**_RESULT_DATA, **more}
+            f"The offsets that were {done}.", {**row, "outcome": "str"}, result, {**_RESULT_DATA, **more}
         ),
     }
 
@@ -180,7 +190,7 @@ OFFSET_KINDS: dict[str, Kind] = {
     "offsets-switch-result": Kind("How far a move between offsets topics has come.", **_SWITCH),
     **_writes("merge", "merged"),
     **_writes("import", "imported"),
-    **_writes("restore", "restored"),
+    **_writes("restore", "restored", row=_RESTORED),
     **_writes("set", "set", data=_EDIT),
     **_writes("reset", "reset", data=_EDIT),
 }
