@@ -16,12 +16,13 @@ from shlex import quote
 from eosctl.core.migration import MigrationPlan
 from eosctl.core.migration_results import Comparison, SentCounts
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, RefusedError, StalePlanError
+from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.backups import write_blocks
 from eosctl.ops.journal import Journal
 from eosctl.ops.migrate import Allowances, Migration, existing_snapshot
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command
+from eosctl.ops.migrate_stale import drift_error, planned_connectors
 from eosctl.ops.migrate_targets import create_missing, wait_until_visible
 from eosctl.ops.migrate_topics import app_of, moved_topics, present_topics, some
 from eosctl.ops.new_topics import TopicsMade
@@ -199,13 +200,10 @@ class _Run:
                 continue
             drift = folder / f"drift-{side}"
             self.migration.stages.snapshot(moved, drift)
-            names = {route.connector if side == "source" else route.target_connector for route in plan.routes}
-            drifted = sorted(names & set(self.migration.stages.new_offsets(drift, folder, side=side)))
+            there = set(self.migration.stages.new_offsets(drift, folder, side=side))
+            drifted = sorted(planned_connectors(plan, side) & there)
             if drifted:
-                raise StalePlanError(
-                    f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
-                    hint=f"Stop these connectors and plan again, or name it: --accept-drift {side}.",
-                )
+                raise drift_error(side, drifted)
 
     def _backup(self) -> Path | None:
         """What `offsets restore` takes, synced; streamed, so that its size does not matter."""
