@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 
 from eosctl.core.migration_rules import Action, Cell, Policy, decide
@@ -29,6 +29,7 @@ class Flag(StrEnum):
     SEVERAL_PARTITIONS = "several_partitions"
     WRONG_PARTITION = "wrong_partition"
     HIDDEN = "hidden_behind_open_transaction"
+    CONNECTOR_GONE = "connector_gone"
 
 
 @unique
@@ -143,11 +144,17 @@ class OffsetView:
     flags: tuple[Flag, ...]
 
 
-def offset_views(stores: Mapping[str, Store], connector: str, *, dedicated_in_use: bool) -> list[OffsetView]:
-    """One view per key of `connector`, ordered by key bytes; `stores` has `global`, and `dedicated` if there is one."""
+def offset_views(
+    stores: Mapping[str, Store], connector: str, *, dedicated_in_use: bool, gone: bool = False
+) -> list[OffsetView]:
+    """One view per key of `connector`, ordered by key bytes; `stores` has `global`, and `dedicated` if there is one.
+
+    `gone`: Connect has no connector of that name any more.
+    """
     keys = connector_keys(stores.values(), connector)
-    doubled = _duplicate_spellings(keys)
-    return [_view(key, stores, dedicated_in_use=dedicated_in_use, doubled=key.identity in doubled) for key in keys]
+    doubled, more = _duplicate_spellings(keys), (Flag.CONNECTOR_GONE,) if gone else ()
+    views = [_view(key, stores, dedicated_in_use=dedicated_in_use, doubled=key.identity in doubled) for key in keys]
+    return [replace(view, flags=(*view.flags, *more)) for view in views] if more else views
 
 
 def connector_keys(stores: Iterable[Store], connector: str) -> list[OffsetKey]:

@@ -30,6 +30,10 @@ class DedicatedTopics:
     pattern: str | None = None
     problems: tuple[Problem, ...] = ()
 
+    def is_gone(self, connector: str) -> bool:
+        """Whether Connect, as far as it could be asked, has no connector of that name."""
+        return self.connectors is not None and connector not in self.connectors
+
     def of(self, connector: str) -> str | None:
         """The dedicated topic of `connector`; None where it has none."""
         if connector in self.configured or self.pattern is None:

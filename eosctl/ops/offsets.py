@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.absent_group import judge_absence
 from eosctl.core.connect_group import DEAD, connect_group
 from eosctl.core.offset_findings import open_transaction_finding
-from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, OffsetView, diff_status, offset_views
+from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, Flag, OffsetView, diff_status, offset_views
 from eosctl.core.typed_offsets import typed_partition
 from eosctl.errors import (
     DeadlineError,
@@ -27,6 +28,8 @@ from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.open_transactions import find_open_transactions
 from eosctl.ops.workers import answering_url, read_group
 from eosctl.report import Problem, Report, Row
+
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,8 @@ def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView
     views = []
     for done, connector in enumerate(connectors, start=1):
         stores = found.of(connector)
-        views += offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)
+        gone = found.dedicated.is_gone(connector)
+        views += offset_views(stores, connector, dedicated_in_use=DEDICATED in stores, gone=gone)
         app.on_event(Event("comparing stores", done, len(connectors), "connectors"))
     return views
 
@@ -177,8 +181,23 @@ def _report(app: App, found: OffsetStores, kind: str, views: Sequence[OffsetView
         },
         data={"ignored": ignored_rows(ignored)},
         target=report_target(app, found),
-        problems=_problems(app, found),
+        problems=[*_problems(app, found), *_gone_problems(views)],
     )
+
+
+def _gone_problems(views: Sequence[OffsetView]) -> list[Problem]:
+    """A warning for offsets that nobody uses, and that would be used again by whoever takes the name."""
+    gone = sorted({view.key.connector for view in views if Flag.CONNECTOR_GONE in view.flags and view.documented})
+    if not gone:
+        return []
+    shown = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else "")
+    message = f"Connect has no connector {shown}, and its offsets are still here"
+    hint = (
+        "A connector that is created with this name goes on from the offsets in the topic that it will use, and reads "
+        f"nothing from before them. For a new beginning: `eosctl offsets reset --connector {quote(gone[0])} "
+        "--all-partitions`. If the connector does exist, -u or --config-topic is of another group."
+    )
+    return [Problem("connector_gone", message, hint=hint, severity="warning")]
 
 
 def _problems(app: App, found: OffsetStores) -> list[Problem]:

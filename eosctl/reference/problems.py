@@ -148,6 +148,11 @@ WARNINGS = (
         "Give -u with the URL of a worker of their group.",
     ),
     Entry(
+        "connector_gone",
+        "Offsets of a connector that no longer exists: one that is created with its name goes on from them.",
+        "For a new beginning `eosctl offsets reset --connector NAME --all-partitions` before it is created.",
+    ),
+    Entry(
         "connectors_unknown",
         "What the connectors' configurations say is not known.",
         "Grant READ on the config topic, or name tasks and topics by hand.",

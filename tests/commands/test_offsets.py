@@ -71,6 +71,28 @@ def test_list_as_json(run: Run, golden: Callable[[str, str], None]) -> None:
     golden("offsets-list.json", run("list", "--connector", "reddit", "-o", "json").stdout)
 
 
+def test_offsets_of_a_connector_that_is_no_more_are_flagged(run: Run, world: OffsetWorld) -> None:
+    """They looked like those of any other connector; whoever created one of that name read nothing from before."""
+    world.topics.put(GLOBAL, b'["old",{"filename":"/tmp/y"}]', b'{"position":7}')
+    world.topics.put(GLOBAL, b'["empty",{"filename":"/tmp/z"}]', None)
+    done = run("list", "-o", "json").json()
+    flags = {row["connector"]: row["flags"] for row in done["data"]["rows"]}
+    assert flags["old"] == ["connector_gone"]
+    assert flags["plain"] == []
+    assert [(each["code"], each["message"]) for each in done["errors"]] == [
+        ("connector_gone", "Connect has no connector old, and its offsets are still here")
+    ], "a tombstone is no offset to go on from"
+    assert "`eosctl offsets reset --connector old --all-partitions`" in done["errors"][0]["hint"]
+    assert (done["exit_code"], run("get", "--connector", "plain").stderr) == (0, "")
+
+
+def test_nothing_is_called_gone_where_connect_could_not_be_asked(run: Run, world: OffsetWorld) -> None:
+    world.topics.put(GLOBAL, b'["old",{"filename":"/tmp/y"}]', b'{"position":7}')
+    done = run("list", "-o", "json", url=False).json()
+    assert {row["connector"]: row["flags"] for row in done["data"]["rows"]}["old"] == []
+    assert "connector_gone" not in [each["code"] for each in done["errors"]]
+
+
 def test_a_store_limits_the_list_to_what_it_has(run: Run) -> None:
     rows = run("list", "--store", "dedicated", "-o", "json").json()["data"]["rows"]
     assert [row["source_partition"]["subreddit"] for row in rows] == ["CatsStandingUp", "grilledcheese"]
