@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OVERRIDES = frozenset(
     {
         *("accept_drift", "allow_leader", "allow_open_transactions", "create_unknown", "discard_prepared"),
-        *("force", "force_running"),
+        *("force", "force_running", "force_shape"),
         *("live", "no_fence", "overwrite_newer", "start_over", "unknown_liveness", "workers_down"),
     }
 )

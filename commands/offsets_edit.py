@@ -31,14 +31,17 @@ _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="Th
 @click.option("--offset", "offsets", multiple=True, required=True, metavar="JSON", help="Its new offset.")
 @_VIA
 @running_options
+@click.option("--force-shape", is_flag=True, help="Write although a member's type changes; a task may fail on it.")
 @write_options
 @pass_app
 def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:
     """Put a connector's offset where it should go on reading, say further back, to read the tail again.
 
     --partition and --offset may be repeated, in pairs. The key that the connector itself wrote is found in any
-    spelling and keeps its bytes. The global and the dedicated topic get the same value. The connector must be STOPPED,
-    without tasks. What is overwritten is backed up; the undo command is printed. Needs Kafka 3.3 or newer.
+    spelling and keeps its bytes. The global and the dedicated topic get the same value. The plan says member by member
+    what changes: what is new or missing, and which way it goes. Of Debezium, JDBC, FileStream and MirrorMaker 2 it says
+    what the source can still deliver. The connector must be STOPPED, without tasks. What is overwritten is backed up;
+    the undo command is printed. Needs Kafka 3.3 or newer.
 
     Example: eosctl offsets set -b kafka:9092 --connector c --partition '{"filename":"/f"}' --offset '{"position":0}'
     """
@@ -48,7 +51,7 @@ def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) ->
     if len(given["partitions"]) != len(given["offsets"]):
         raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
     pairs = tuple(zip(given["partitions"], given["offsets"], strict=True))
-    allowances = Allowances(given["workers_down"], given["force_running"])
+    allowances = Allowances(given["workers_down"], given["force_running"], given["force_shape"])
     request = SetRequest(connector, pairs, given["via"], allowances)
     plan = plan_offsets_set(app, request)
     shown = show_edit(app, plan, dry_run=dry_run)

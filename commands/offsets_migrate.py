@@ -71,7 +71,10 @@ def engine_options(function: Any) -> Any:
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Apply this plan.")
 @click.option("--resume", is_flag=True, help="With --plan: go on where a run of it was cut off.")
 @click.option("--allow-open-transactions", is_flag=True, help="Go on without what open transactions hide.")
-@click.option("--accept-drift", multiple=True, type=click.Choice(["source", "target"]), help="Apply though it moved.")
+@click.option(
+    "--accept-drift", multiple=True, type=click.Choice(["source", "target"]),
+    help="Write what the plan has read, though newer offsets came.",
+)  # fmt: skip
 @click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")
 @click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")
 @engine_options
@@ -108,7 +111,13 @@ def migrate(
     if plan_file is not None:
         _refuse_planning_options(plan_out, given)
         ready = migration_from_file(
-            app, _plan(plan_file), engine, allowances=allowances, plan_file=plan_file, resume=resume
+            app,
+            _plan(plan_file),
+            engine,
+            allowances=allowances,
+            plan_file=plan_file,
+            resume=resume,
+            dry_run=dry_run,
         )
         return _settle(ready, yes=yes, dry_run=dry_run)
     if resume:

@@ -75,6 +75,15 @@ def offsets_transactional_id(group_id: str | None) -> str:
     return "-".join(["eosctl-offsets", *([group_id] if group_id else []), "writer"])
 
 
+def migration_transactional_id(plan: str) -> str:
+    """What the ids of a migration's write tasks begin with; a dash and the task's number follow."""
+    return f"eosctl-migrate-{plan}"
+
+
+# the shapes of the three above; a plan's name is the beginning of its digest
+_OWN = re.compile(rf"eosctl-config-.+|eosctl-offsets-(?:.+-)?writer|eosctl-migrate-[0-9a-f]{{16}}-{_NUMBER}", re.DOTALL)
+
+
 def task_transactional_ids(group_id: str, connector: str, count: int) -> list[str]:
     """The ids of tasks 0 to `count` - 1, in order."""
     return [task_transactional_id(group_id, connector, task) for task in range(count)]
@@ -82,7 +91,7 @@ def task_transactional_ids(group_id: str, connector: str, count: int) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a transactional id is: `kind` is task, leader, other or ambiguous; connector and task only for task.
+    """Whose a transactional id is: `kind` is task, leader, eosctl, other or ambiguous; a task has connector and number.
 
     `application`, only for other, is what makes ids of this shape: a guess, for nothing keeps others from it.
     """
@@ -99,7 +108,7 @@ class Owner:
 
 def application_of(transactional_id: str) -> str | None:
     """FLINK_SINK or KAFKA_STREAMS where the id has the shape of theirs, whoever made it; else None."""
-    if transactional_id.startswith(leader_transactional_id("")):
+    if transactional_id.startswith(leader_transactional_id("")) or _OWN.fullmatch(transactional_id):
         return None
     for application, shape in _SHAPES:
         if re.fullmatch(shape, transactional_id, re.DOTALL):
@@ -133,11 +142,14 @@ def owner_of(
     group `a` with connector `b-c`, and the leader id of group `x-0` is a task id of group `connect`. With `connectors`
     (all that the group has) a task is claimed for one of them only; without, `<group>-<something>-<number>` is taken
     for a task, unless it may as well be another group's leader: then it is ambiguous. With `groups` (all that the
-    cluster has) it can only be the leader of one of those.
+    cluster has) it can only be the leader of one of those. Ids that eosctl itself writes under are eosctl's, but for a
+    connector of the group that has the same.
     """
     if group_id is not None and transactional_id == leader_transactional_id(group_id):
         return Owner("leader")
     work = None if group_id is None else task_of(transactional_id, group_id)
+    if _OWN.fullmatch(transactional_id) and (work is None or work[0] not in connectors):
+        return Owner("eosctl")
     if work is not None and (kind := _kind_of_task(transactional_id, work[0], connectors, groups)) != "other":
         return Owner("task", *work) if kind == "task" else Owner(kind)
     return Owner("other", application=application_of(transactional_id))

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-from eosctl.core.ids import MIGRATION_PREFIX
+from eosctl.core.ids import migration_transactional_id
 from eosctl.core.migration_rules import Policy
 from eosctl.core.offset_keys import quoted_name
 from eosctl.core.plan_file import PlanFormat, digest_of
 from eosctl.core.records import Bounds
+from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 
 _FILES = PlanFormat("eosctl-offsets-migration", 4, "offsets migrate")
@@ -194,7 +195,7 @@ class Tally:
         if self.records != parts or self.keys != sum(self.counts.values()):
             raise EosctlError(
                 f"the counts do not add up, so nothing is written: {self.records} records were read, {parts} are "
-                f"accounted for; {self.keys} keys have {sum(self.counts.values())} actions",
+                f"accounted for; {counted(self.keys, 'key')} and {counted(sum(self.counts.values()), 'action')}",
                 hint="This is a defect of eosctl; please report it with the plan's snapshot folder.",
             )
 
@@ -241,7 +242,7 @@ class MigrationPlan:
 
     def transactional_id(self) -> str:
         """What the transactional ids of its write tasks begin with; a dash and the task's number follow."""
-        return f"{MIGRATION_PREFIX}{self.name()}"
+        return migration_transactional_id(self.name())
 
     def target_file(self) -> str | None:
         """The path of the target, if that is a file."""

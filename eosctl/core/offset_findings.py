@@ -18,6 +18,7 @@ from eosctl.core.offset_views import Ignored, Store
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.transactions import ActiveProducer, TransactionDescription
+from eosctl.core.wording import counted
 
 CONNECT_DEFAULT_PARTITIONS = 25  # offset.storage.partitions
 
@@ -60,7 +61,8 @@ def topic_findings(description: TopicDescription) -> list[Finding]:
                     "Raise the replication factor (kafka-reassign-partitions.sh).", {"replication_factor": 1})
         )  # fmt: skip
     if description.partitions != CONNECT_DEFAULT_PARTITIONS:
-        message = f"topic {name} has {description.partitions} partitions, Connect makes {CONNECT_DEFAULT_PARTITIONS}"
+        there = counted(description.partitions, "partition")
+        message = f"topic {name} has {there}, Connect makes {CONNECT_DEFAULT_PARTITIONS}"
         fix = "Fine if it was so from the start. Never add partitions: keys then have two homes."
         found.append(Finding("partition_count", INFO, name, message, fix, {"partitions": description.partitions}))
     return found

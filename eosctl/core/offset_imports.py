@@ -17,6 +17,7 @@ from eosctl.core.offset_records import IgnoredKey, OffsetKey, decode_key, is_not
 from eosctl.core.offset_views import PlannedWrite, Store, live
 from eosctl.core.record_file import UNKNOWN, numbered_records
 from eosctl.core.records import Record
+from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, RefusedError, UsageError
 
 
@@ -200,7 +201,8 @@ def _target_partition(incoming: Incoming, store: Store, *, keep: bool) -> int:
         return store.home(incoming.key.raw)
     if partition >= store.partitions:
         raise InputFileError(
-            f"{incoming.place}: topic {store.topic} has {store.partitions} partitions, no number {partition}",
+            f"{incoming.place}: topic {store.topic} has {counted(store.partitions, 'partition')}, "
+            f"no number {partition}",
             hint="Without --keep-partitions each record goes where Connect's producer puts its key.",
         )
     return partition

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 
 from eosctl.core.migration_rules import Action, Cell, Policy, decide
@@ -29,6 +29,7 @@ class Flag(StrEnum):
     SEVERAL_PARTITIONS = "several_partitions"
     WRONG_PARTITION = "wrong_partition"
     HIDDEN = "hidden_behind_open_transaction"
+    CONNECTOR_GONE = "connector_gone"
 
 
 @unique
@@ -169,16 +170,20 @@ class OffsetView:
     flags: tuple[Flag, ...]
 
 
-def offset_views(stores: Mapping[str, Store], connector: str, *, dedicated_in_use: bool) -> list[OffsetView]:
+def offset_views(
+    stores: Mapping[str, Store], connector: str, *, dedicated_in_use: bool, gone: bool = False
+) -> list[OffsetView]:
     """One view per key of `connector`, ordered by key bytes; `stores` has `global`, and `dedicated` if there is one.
 
-    A key that only open transactions hide has a view too, with nothing in it but its flag.
+    A key that only open transactions hide has a view too, with nothing in it but its flag. `gone`: Connect has no
+    connector of that name any more.
     """
     there = {key.raw: key for key in connector_keys(stores.values(), connector)}
     hidden = {key.raw: key for store in stores.values() for key in store.hidden_keys.get(connector, ())}
     keys = [key for _raw, key in sorted({**hidden, **there}.items())]
-    doubled = _duplicate_spellings(keys)
-    return [_view(key, stores, dedicated_in_use=dedicated_in_use, doubled=key.identity in doubled) for key in keys]
+    doubled, more = _duplicate_spellings(keys), (Flag.CONNECTOR_GONE,) if gone else ()
+    views = [_view(key, stores, dedicated_in_use=dedicated_in_use, doubled=key.identity in doubled) for key in keys]
+    return [replace(view, flags=(*view.flags, *more)) for view in views] if more else views
 
 
 def connector_keys(stores: Iterable[Store], connector: str) -> list[OffsetKey]:
@@ -269,6 +274,10 @@ class PlannedWrite:
     replaces: Record | None = None
     conflict: bool = False
     headers: Headers = ()
+
+    def place(self) -> tuple[str, bytes, int]:
+        """Topic, key and partition: no two writes of a plan have the same."""
+        return (self.topic, self.key.raw, self.partition)
 
     def sends(self) -> bool:
         """Whether a record is written."""

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmu
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import OutRecord, Written
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, UnreachableError, UsageError
 from eosctl.events import Event, OnEvent
@@ -143,7 +144,9 @@ class TopicWriter:
                 raise UsageError(f"a record for topic {record.topic} has neither a key nor a partition")
             return murmur2(record.key, partitions)  # core.murmur2 in C: half the time of a bulk write
         if not 0 <= record.partition < partitions:
-            raise UsageError(f"topic {record.topic} has {partitions} partitions, no number {record.partition}")
+            raise UsageError(
+                f"topic {record.topic} has {counted(partitions, 'partition')}, no number {record.partition}"
+            )
         return record.partition
 
     def _on_delivery(self, index: int, error: KafkaError | None, message: Message) -> None:
@@ -171,7 +174,8 @@ class TopicWriter:
     def _tally(self) -> str:
         if self._id is not None:
             return "the transaction is aborted, nothing was written"
-        return f"{self._delivered} of {len(self._written)} records were confirmed, the others may or may not be written"
+        sent = counted(len(self._written), "record was", "records were")
+        return f"{self._delivered} of {sent} confirmed, the others may or may not be written"
 
     def _transact(self, step: Callable[[float], None], verb: str) -> None:
         """Runs `step(timeout_s)`, again while its error is retriable.

@@ -44,6 +44,10 @@ class DedicatedTopics:
         """The connectors whose own offsets topic is on brokers that their config names."""
         return frozenset(self.brokers)
 
+    def is_gone(self, connector: str) -> bool:
+        """Whether Connect, as far as it could be asked, has no connector of that name."""
+        return self.connectors is not None and connector not in self.connectors
+
     def of(self, connector: str) -> str | None:
         """The dedicated topic of `connector`; None where it has none.
 

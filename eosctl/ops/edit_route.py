@@ -63,7 +63,7 @@ def choose_route(app: App, connector: str, plan: WritePlan, *, via: str) -> Rout
 
 
 def _objection_to_plan(plan: WritePlan) -> str | None:
-    if plan.allowances.names():
+    if plan.allowances.write_unstopped():
         return "REST changes the offsets of STOPPED connectors only"
     for write in plan.sends():
         if not _is_spelled_as_rest_does(write.key):

@@ -17,7 +17,7 @@ from eosctl.core.migration import MigrationPlan
 from eosctl.core.migration_results import Comparison, SentCounts
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, RefusedError, StalePlanError
+from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import with_newer, write_blocks
@@ -25,6 +25,7 @@ from eosctl.ops.journal import Journal
 from eosctl.ops.migrate import Allowances, Migration, existing_snapshot
 from eosctl.ops.migrate_guard import refuse_running, refuse_running_source
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command
+from eosctl.ops.migrate_stale import drift_error, planned_connectors
 from eosctl.ops.migrate_targets import create_missing, wait_until_visible
 from eosctl.ops.migrate_topics import app_of, moved_topics, present_topics, some
 from eosctl.ops.new_topics import TopicsMade
@@ -236,13 +237,10 @@ class _Run:
         return newer
 
     def _refuse_new_offsets(self, drift: Path, side: str) -> None:
-        names = {route.connector if side == "source" else route.target_connector for route in self.plan.routes}
-        drifted = sorted(names & set(self.migration.stages.new_offsets(drift, self.folder, side=side)))
+        there = set(self.migration.stages.new_offsets(drift, self.folder, side=side))
+        drifted = sorted(planned_connectors(self.plan, side) & there)
         if drifted:
-            raise StalePlanError(
-                f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
-                hint=f"Stop these connectors and plan again, or name it: --accept-drift {side}.",
-            )
+            raise drift_error(side, drifted)
 
     def _backup(self, newer: Sequence[Record]) -> Path | None:
         """What `offsets restore` takes, synced; streamed, so that its size does not matter.
@@ -293,7 +291,7 @@ class _Run:
                     sent = stages.write(self.folder, plan, tasks=tasks, records=to_send, part=part)
             if sent.records() != to_send:
                 raise EosctlError(
-                    f"{to_send} records were to be sent, {sent.records()} were confirmed",
+                    f"{counted(to_send, 'record was', 'records were')} to be sent, and {sent.records():,} confirmed",
                     hint=f"Compare with: eosctl offsets verify {quote(str(self.folder / 'plan.json'))}",
                 )
             outcome["sent"] = to_send

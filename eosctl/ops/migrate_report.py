@@ -179,8 +179,9 @@ def source_partition_of(key: bytes) -> Json:
 
 def _differ(compared: Comparison, side: str) -> Iterator[Problem]:
     if compared.differing:
+        wrong = "is not what the plan says" if compared.differing == 1 else "are not what the plan says"
+        message = f"{compared.differing:,} of {counted(compared.compared, 'key')} in the {side} {wrong}"
         shown = len(compared.mismatches)
-        message = f"{compared.differing} of {compared.compared} keys in the {side} are not what the plan says"
         more = f"the first {shown} are shown; " if compared.differing > shown else ""
         yield Problem("plan_mismatch", message, hint=f"{more}has someone written since?")
     if compared.hidden:

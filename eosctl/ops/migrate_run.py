@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eosctl.core.migration import MigrationPlan, plan_file_text
-from eosctl.errors import ExitCode, InputFileError
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.migrate import (
     Allowances,
@@ -20,12 +22,16 @@ from eosctl.ops.migrate import (
 )
 from eosctl.ops.migrate_apply import apply_plan, past_of, refuse, source_profiles
 from eosctl.ops.migrate_guard import running_connectors, source_problem
-from eosctl.ops.migrate_journal import migration_journal
+from eosctl.ops.migrate_journal import migration_journal, read_past
 from eosctl.ops.migrate_report import plan_report, result_report, verify_report
+from eosctl.ops.migrate_stale import refuse_stale
 from eosctl.ops.migrate_stores import profile_of, source_names
 from eosctl.ops.migrate_topics import app_of, expected_records, gather_sources
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
+
+_LOOK_S = 10.0
+"""For a look whether a plan still holds; before it writes, Spark looks again, however long it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +80,22 @@ def prepared_migration(
 
 
 def migration_from_file(
-    app: App, plan: MigrationPlan, engine: Engine, *, allowances: Allowances, plan_file: Path, resume: bool = False
+    app: App,
+    plan: MigrationPlan,
+    engine: Engine,
+    *,
+    allowances: Allowances,
+    plan_file: Path,
+    resume: bool = False,
+    dry_run: bool = False,
 ) -> Prepared:
-    """A plan that was made before; Spark starts when it is applied. `resume` goes on with what was begun."""
+    """A plan that was made before; Spark starts when it is applied. `resume` goes on with what was begun.
+
+    Raises StalePlanError, which a dry run only warns of, when it does not hold any more.
+    """
+    stale = _stale(app, plan, allowances, resume=resume)
+    if isinstance(stale, RefusedError) and not dry_run:
+        raise stale
 
     def apply() -> Report:
         folder = snapshot_folder(plan)
@@ -88,7 +107,31 @@ def migration_from_file(
                 plan, apply_plan(Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
             )
 
-    return _prepared(app, plan, plan_file, apply)
+    prepared = _prepared(app, plan, plan_file, apply)
+    if stale is None:
+        return prepared
+    refused = isinstance(stale, RefusedError)
+    what = "would be refused" if refused else "whether the plan still holds is not known yet"
+    warning = Problem(stale.code, f"{what}: {stale.message}", hint=stale.hint, severity="warning")
+    return replace(prepared, report=replace(prepared.report, problems=[*prepared.report.problems, warning]))
+
+
+def _stale(app: App, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> EosctlError | None:
+    """What speaks against a plan by now, a RefusedError, or why that can't be told in a moment.
+
+    None of a plan that was begun or is over, whose journal decides.
+    """
+    past = read_past(migration_journal(snapshot_folder(plan), app.clock))
+    if past.ended or (past.begun and not resume):
+        return None
+    quick = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.remaining_s()), app.clock))
+    try:
+        refuse_stale(
+            quick, plan, accepted=allowances.drift, past=past, allow_open_transactions=allowances.open_transactions
+        )
+    except EosctlError as exc:
+        return exc
+    return None
 
 
 def verify_plan(app: App, plan: MigrationPlan, engine: Engine, *, strict: bool = False) -> Report:
@@ -109,7 +152,8 @@ def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[]
     if undecided:
         problem = Problem(
             "conflicts",
-            f"{undecided} keys are in conflict and --conflict fail decides none; nothing will be written",
+            f"{counted(undecided, 'key is', 'keys are')} in conflict and --conflict fail decides none; nothing will be "
+            "written",
             hint="Plan again with --conflict keep-target, take-source or newest.",
         )
         return Prepared(plan_report(plan, plan_file=plan_file, problems=(problem,), exit_code=ExitCode.REFUSED), None)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eosctl.core.records import NewTopic
+from eosctl.core.wording import counted
 from eosctl.errors import EosctlError
 from eosctl.events import Event
 from eosctl.ops.app import App
@@ -46,7 +47,7 @@ def create_topics(app: App, topics: Sequence[NewTopic]) -> TopicsMade:
         if topics:
             tell()
     except BaseException:  # Ctrl-C, too
-        told = f"{len(created)} of {len(topics)} topics were created before this; they are not created again"
+        told = f"{len(created)} of {counted(len(topics), 'topic')} were created before this; they are not created again"
         app.on_event(Event(told, warning=True))
         raise
     return TopicsMade(tuple(created), refused)

@@ -13,6 +13,7 @@ from pathlib import Path
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.offset_views import PlannedWrite, Store, fold_store
 from eosctl.core.records import OutRecord
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
 from eosctl.events import Event
@@ -21,7 +22,7 @@ from eosctl.ops.backups import keep_backup, undo_command
 from eosctl.ops.migrate_topics import other_partitions
 from eosctl.ops.new_topics import create_topics
 from eosctl.ops.offset_journal import offsets_journal
-from eosctl.ops.offset_rows import first_rows, write_row
+from eosctl.ops.offset_rows import first_rows
 from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
 from eosctl.ops.offset_writes import WritePlan, check_writable, plan_data, plan_summary
 from eosctl.ops.offsets import report_target
@@ -133,22 +134,18 @@ def _read_back(app: App, topics: TopicStore, plan: WritePlan, *, failed: bool) -
     while not failed and any(_holds(stores, write) is False for write in sends) and not patience.expired():
         patience.sleep(_POLL_S)
         stores = _read_again(app, topics, there)
-    holds = {_place(write): _holds(stores, write) for write in sends}
+    holds = {write.place(): _holds(stores, write) for write in sends}
     if not failed:
-        behind = {_place(write) for write in sends if holds[_place(write)] is None and _is_behind(stores, write)}
+        behind = {write.place() for write in sends if holds[write.place()] is None and _is_behind(stores, write)}
         return _ReadBack(holds | dict.fromkeys(behind, True), behind=len(behind))
     reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
     uncommitted = {read.topic: fold_store(read) for read in reads}
-    aborted = [w for w in sends if holds[_place(w)] is False and w.topic in there and _has(uncommitted[w.topic], w)]
+    aborted = [w for w in sends if holds[w.place()] is False and w.topic in there and _has(uncommitted[w.topic], w)]
     return _ReadBack(holds, len(aborted))
 
 
 def _read_again(app: App, topics: TopicStore, there: Collection[str]) -> dict[str, Store]:
     return {topic: read_settled(app, topics, topic)[0] for topic in there}
-
-
-def _place(write: PlannedWrite) -> Place:
-    return (write.topic, write.key.raw, write.partition)
 
 
 def _holds(stores: Mapping[str, Store], write: PlannedWrite) -> bool | None:
@@ -179,7 +176,7 @@ def _result_report(app: App, plan: WritePlan, read: _ReadBack, *, backup: Path, 
     missing = "unconfirmed" if lost else "failed" if failure else "differs"
     names = {True: "written", False: missing, None: "unconfirmed"}
     rows = [
-        write_row(write, outcome=names[read.holds.get(_place(write))] if write.sends() else "unchanged")
+        plan.row(write, outcome=names[read.holds.get(write.place())] if write.sends() else "unchanged")
         for write in plan.writes
     ]
     wrong = [row for row in rows if row["outcome"] not in ("written", "unchanged")]
@@ -210,7 +207,8 @@ def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: boo
 def _left_problems(left: Sequence[Row], sends: Sequence[PlannedWrite], backup: Path) -> Iterator[Problem]:
     """For a write of which something is there, or may be."""
     if left:
-        message = f"{len(left)} of {len(sends)} offsets are not, or not known to be, as planned"
+        are = "is" if len(left) == 1 else "are"
+        message = f"{len(left):,} of {counted(len(sends), 'offset')} {are} not, or not known to be, as planned"
         yield Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}")
 
 
@@ -230,6 +228,7 @@ def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: in
     if failure is not None:
         yield Problem.of(failure)
     if read.aborted:
-        message = f"{read.aborted} of them are in an aborted transaction, which workers that are not enabled still read"
+        some = counted(read.aborted, "of them is", "of them are")
+        message = f"{some} in an aborted transaction, which workers that are not enabled still read"
         hint = "Run the same command again, before such a worker starts or rebalances: what is committed last counts."
         yield Problem("aborted_but_visible", message, hint=hint, severity="warning")

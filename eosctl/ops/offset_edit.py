@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
-from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.java_json import encode_offset
 from eosctl.core.offset_edits import plan_reset, plan_set, spellings
-from eosctl.core.offset_records import OffsetKey, decode_key
+from eosctl.core.offset_records import OffsetKey
 from eosctl.core.offset_views import DEDICATED, Flag, PlannedWrite, Store, connector_keys, offset_views
+from eosctl.core.typed_offsets import typed_offset, typed_partition
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
@@ -29,6 +29,7 @@ from eosctl.ops.offset_writes import (
     write_plan,
 )
 from eosctl.ops.offsets import refuse_unknown
+from eosctl.ops.set_changes import KeyChange, change_problems, key_changes, shape_refusal
 from eosctl.report import Problem, Report
 
 
@@ -55,19 +56,23 @@ class ResetRequest:
 
 @dataclass(frozen=True, slots=True)
 class EditPlan:
-    """The writes, and the way that they go."""
+    """The writes, what they change in the offsets that are there, and the way that they go."""
 
     writes: WritePlan
     route: Route
+    changes: tuple[KeyChange, ...] = ()
 
 
 def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
     """Reads the connector's stores and decides per key.
 
     Raises UsageError for what is no source partition or no offset, NotFoundError, RefusedError for a sink, hidden
-    offsets, and a `via` that is known not to work.
+    offsets, and a `via` that is known not to work. That a member would change its type is refused with the plan.
     """
-    wanted = [(parse_partition(request.connector, each), parse_offset(value)) for each, value in request.offsets]
+    wanted = [
+        (typed_partition(request.connector, each), encode_offset(typed_offset(value)))
+        for each, value in request.offsets
+    ]
     if len({key.identity for key, _value in wanted}) < len(wanted):
         raise UsageError("one source partition was given twice", hint="Give each --partition one --offset.")
     found = _gather(app, request.connector)
@@ -80,7 +85,7 @@ def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
     """As `plan_offsets_set`; raises NotFoundError for a source partition that no store knows."""
     if bool(request.partitions) == request.everything:
         raise UsageError("which source partitions?", hint="Give --partition (repeatable) or --all-partitions.")
-    wanted = [parse_partition(request.connector, partition) for partition in request.partitions]
+    wanted = [typed_partition(request.connector, partition) for partition in request.partitions]
     found = _gather(app, request.connector)
     stores = found.of(request.connector)
     keys = connector_keys(stores.values(), request.connector) if request.everything else _known(stores, wanted)
@@ -121,8 +126,17 @@ def _edit_plan(
 ) -> EditPlan:
     refuse_unfit(app, found, writes)
     plan = write_plan(name, _by_topic(writes), found, allowances=request.allowances)
-    plan = replace(plan, problems=(*plan.problems, *_spelling_problems(found, request.connector, plan.writes)))
-    return EditPlan(plan, choose_route(app, request.connector, plan, via=request.via))
+    changes = key_changes(plan.writes, found.of(request.connector).values())
+    plan = replace(
+        plan,
+        problems=(
+            *plan.problems,
+            *_spelling_problems(found, request.connector, plan.writes),
+            *change_problems(changes),
+        ),
+        refusal=None if request.allowances.force_shape else shape_refusal(changes),
+    )
+    return EditPlan(plan, choose_route(app, request.connector, plan, via=request.via), tuple(changes))
 
 
 def _by_topic(writes: Sequence[PlannedWrite]) -> list[PlannedWrite]:
@@ -151,8 +165,8 @@ def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[Pla
 
 
 def show_edit(app: App, plan: EditPlan, *, dry_run: bool) -> Report:
-    """The plan with the way that it goes."""
-    return _with_route(show_plan(app, plan.writes, dry_run=dry_run), plan.route)
+    """The plan with the way that it goes, and with what it changes."""
+    return _with_route(show_plan(app, plan.writes, dry_run=dry_run), plan)
 
 
 def apply_set(app: App, plan: EditPlan, request: SetRequest) -> Report:
@@ -167,27 +181,11 @@ def apply_reset(app: App, plan: EditPlan, request: ResetRequest) -> Report:
 
 def _apply(app: App, plan: EditPlan, again: Callable[[], WritePlan]) -> Report:
     send = send_by_rest if plan.route.via == REST else send_to_topics
-    return _with_route(apply_plan(app, plan.writes, again, send=send), plan.route)
+    return _with_route(apply_plan(app, plan.writes, again, send=send), plan)
 
 
-def _with_route(report: Report, route: Route) -> Report:
-    return replace(report, data={**report.data, "via": route.via, "via_reason": route.reason})
-
-
-def parse_partition(connector: str, text: str) -> OffsetKey:
-    """The key that a source partition typed as JSON stands for, to match with; raises UsageError."""
-    key = decode_key(f"[{json.dumps(connector)},{text}]".encode())
-    if not isinstance(key, OffsetKey):
-        raise UsageError(f"{text!r} is not a source partition", hint='Write JSON, say {"filename":"/tmp/x"}.')
-    return key
-
-
-def parse_offset(text: str) -> bytes:
-    """The value that an offset typed as JSON becomes; raises UsageError for what no connector can have stored."""
-    try:
-        offset = decode_value(text.encode())
-    except UnparsableValueError:
-        offset = None
-    if not isinstance(offset, dict):
-        raise UsageError(f"{text!r} is not an offset", hint='Write a JSON object, say {"position":0}; or use reset.')
-    return encode_offset(offset)
+def _with_route(report: Report, plan: EditPlan) -> Report:
+    changes = [row for each in plan.changes for row in each.rows()]
+    return replace(
+        report, data={**report.data, "via": plan.route.via, "via_reason": plan.route.reason, "changes": changes}
+    )

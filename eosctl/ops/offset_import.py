@@ -130,16 +130,14 @@ def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:
         yield Problem("superseded", message, severity="warning")
     older = sum(write.reason == "over_newer" for write in planned.writes)
     if older:
-        yield Problem(
-            "over_newer",
-            f"{older} offsets of the store are newer than what the file puts over them",
-            severity="warning",
-        )
+        newer = counted(older, "offset of the store is", "offsets of the store are")
+        over = "it" if older == 1 else "them"
+        yield Problem("over_newer", f"{newer} newer than what the file puts over {over}", severity="warning")
     deletions = sum(write.sends() and write.after is None for write in planned.writes)
     if deletions and any(not each.spelled for each in request.file.incoming):
         yield Problem(
             "deletes",
-            f"{deletions} offsets are null in the file and will be deleted",
+            f"{counted(deletions, 'offset is', 'offsets are')} null in the file and will be deleted",
             hint="A worker's GET also answers null for offsets that it can't find under REST's spelling of the key.",
             severity="warning",
         )

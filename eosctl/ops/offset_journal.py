@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from eosctl.core.wording import counted
 from eosctl.ops.app import App
 from eosctl.ops.backups import undo_command
 from eosctl.ops.journal import Journal
@@ -31,10 +32,9 @@ def cut_off_problems(app: App, cluster_id: str) -> list[Problem]:
     if last is None:
         return []
     backup = str(last.get("backup"))
-    message = (
-        f"{last.get('name')} of {rfc3339(int(last['time_ms']))} ({last.get('offsets')} offsets) was cut off before "
-        "its end was seen"
-    )
+    offsets = counted(int(last.get("offsets", 0)), "offset")
+    when = rfc3339(int(last["time_ms"]))
+    message = f"{last.get('name')} of {when} ({offsets}) was cut off before its end was seen"
     undo = undo_command(Path(backup))
     hint = f"`eosctl offsets verify {quote(backup)}` tells what of it is there; `{undo}` takes it back."
     return [Problem("write_cut_off", message, hint=hint, severity="warning")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.migration_rules import Action
@@ -13,9 +13,11 @@ from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
+from eosctl.ops.newer_records import likely_writers
+from eosctl.ops.offset_rows import value_json
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_hidden_keys
-from eosctl.report import Problem
+from eosctl.report import Json, Problem, rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
     for topic, store in found.stores.items():
         refuse_hidden_keys(app, store, (entry.before.key for entry in entries if entry.before.topic == topic))
     writes = [_planned(entry, found.stores[entry.before.topic], request) for entry in entries]
+    newer = [(entry, write) for entry, write in zip(entries, writes, strict=True) if write.conflict]
     return WritePlan(
         name="offsets-restore",
         writes=tuple(writes),
@@ -48,7 +51,32 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
         found=found,
         allowances=request.allowances,
         problems=tuple(_problems(entries, writes)),
+        details=_newer_details(app, newer),
     )
+
+
+def _newer_details(
+    app: App, newer: Sequence[tuple[BackupEntry, PlannedWrite]]
+) -> dict[tuple[str, bytes, int], Mapping[str, Json]]:
+    """Of keys that someone else wrote since: what the backup has, and whose the newer record is."""
+    there = [(write.before, write.key.connector) for _entry, write in newer]
+    writers = iter(likely_writers(app, [(record, name) for record, name in there if record is not None]))
+    details: dict[tuple[str, bytes, int], Mapping[str, Json]] = {}
+    for entry, write in newer:
+        record = write.before
+        writer = None if record is None else next(writers)
+        details[write.place()] = {
+            "backup": value_json(entry.before.value),
+            "newer": None
+            if record is None
+            else {
+                "offset": record.offset,
+                "timestamp": rfc3339(record.timestamp_ms),
+                "transactional_id": None if writer is None else writer[0],
+                "owner": None if writer is None else writer[1].as_row(),
+            },
+        }
+    return details
 
 
 def _of_topics_that_were_made(app: App, entries: Sequence[BackupEntry]) -> list[BackupEntry]:
@@ -125,7 +153,7 @@ def _problems(entries: Sequence[BackupEntry], writes: Sequence[PlannedWrite]) ->
     if unchecked:
         yield Problem(
             "unchecked",
-            f"for {unchecked} keys the file does not tell what was written over them, so a later write by someone "
-            "else would not be noticed",
+            f"for {counted(unchecked, 'key')} the file does not tell what was written there, so a later write by "
+            "someone else would not be noticed",
             severity="warning",
         )

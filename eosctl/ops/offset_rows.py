@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from eosctl.core.known_sources import lsn_texts
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import IgnoredKey, OffsetKey, as_plain_json, shown_value
 from eosctl.core.offset_views import Ignored, OffsetView, PlannedWrite
@@ -31,6 +32,9 @@ def write_row(write: PlannedWrite, *, outcome: str | None = None) -> dict[str, J
         "after": value_json(write.after),
         "target": {"topic": write.topic, "partition": write.partition},
     }
+    lsns = {"before": lsn_texts(row["before"]), "after": lsn_texts(row["after"])}
+    if any(lsns.values()):
+        row["lsn"] = lsns
     return row if outcome is None else {**row, "outcome": outcome}
 
 
@@ -82,14 +86,20 @@ def _value_of(record: Record | None) -> Json:
 
 
 def cell_row(record: Record | None) -> Row | None:
-    """A CELL: where a record is and what it says; None for no record, `value` None for a tombstone."""
+    """A CELL: where a record is and what it says; None for no record, `value` None for a tombstone.
+
+    `lsn`, where there is one, has the log sequence numbers of PostgreSQL in the value, as PostgreSQL prints them.
+    """
     if record is None:
         return None
-    return {
+    value = value_json(record.value)
+    cell = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": rfc3339(record.timestamp_ms),
         "timestamp_ms": record.timestamp_ms,
-        "value": value_json(record.value),
+        "value": value,
     }
+    lsns = lsn_texts(value)
+    return cell if lsns is None else {**cell, "lsn": lsns}

@@ -12,6 +12,7 @@ from pathlib import Path
 from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.offset_views import Store
 from eosctl.core.records import Record
+from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
@@ -97,7 +98,8 @@ def _problems(rows: Sequence[Row], compared: int, *, before: bool) -> list[Probl
     hidden = sum(row["status"] == HIDDEN for row in rows)
     differing, problems = len(rows) - hidden, []
     if differing:
-        message = f"{differing} of {compared} keys do not hold {what}"
+        wrong = "does not hold" if differing == 1 else "do not hold"
+        message = f"{differing:,} of {counted(compared, 'key')} {wrong} {what}"
         problems.append(
             Problem("backup_mismatch", message, hint="Has someone written since, or was the write cut off?")
         )

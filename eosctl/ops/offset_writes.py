@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from shlex import quote
 
 from eosctl.core.ids import offsets_transactional_id
@@ -33,7 +33,7 @@ from eosctl.ops.offset_rows import MOST_ROWS, first_rows, write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offsets import refuse_same, report_target, require_store
-from eosctl.report import Problem, Report
+from eosctl.report import Problem, Report, Row
 
 MOST_IN_ONE_TRANSACTION = 200_000
 """Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
@@ -45,11 +45,20 @@ class Allowances:
 
     workers_down: bool = False
     force_running: bool = False
+    force_shape: bool = False
 
     def names(self) -> list[str]:
         """The flags as given."""
-        given = {"workers-down": self.workers_down, "force-running": self.force_running}
+        given = {
+            "workers-down": self.workers_down,
+            "force-running": self.force_running,
+            "force-shape": self.force_shape,
+        }
         return [name for name, is_given in given.items() if is_given]
+
+    def write_unstopped(self) -> bool:
+        """Whether the connector may be in another state than STOPPED."""
+        return self.workers_down or self.force_running
 
 
 NOTHING_WAIVED = Allowances()
@@ -73,7 +82,10 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """Writes with what they were planned from; `name` is the operation's, and begins the names of its reports."""
+    """Writes with what they were planned from; `name` is the operation's, and begins the names of its reports.
+
+    `refusal` is what speaks against them whatever runs. `details` are further members of a write's row, by its place.
+    """
 
     name: str
     writes: tuple[PlannedWrite, ...]
@@ -81,6 +93,12 @@ class WritePlan:
     found: OffsetStores
     allowances: Allowances
     problems: tuple[Problem, ...] = ()
+    refusal: RefusedError | None = None
+    details: Mapping[tuple[str, bytes, int], Row] = field(default_factory=dict)
+
+    def row(self, write: PlannedWrite, *, outcome: str | None = None) -> Row:
+        """The row of one of the writes; with `outcome`, in a result."""
+        return {**write_row(write, outcome=outcome), **self.details.get(write.place(), {})}
 
     def sends(self) -> list[PlannedWrite]:
         """The writes that put a record, in order."""
@@ -248,13 +266,16 @@ def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Sto
 
 
 def check_writable(app: App, plan: WritePlan) -> None:
-    """Raises RefusedError for undecided conflicts, or while a task of the plan's connectors runs or may run."""
+    """Raises RefusedError for undecided conflicts, the plan's own refusal, or while tasks of its connectors may run."""
     undecided = sum(write.action is Action.CONFLICT for write in plan.writes)
     if undecided:
         raise RefusedError(
-            f"{undecided} offsets were written by someone else since the backup was made; nothing was written",
+            f"{counted(undecided, 'offset was', 'offsets were')} written by someone else since the backup was made; "
+            "nothing was written",
             hint="See which with --dry-run; --overwrite-newer puts the backup over them.",
         )
+    if plan.refusal is not None:
+        raise plan.refusal
     if plan.sends():
         down, force = plan.allowances.workers_down, plan.allowances.force_running
         refuse_running(app, plan.connectors(), workers_down=down, force_running=force)
@@ -281,7 +302,7 @@ def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
         problems.append(Problem(exc.code, f"would be refused: {exc.message}", hint=exc.hint, severity="warning"))
     return Report(
         kind=f"{plan.name}-plan",
-        rows=first_rows([write_row(write) for write in plan.writes]),
+        rows=first_rows([plan.row(write) for write in plan.writes]),
         summary=plan_summary(plan),
         data=plan_data(plan),
         target=report_target(app, plan.found),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.absent_group import judge_absence
 from eosctl.core.connect_group import DEAD, connect_group
 from eosctl.core.offset_findings import open_transaction_finding
-from eosctl.core.offset_records import OffsetKey, decode_key
-from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, OffsetView, diff_status, offset_views
+from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, Flag, OffsetView, diff_status, offset_views
+from eosctl.core.typed_offsets import typed_partition
 from eosctl.errors import (
     DeadlineError,
     NotFoundError,
@@ -30,6 +30,8 @@ from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.open_transactions import find_open_transactions
 from eosctl.ops.workers import answering_url, read_group
 from eosctl.report import Problem, Report, Row
+
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
     found = _gather(app, query)
     views = _views(app, found, query)
     if partition is not None:
-        wanted = {_wanted_identity(connector, partition) for connector in query.connectors}
+        wanted = {typed_partition(connector, partition).identity for connector in query.connectors}
         views = [view for view in views if view.key.identity in wanted]
         if not views:
             raise NotFoundError(
@@ -195,7 +197,8 @@ def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView
     views = []
     for done, connector in enumerate(connectors, start=1):
         stores = found.of(connector)
-        views += offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)
+        gone = found.dedicated.is_gone(connector)
+        views += offset_views(stores, connector, dedicated_in_use=DEDICATED in stores, gone=gone)
         app.on_event(Event("comparing stores", done, len(connectors), "connectors"))
     return views
 
@@ -213,8 +216,23 @@ def _report(app: App, found: OffsetStores, kind: str, views: Sequence[OffsetView
         },
         data={"ignored": ignored_rows(ignored)},
         target=report_target(app, found),
-        problems=_problems(app, found),
+        problems=[*_problems(app, found), *_gone_problems(views)],
     )
+
+
+def _gone_problems(views: Sequence[OffsetView]) -> list[Problem]:
+    """A warning for offsets that nobody uses, and that would be used again by whoever takes the name."""
+    gone = sorted({view.key.connector for view in views if Flag.CONNECTOR_GONE in view.flags and view.documented})
+    if not gone:
+        return []
+    shown = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else "")
+    message = f"Connect has no connector {shown}, and its offsets are still here"
+    hint = (
+        "A connector that is created with this name goes on from the offsets in the topic that it will use, and reads "
+        f"nothing from before them. For a new beginning: `eosctl offsets reset --connector {quote(gone[0])} "
+        "--all-partitions`. If the connector does exist, -u or --config-topic is of another group."
+    )
+    return [Problem("connector_gone", message, hint=hint, severity="warning")]
 
 
 def _problems(app: App, found: OffsetStores) -> list[Problem]:
@@ -223,11 +241,3 @@ def _problems(app: App, found: OffsetStores) -> list[Problem]:
     named = [open_transaction_finding(each, now_ms=app.clock.now_ms()) for each in open_ones]
     hidden = [Problem(it.code, f"{it.subject}: {it.message}", hint=it.fix, severity="warning") for it in named]
     return [*found.problems(), *hidden, *unknown]
-
-
-def _wanted_identity(connector: str, partition: str) -> str:
-    """The identity of the key that `partition`, as typed by the user, stands for; raises UsageError."""
-    key = decode_key(f"[{json.dumps(connector)},{partition}]".encode())
-    if not isinstance(key, OffsetKey):
-        raise UsageError(f"{partition!r} is not a source partition", hint='Write JSON, say {"filename":"/tmp/x"}.')
-    return key.identity

@@ -107,11 +107,18 @@ class TopicStore(Protocol):
         """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""
 
     def read(
-        self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False, partly: bool = False
+        self,
+        topic: str,
+        *,
+        isolation: str = "read_committed",
+        newest_per_key: bool = False,
+        partly: bool = False,
+        since: Mapping[int, int] | None = None,
     ) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted).
 
-        All partitions or none, unless `partly`: then those whose leaders answer.
+        All partitions or none, unless `partly`: then those whose leaders answer. `since` has the offset from which a
+        partition is read.
         """
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:

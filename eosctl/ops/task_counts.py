@@ -15,6 +15,7 @@ from eosctl.core.records import Record, TopicRead
 from eosctl.core.task_count_findings import Case
 from eosctl.core.task_counts import case_row, cases
 from eosctl.core.transactions import TransactionListing
+from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
 from eosctl.ops.absent_group import Known, doubt_about
 from eosctl.ops.app import App
@@ -131,7 +132,7 @@ def blocked_problems(read: TopicRead) -> list[Problem]:
         Problem(
             "open_transaction",
             f"topic {read.topic}, partition {bound.partition}: a transaction is open since offset {bound.lso}; "
-            f"{bound.end - bound.lso} offsets behind it are not visible",
+            f"{counted(bound.end - bound.lso, 'offset behind it is', 'offsets behind it are')} not visible",
             hint="If it stays open, workers hang on it too: see `eosctl txn hanging`.",
             severity="warning",
         )

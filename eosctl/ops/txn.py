@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from eosctl.core.acl_lines import grant_hint
 from eosctl.core.hanging import unjudged
-from eosctl.core.ids import owner_of
+from eosctl.core.ids import Owner
 from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
 from eosctl.core.transactions import (
+    TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
     KafkaFault,
     TransactionDescription,
@@ -21,6 +22,8 @@ from eosctl.core.transactions import (
 )
 from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.fence_report import NOT_CHECKED
+from eosctl.ops.id_owners import owners_of_ids
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_report import hidden_ids_warning, id_problem, missing_ids_problems, txn_report
 from eosctl.report import Problem, Report, Row, rfc3339
@@ -53,7 +56,9 @@ def list_transactions(app: App, wanted: ListFilter) -> Report:
     with app.transactions() as admin:
         listings = _list_here(app, admin, wanted) if wanted.client_side else _list_there(admin, wanted)
         cluster_id = admin.cluster_id()  # known from the listing by now
-    rows = [_listing_row(app, each) for each in sorted(listings.found, key=lambda each: each.transactional_id)]
+    found = sorted(listings.found, key=lambda each: each.transactional_id)
+    owners = owners_of_ids(app, [each.transactional_id for each in found])
+    rows = [_listing_row(each, owners[each.transactional_id]) for each in found]
     summary = _count_by(rows, "state")
     problems = [*hidden_ids_warning(app, rows), *missing_ids_problems(listings)]
     return txn_report(
@@ -109,7 +114,7 @@ def _started_before(state: TransactionDescription | KafkaFault | None, latest_ms
     return isinstance(state, TransactionDescription) and state.started_ms is not None and state.started_ms < latest_ms
 
 
-def _listing_row(app: App, listing: TransactionListing) -> Row:
+def _listing_row(listing: TransactionListing, owner: Owner) -> Row:
     return {
         "transactional_id": listing.transactional_id,
         "state": listing.state.value,
@@ -120,24 +125,55 @@ def _listing_row(app: App, listing: TransactionListing) -> Row:
         "started_ms": None,
         "age_ms": None,
         "partitions": None,
-        "owner": owner_of(listing.transactional_id, app.target.group_id).as_row(),
+        "owner": owner.as_row(),
     }
 
 
 def describe_transactions(app: App, ids: Sequence[str]) -> Report:
-    """One row per id that a coordinator knows; exit 1 when it knows none of them, 7 when it knows only some."""
+    """One row per id that a coordinator knows; exit 1 when it knows none of them, 7 when it knows only some.
+
+    An id whose coordinator can't be asked has a row, too, with the state `not_checked`.
+    """
     wanted = list(dict.fromkeys(ids))
     if "" in wanted:
         raise UsageError("an empty transactional id is nobody's")
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
         described = admin.describe_transactions(wanted)
-    rows, faults = _split(wanted, described, lambda _name, state: _description_row(app, state))
+    owners = owners_of_ids(app, wanted)
+    found, faults = _split(wanted, described, lambda name, state: _description_row(app, state, owners[name]))
     problems = [id_problem(app, name, fault, "describe") for name, fault in faults.items()]
-    return txn_report(app, "txn-describe", rows, cluster_id=cluster_id, problems=problems, faults=faults.values())
+    unread = [name for name, fault in faults.items() if fault.code != TRANSACTIONAL_ID_NOT_FOUND]
+    by_name = {str(row["transactional_id"]): row for row in found}
+    by_name |= {name: _unread_row(name, owners[name]) for name in unread}
+    return txn_report(
+        app,
+        "txn-describe",
+        [by_name[name] for name in wanted if name in by_name],
+        cluster_id=cluster_id,
+        problems=problems,
+        faults=faults.values(),
+        judged=len(found),
+    )
 
 
-def _description_row(app: App, state: TransactionDescription) -> Row:
+def _unread_row(transactional_id: str, owner: Owner) -> Row:
+    """An id whose coordinator did not tell."""
+    return {
+        **dict.fromkeys(_TOLD),
+        "transactional_id": transactional_id,
+        "state": NOT_CHECKED,
+        "owner": owner.as_row(),
+    }
+
+
+_TOLD = (
+    *("transactional_id", "state", "producer_id", "producer_epoch", "coordinator", "transaction_timeout_ms"),
+    *("started_ms", "started", "age_ms", "partitions", "owner"),
+)
+
+
+def _description_row(app: App, state: TransactionDescription, owner: Owner) -> Row:
     """A transaction as its coordinator describes it."""
     age_ms = None if state.started_ms is None else max(0, app.clock.now_ms() - state.started_ms)
     return {
@@ -151,7 +187,7 @@ def _description_row(app: App, state: TransactionDescription) -> Row:
         "started": rfc3339(state.started_ms),
         "age_ms": age_ms,
         "partitions": [{"topic": topic, "partition": partition} for topic, partition in state.partitions],
-        "owner": owner_of(state.transactional_id, app.target.group_id).as_row(),
+        "owner": owner.as_row(),
     }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from eosctl.core.ids import owner_of
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, decode_value
 from eosctl.errors import ExitCode, ProtocolError
 from eosctl.ops.app import App
 from eosctl.ops.fence_report import NOT_CHECKED
+from eosctl.ops.id_owners import owners_of_ids
 from eosctl.report import Problem, Report, Row, rfc3339
 
 _BAD_SHOWN = 10
@@ -28,23 +28,27 @@ class LogRequest:
 def read_transaction_log(app: App, request: LogRequest) -> Report:
     """One row per record, in log order; what can't be read or decoded is a problem (exit 7), never a gap in silence.
 
+    A partition that can't be read has a row, too, with the state `not_checked`.
+
     Raises NotFoundError when there is no `__transaction_state`: nobody has used a transaction yet.
     """
     with app.topics() as store:
         cluster_id = store.cluster_id()
         read = store.read(TOPIC, isolation="read_uncommitted", newest_per_key=not request.all_records, partly=True)
-    rows: list[Row] = []
+    found: list[tuple[str, Row]] = []
     problems: list[Problem] = []
     for record in read.records:
         try:
-            row = _row(app, record, request)
+            named = _row(record, request)
         except ProtocolError as error:
             problems.append(Problem("undecodable", f"{TOPIC}-{record.partition}@{record.offset}: {error.message}"))
         else:
-            rows += [row] if row is not None else []
+            found += [named] if named is not None else []
+    owners = owners_of_ids(app, sorted({name for name, _row in found}))
+    rows = [{**row, "owner": owners[name].as_row()} for name, row in found]
     return Report(
         kind="txn-log",
-        rows=rows,
+        rows=[*rows, *map(_unread_row, sorted(read.missing))],
         summary={"records_read": read.records_read, "rows": len(rows), "undecodable": len(problems)},
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
         problems=[*_unread(read), *problems[:_BAD_SHOWN]],
@@ -67,21 +71,27 @@ def _exit_code(rows: Collection[Row], problems: Collection[Problem]) -> ExitCode
     return ExitCode.PARTIAL if rows else ExitCode.FAILED
 
 
-def _row(app: App, record: Record, request: LogRequest) -> Row | None:
-    """The row of a record, None for one that was not asked for; raises ProtocolError."""
+def _unread_row(partition: int) -> Row:
+    """A partition of which nothing is known; a row of it may be missing."""
+    nothing = dict.fromkeys(("offset", "timestamp_ms", "timestamp", "transactional_id", "owner", "deleted", *_MEMBERS))
+    return {"partition": partition, **nothing, "state": NOT_CHECKED}
+
+
+def _row(record: Record, request: LogRequest) -> tuple[str, Row] | None:
+    """The id of a record and its row, without the owner; None for one that was not asked for; raises ProtocolError."""
     transactional_id = decode_key(record.key or b"")
     if request.transactional_ids and transactional_id not in request.transactional_ids:
         return None
     if request.prefix is not None and not transactional_id.startswith(request.prefix):
         return None
     logged = None if record.value is None else decode_value(record.value)
-    return {
+    return transactional_id, {
         "partition": record.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
         "timestamp": rfc3339(record.timestamp_ms),
         "transactional_id": transactional_id,
-        "owner": owner_of(transactional_id, app.target.group_id).as_row(),
+        "owner": None,
         "deleted": logged is None,
         **_members(logged),
     }

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.hanging import MAX_TRANSACTION_TIMEOUT_MS, find_hanging, open_candidates, unjudged, without_owner
-from eosctl.core.ids import owner_of
+from eosctl.core.ids import Owner
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.fence_report import NO_ANSWER, NOT_CHECKED
+from eosctl.ops.id_owners import owners_of_ids
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_report import (
     PLACE_MEMBERS,
@@ -29,6 +30,8 @@ from eosctl.report import Report
 def list_producers(app: App, topic: str, partition: int | None) -> Report:
     """Active producers of a topic's partitions, with the transactional id that now uses each producer id.
 
+    A partition that could not be asked is a row with the reason `not_checked`.
+
     Raises NotFoundError for a topic or partition that does not exist.
     """
     with app.transactions() as admin:
@@ -38,11 +41,13 @@ def list_producers(app: App, topic: str, partition: int | None) -> Report:
         found, faults = _active(answers)
         listings = _users(admin, {producer.producer_id for producer in found})
     users = {listing.producer_id: listing.transactional_id for listing in listings.found}
-    rows = [_producer_row(app, producer, users.get(producer.producer_id)) for producer in found]
+    owners = owners_of_ids(app, sorted(set(users.values())))
+    rows = [_producer_row(app, producer, users.get(producer.producer_id), owners) for producer in found]
+    unread = [{**_unseen_row(place), "last_sequence": None, "owner": None} for place in faults]
     return txn_report(
         app,
         "txn-producers",
-        rows,
+        sorted([*rows, *unread], key=lambda row: (str(row["topic"]), int(str(row["partition"])))),
         cluster_id=cluster_id,
         summary={"producers": len(rows), "open": sum(row["start_offset"] is not None for row in rows)},
         problems=[*partition_problems(app, faults), *missing_ids_problems(listings)],
@@ -80,12 +85,14 @@ def _users(admin: TransactionAdmin, producer_ids: Collection[int]) -> Transactio
         return TransactionListings((), (KafkaFault(NO_ANSWER, exc.code.upper(), exc.message),))
 
 
-def _producer_row(app: App, producer: ActiveProducer, transactional_id: str | None) -> dict[str, object]:
+def _producer_row(
+    app: App, producer: ActiveProducer, transactional_id: str | None, owners: Mapping[str, Owner]
+) -> dict[str, object]:
     return {
         **place_of(app, producer),
         "last_sequence": producer.last_sequence,
         "transactional_id": transactional_id,
-        "owner": None if transactional_id is None else owner_of(transactional_id, app.target.group_id).as_row(),
+        "owner": None if transactional_id is None else owners[transactional_id].as_row(),
     }
 
 

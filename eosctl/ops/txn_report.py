@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from eosctl.core.acl_lines import grant_hint, kafka_acls_line
 from eosctl.core.hanging import Reason
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
+from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.fence_report import AUTHORIZATION_CODES, NOT_CHECKED, exit_code_of_faults
@@ -59,7 +60,7 @@ def partition_problems(app: App, faults: Mapping[Partition, KafkaFault]) -> list
 
 def _partition_problem(app: App, places: Sequence[Partition], fault: KafkaFault) -> Problem:
     named = ", ".join(f"{topic}-{partition}" for topic, partition in places[:_MOST_NAMED])
-    more = f" and {len(places) - _MOST_NAMED} more partitions" if len(places) > _MOST_NAMED else ""
+    more = f" and {counted(len(places) - _MOST_NAMED, 'more partition')}" if len(places) > _MOST_NAMED else ""
     denied = fault.code in AUTHORIZATION_CODES
     topics = sorted({topic for topic, _partition in places})
     hint = grant_hint("READ", "Topic", topics, settings=app.target.client) if denied else None

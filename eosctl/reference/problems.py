@@ -148,6 +148,11 @@ WARNINGS = (
         "Give -u with the URL of a worker of their group.",
     ),
     Entry(
+        "connector_gone",
+        "Offsets of a connector that no longer exists: one that is created with its name goes on from them.",
+        "For a new beginning `eosctl offsets reset --connector NAME --all-partitions` before it is created.",
+    ),
+    Entry(
         "connectors_unknown",
         "What the connectors' configurations say is not known.",
         "Grant READ on the config topic, or name tasks and topics by hand.",
@@ -168,6 +173,11 @@ WARNINGS = (
         "group_not_stable",
         "The Connect group rebalances: who runs what is not known now.",
         "Run again when it is over.",
+    ),
+    Entry(
+        "goes_forward",
+        "An offset is set further on: what the source has in between is not read.",
+        "Leave it, unless those records are not wanted.",
     ),
     Entry("group_unknown", "Whether the Connect group exists could not be told.", "Grant DESCRIBE on the group."),
     Entry(
@@ -274,6 +284,11 @@ WARNINGS = (
         "source_not_checked",
         "The source is on another cluster, and nobody can be asked whether the connectors still run there.",
         "Stop them there first; add connect_url to the profile.",
+    ),
+    Entry(
+        "source_keeps",
+        "What the source of a well-known connector can still deliver, whatever the offset says.",
+        "Look there whether it still has the records; Debezium's signal table asks for rows again.",
     ),
     Entry(
         "split",

@@ -40,10 +40,14 @@ def printable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A header and a dotted path into the row (`before.state`), or a function of the row."""
+    """A header and a dotted path into the row (`before.state`), or a function of the row.
+
+    An `optional` column is left out where it has nothing to say of any row.
+    """
 
     header: str
     source: str | Callable[[Row], object]
+    optional: bool = False
 
     def cell(self, row: Row) -> str:
         """The text of this column in `row`."""

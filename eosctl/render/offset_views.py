@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from eosctl.render.cells import Column, View, dig, format_cell, partition_name, printable, summary_lines
@@ -67,16 +68,25 @@ def _place_at(path: str) -> Callable[[Row], object]:
 
 
 def _stored_in(*names: str) -> tuple[Column, ...]:
-    """Where and when each of these stores got its record."""
+    """Where and when each of these stores got its record, and its log sequence numbers as PostgreSQL prints them."""
     return tuple(
         column
         for path in names
         for name in [path.rpartition(".")[2].upper()]
-        for column in (Column(f"{name}-AT", _place_at(path)), Column(f"{name}-TIME", f"{path}.timestamp"))
+        for column in (
+            Column(f"{name}-AT", _place_at(path)),
+            Column(f"{name}-TIME", f"{path}.timestamp"),
+            Column(f"{name}-LSN", f"{path}.lsn", optional=True),
+        )
     )
 
 
 _KEY = Column("KEY", "key")
+_WRITE_WIDE = (
+    _KEY,
+    Column("BEFORE-LSN", "lsn.before", optional=True),
+    Column("AFTER-LSN", "lsn.after", optional=True),
+)
 _OFFSET_LIST = View(
     (
         *_OFFSET_COLUMNS,
@@ -164,9 +174,18 @@ def _migration_lines(report: Report) -> Iterable[str]:
 
 
 def _write_view(*more: Column) -> View:
-    return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.", wide=(_KEY,))
+    return View((*_OFFSET_WRITES, *more), footer=_created_topic_lines, empty="Nothing to write.", wide=_WRITE_WIDE)
 
 
+def _newer(row: Row) -> object:
+    """When and under which id someone else wrote since the backup; an id that is not known is left out."""
+    newer = row.get("newer")
+    if not isinstance(newer, Mapping):
+        return None
+    return f"{newer['timestamp'] or 'no time'}, {newer['transactional_id'] or 'by whom is not known'}"
+
+
+_NEWER = (Column("BACKUP", "backup", optional=True), Column("WRITTEN-SINCE", _newer, optional=True))
 _MISMATCHES = (
     Column("STATUS", "status"),
     Column("SIDE", "side"),
@@ -204,12 +223,39 @@ _SWITCH = View(
 )
 
 
+_CHANGES = {
+    "new": "new",
+    "missing": "missing",
+    "type": "another type",
+    "forward": "forward: what lies between is skipped",
+    "backward": "backward: what lies between is read again",
+    "changed": "changed",
+}
+
+
+def _change_lines(report: Report) -> Iterator[str]:
+    """What `offsets set` changes, member by member."""
+    changes = report.data.get("changes")
+    for each in changes if isinstance(changes, list) else []:
+        lsn = each["lsn"] or {}
+        values = (_json_text(each[side]) + (f" ({lsn[side]})" if lsn.get(side) else "") for side in ("before", "after"))
+        partition, member = _json_text(each["source_partition"]), printable(each["member"])
+        yield f"{partition} {member}: {' -> '.join(values)}, {_CHANGES[each['change']]}"
+
+
+def _json_text(value: object) -> str:
+    """JSON as it is written: here text must not look like a number."""
+    return "-" if value is None else printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
 def _edit_view(*more: Column) -> View:
     def lines(report: Report) -> Iterable[str]:
+        if report.kind.endswith("-plan"):
+            yield from _change_lines(report)
         yield from _created_topic_lines(report)
         yield f"via {report.data['via']}: {format_cell(report.data['via_reason'])}"
 
-    return View((*_OFFSET_WRITES, *more), footer=lines, empty="Nothing to write.", wide=(_KEY,))
+    return View((*_OFFSET_WRITES, *more), footer=lines, empty="Nothing to write.", wide=_WRITE_WIDE)
 
 
 OFFSET_VIEWS = {
@@ -251,9 +297,9 @@ OFFSET_VIEWS = {
     ),
     "offsets-export": View(()),
     "offsets-merge-plan": _write_view(),
-    "offsets-restore-plan": _write_view(),
+    "offsets-restore-plan": _write_view(*_NEWER),
     "offsets-merge-result": _write_view(Column("OUTCOME", "outcome")),
-    "offsets-restore-result": _write_view(Column("OUTCOME", "outcome")),
+    "offsets-restore-result": _write_view(Column("OUTCOME", "outcome"), *_NEWER),
     "offsets-migrate-plan": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing to write."),
     "offsets-migrate-result": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing was written."),
     "offsets-verify": View(_MISMATCHES, empty="All keys are as they should be."),

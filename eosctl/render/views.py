@@ -257,7 +257,12 @@ VIEWS |= {
     "txn-list": View(_TXN_COLUMNS[:4] + _TXN_COLUMNS[5:6], empty="No transactional id matches."),
     "txn-describe": View(_TXN_COLUMNS, wide=(Column("STARTED", "started"),)),
     "txn-producers": View(
-        (*_PRODUCER_COLUMNS, Column("TRANSACTIONAL-ID", "transactional_id"), Column("OWNER", _owner)),
+        (
+            *_PRODUCER_COLUMNS,
+            Column("TRANSACTIONAL-ID", "transactional_id"),
+            Column("OWNER", _owner),
+            Column("REASON", "reason", optional=True),
+        ),
         wide=(Column("LAST-SEQUENCE", "last_sequence"),),
         empty="No producer is active there.",
     ),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from eosctl.schemas.notation import Kind, Shape
-from eosctl.schemas.shapes import COUNTS, FINDING_ROW, PLACE
+from eosctl.schemas.shapes import COUNTS, FINDING_ROW, OWNER, PLACE
 
 _KEY: dict[str, Shape] = {"connector": "str", "source_partition": "any", "key": "text|null"}
+_LSNS = ({"*": "str"}, None)  # members of the value, as PostgreSQL prints them
 _CELL = (
     {
         **PLACE,
@@ -15,6 +16,7 @@ _CELL = (
         "timestamp": "time|null",
         "timestamp_ms": "int|null",
         "value": "any",
+        "lsn?": _LSNS,
     },
     None,
 )
@@ -40,6 +42,15 @@ _WRITE: dict[str, Shape] = {
     "before": "any",
     "after": "any",
     "target": PLACE,
+    "lsn?": ({"before": _LSNS, "after": _LSNS}, None),
+}
+_RESTORED: dict[str, Shape] = {
+    **_WRITE,
+    "backup?": "any",
+    "newer?": (
+        {"offset": "int", "timestamp": "time|null", "transactional_id": "str|null", "owner": (OWNER, None)},
+        None,
+    ),
 }
 _COUNTS = {"counts": {"write": "int", "delete": "int", "keep": "int", "conflict": "int"}, "conflicts": "int"}
 _PLANNED = {**_COUNTS, "creates": "int"}
@@ -97,19 +108,30 @@ _SWITCH: dict[str, Any] = {
 }
 
 
-def _writes(verb: str, done: str, *, data: dict[str, Shape] | None = None) -> dict[str, Kind]:
+def _writes(
+    verb: str, done: str, *, row: dict[str, Shape] = _WRITE, data: dict[str, Shape] | None = None
+) -> dict[str, Kind]:
     """The plan and the result of one writing command."""
     more = data or {}
     result = {**_PLANNED, "written": "int", "not_as_planned": "int"}
     return {
-        f"offsets-{verb}-plan": Kind(f"The offsets that would be {done}.", _WRITE, _PLANNED, {**_PLAN_DATA, **more}),
+        f"offsets-{verb}-plan": Kind(f"The offsets that would be {done}.", row, _PLANNED, {**_PLAN_DATA, **more}),
         f"offsets-{verb}-result": Kind(
-            f"The offsets that were {done}.", {**_WRITE, "outcome": "str"}, result, {**_RESULT_DATA, **more}
+            f"The offsets that were {done}.", {**row, "outcome": "str"}, result, {**_RESULT_DATA, **more}
         ),
     }
 
 
-_EDIT: dict[str, Shape] = {"via": {"rest", "topic"}, "via_reason": "str"}
+_LSN_CHANGE = ({"before": "str|null", "after": "str|null"}, None)
+_MEMBER_CHANGE: dict[str, Shape] = {
+    "source_partition": "any",
+    "member": "str",
+    "change": {"new", "missing", "type", "forward", "backward", "changed"},
+    "before": "any",
+    "after": "any",
+    "lsn": _LSN_CHANGE,
+}
+_EDIT: dict[str, Shape] = {"via": {"rest", "topic"}, "via_reason": "str", "changes": [_MEMBER_CHANGE]}
 OFFSET_KINDS: dict[str, Kind] = {
     "offsets-list": Kind("Every source partition, in each store.", _VIEW, _LISTED, _IGNORED),
     "offsets-get": Kind(
@@ -170,7 +192,7 @@ OFFSET_KINDS: dict[str, Kind] = {
     "offsets-switch-result": Kind("How far a move between offsets topics has come.", **_SWITCH),
     **_writes("merge", "merged"),
     **_writes("import", "imported"),
-    **_writes("restore", "restored"),
+    **_writes("restore", "restored", row=_RESTORED),
     **_writes("set", "set", data=_EDIT),
     **_writes("reset", "reset", data=_EDIT),
 }

@@ -23,7 +23,7 @@ FINDING_ROW: dict[str, Shape] = {
     "fix": "str",
 }
 OWNER: dict[str, Shape] = {
-    "kind": {"task", "leader", "other", "ambiguous"},
+    "kind": {"task", "leader", "eosctl", "other", "ambiguous"},
     "connector": "str|null",
     "task": "int|null",
     "application": ({"flink-sink", "kafka-streams"}, None),

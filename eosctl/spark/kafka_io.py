@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from eosctl.core.offset_records import is_nothing
+from eosctl.core.wording import counted
 from eosctl.spark.arrow_rows import arrow_schema, batch_of_columns
 from eosctl.spark.key_owners import owners_of
 from eosctl.spark.record_counts import TaskCount
@@ -174,7 +175,7 @@ def _passed(consumer: Any, ranges: Sequence[OffsetRange], todo: Mapping[tuple[st
 
 def _named(todo: Mapping[tuple[str, int], int]) -> str:
     shown = [f"{topic}-{partition} up to offset {end}" for (topic, partition), end in sorted(todo.items())]
-    return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more partitions" if len(shown) > 5 else "")
+    return ", ".join(shown[:5]) + (f" and {counted(len(shown) - 5, 'more partition')}" if len(shown) > 5 else "")
 
 
 def _batches(newest: Newest, topics: Mapping[str, tuple[str, int]]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from eosctl.core.murmur2 import partition_for
+from eosctl.core.records import OutRecord
 from eosctl.deadline import Clock
+from eosctl.errors import UnreachableError
 from eosctl.ops.app import App
 from tests.conftest import Invoke, Outcome
 from tests.fakes.offset_topics import WORKER, OffsetWorld
@@ -67,6 +69,28 @@ def test_list(run: Run, golden: Callable[[str, str], None]) -> None:
 
 def test_list_as_json(run: Run, golden: Callable[[str, str], None]) -> None:
     golden("offsets-list.json", run("list", "--connector", "reddit", "-o", "json").stdout)
+
+
+def test_offsets_of_a_connector_that_is_no_more_are_flagged(run: Run, world: OffsetWorld) -> None:
+    """They looked like those of any other connector; whoever created one of that name read nothing from before."""
+    world.topics.put(GLOBAL, b'["old",{"filename":"/tmp/y"}]', b'{"position":7}')
+    world.topics.put(GLOBAL, b'["empty",{"filename":"/tmp/z"}]', None)
+    done = run("list", "-o", "json").json()
+    flags = {row["connector"]: row["flags"] for row in done["data"]["rows"]}
+    assert flags["old"] == ["connector_gone"]
+    assert flags["plain"] == []
+    assert [(each["code"], each["message"]) for each in done["errors"]] == [
+        ("connector_gone", "Connect has no connector old, and its offsets are still here")
+    ], "a tombstone is no offset to go on from"
+    assert "`eosctl offsets reset --connector old --all-partitions`" in done["errors"][0]["hint"]
+    assert (done["exit_code"], run("get", "--connector", "plain").stderr) == (0, "")
+
+
+def test_nothing_is_called_gone_where_connect_could_not_be_asked(run: Run, world: OffsetWorld) -> None:
+    world.topics.put(GLOBAL, b'["old",{"filename":"/tmp/y"}]', b'{"position":7}')
+    done = run("list", "-o", "json", url=False).json()
+    assert {row["connector"]: row["flags"] for row in done["data"]["rows"]}["old"] == []
+    assert "connector_gone" not in [each["code"] for each in done["errors"]]
 
 
 def test_a_store_limits_the_list_to_what_it_has(run: Run) -> None:
@@ -141,8 +165,46 @@ def test_restore_refuses_what_someone_else_wrote_since(run: Run, world: OffsetWo
     world.topics.put(GLOBAL, CATS, offset(9999))
     refused = run("restore", backup, "--yes")
     assert (refused.exit_code, world.topics.newest(GLOBAL)[CATS]) == (6, offset(9999))
+    assert "1 offset was written by someone else since" in refused.stderr
     assert run("restore", backup, "--yes", "--overwrite-newer").exit_code == 0
     assert world.topics.newest(GLOBAL)[CATS] == offset(2112)
+
+
+def writes_as(world: OffsetWorld, transactional_id: str, key: bytes) -> None:
+    """A producer commits 9999 under this key a minute later, on the partition of CATS."""
+    world.time.pass_until(world.time.now_s + 60)
+    state, now_ms = world.brokers.state, world.clock().now_ms()
+    _error, producer_id, epoch = state.init_producer_id(transactional_id, 60_000)
+    record = OutRecord(GLOBAL, key, offset(9999), timestamp_ms=now_ms)
+    state.write_in(transactional_id, (producer_id, epoch), record, partition_for(CATS, 5))
+    state.end_transaction(transactional_id, (producer_id, epoch), commit=True)
+
+
+def test_restore_shows_what_the_backup_has_and_whose_the_newer_record_is(run: Run, world: OffsetWorld) -> None:
+    """BEFORE and AFTER of a conflict both showed the newer value, and nothing told what a restore would put there."""
+    backup = run("merge", "--connector", "reddit", "--into", "global", "--yes", "-o", "json").json()["data"]["backup"]
+    writes_as(world, "connect-reddit-0", CATS)
+    writes_as(world, "connect-plain-0", b"something else on the same partition, later")
+    rows = run("restore", backup, "--dry-run", "-o", "json").json()["data"]["rows"]
+    [row] = [row for row in rows if "backup" in row]
+    assert (row["action"], row["before"], row["backup"]) == ("conflict", {"timestamp": "9999"}, {"timestamp": "2112"})
+    assert (row["newer"]["transactional_id"], row["newer"]["owner"]["connector"]) == ("connect-reddit-0", "reddit")
+    shown = run("restore", backup, "--dry-run").stdout
+    assert (", connect-reddit-0" in shown, '{"timestamp":"2112"}' in shown) == (True, True)
+    writes_as(world, "connect-reddit-1", b"and another task of the connector")
+    rows = run("restore", backup, "--dry-run", "-o", "json").json()["data"]["rows"]
+    assert [row["newer"]["transactional_id"] for row in rows if "newer" in row] == [None], "it may be of either"
+
+
+def test_restore_admits_that_it_does_not_know_whose_a_record_is(run: Run, world: OffsetWorld) -> None:
+    """Workers without exactly-once write under no transactional id, and a broker may not tell its producers."""
+    backup = run("merge", "--connector", "reddit", "--into", "global", "--yes", "-o", "json").json()["data"]["backup"]
+    world.topics.put(GLOBAL, CATS, offset(9999))
+    assert "by whom is not known" in run("restore", backup, "--dry-run").stdout
+    world.brokers.calls.fail_next("describe_producers", UnreachableError("no broker"))
+    assert "by whom is not known" in run("restore", backup, "--dry-run").stdout
+    assert "WRITTEN-SINCE" in run("restore", backup, "--overwrite-newer", "--yes").stdout
+    assert "WRITTEN-SINCE" not in run("restore", backup, "--dry-run").stdout, "nothing is newer now"
 
 
 def test_restore_refuses_where_an_open_transaction_may_hide_what_someone_wrote(run: Run, world: OffsetWorld) -> None:

@@ -251,7 +251,7 @@ def test_what_rest_did_not_do_is_found_out_by_reading(
     done = run("set", "--connector", "c", *AT_ONE, "--yes", "-o", "json").json()
     assert done["exit_code"] == exit_code
     assert [row["outcome"] for row in done["data"]["rows"]] == [outcome, outcome]
-    assert done["errors"][0]["message"] == error.message
+    assert error.message in [each["message"] for each in done["errors"]]
 
 
 def test_a_200_of_rest_proves_nothing(run: Run, world: SwitchWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,6 +292,8 @@ def test_a_connector_that_is_not_stopped_is_refused_or_forced(run: Run, world: S
         (["set", "--partition", "oops", "--offset", "{}", "--yes"], 2),
         (["set", "--partition", "{}", "--offset", "null", "--yes"], 2),
         (["set", "--partition", "{}", "--offset", '{"a":[1]}', "--yes"], 2),
+        (["set", "--partition", '{"filename":"f"}', "--offset", '{"position":1}0', "--yes"], 2),
+        (["reset", "--partition", '{"filename":"f"}]0', "--yes"], 2),
         (["set", "--partition", "{}", "--offset", "{}", "--partition", "{}", "--yes"], 2),
         (["set", *AT_ONE, *AT_ONE, "--yes"], 2),
         (["reset", "--yes"], 2),

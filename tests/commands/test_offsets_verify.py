@@ -57,7 +57,7 @@ def test_what_someone_wrote_since_is_shown(
 ) -> None:
     world.topics.put(OWN, A, b'{"n":8}')
     done = run("verify", backup)
-    assert (done.exit_code, "1 of 2 keys do not hold what was written" in done.stderr) == (3, True)
+    assert (done.exit_code, "1 of 2 keys does not hold what was written" in done.stderr) == (3, True)
     golden("offsets-verify-backup.txt", done.stdout.replace(backup, "BACKUP"))
 
 

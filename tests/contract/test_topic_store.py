@@ -89,6 +89,14 @@ def test_newest_per_key_keeps_tombstones_and_counts_all(store: TopicStore, topic
     assert read.records_read == 5
 
 
+def test_a_partition_can_be_read_from_an_offset_on(store: TopicStore, topic: str) -> None:
+    """What came since a plan was made is little; the whole topic may be large."""
+    store.write(_at(topic, 0, (b"a", b"1"), (b"b", b"1"), (b"a", b"2")) + _at(topic, 1, (b"a", b"x")))
+    read = store.read(topic, since={0: 1, 2: 99})
+    assert [(r.partition, r.offset) for r in read.records] == [(0, 1), (0, 2), (1, 0)]
+    assert (read.records_read, read.bounds) == (3, store.bounds(topic))
+
+
 def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> None:
     store.create(name, partitions=1, replication_factor=1, config={})
     store.write([OutRecord(name, None, b"1", 0), OutRecord(name, None, b"2", 0)])

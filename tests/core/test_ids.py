@@ -54,11 +54,26 @@ def test_formats_are_connects_own() -> None:
         ("g-c-1-0", "g", ("c",), Owner("other", application=FLINK_SINK)),
         ("g-c-1-0", None, (), Owner("other", application=FLINK_SINK)),
         ("g-app-0_1", "g", (), Owner("other", application=KAFKA_STREAMS)),
+        ("eosctl-offsets-g-writer", "g", (), Owner("eosctl")),
+        ("eosctl-offsets-writer", None, (), Owner("eosctl")),
+        ("eosctl-config-g", "g", ("c",), Owner("eosctl")),
+        ("eosctl-migrate-0123456789abcdef-0", "g", (), Owner("eosctl")),
+        ("eosctl-migrate-0123456789012345-7", None, (), Owner("eosctl")),  # the shape of Flink's ids, too
+        (
+            "eosctl-migrate-0123456789abcdef-0",
+            "eosctl",
+            ("migrate-0123456789abcdef",),
+            Owner("task", "migrate-0123456789abcdef", 0),
+        ),
+        ("eosctl-migrate-0123456789abcdef-0", "eosctl", ("c",), Owner("eosctl")),
+        ("eosctl-migrate-notes-0", "eosctl", (), Owner("task", "migrate-notes", 0)),
+        ("eosctl-other-0", "g", (), Owner("other")),
         ("anything", None, (), Owner("other")),
         ("", "g", (), Owner("other")),
     ],
 )
 def test_owner(transactional_id: str, group: str | None, connectors: tuple[str, ...], owner: Owner) -> None:
+    """eosctl's own ids were "other", or a Flink job's by their shape: who cut off a write was not to be seen."""
     assert owner_of(transactional_id, group, connectors) == owner
 
 

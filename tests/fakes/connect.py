@@ -1,7 +1,7 @@
 """Connect in memory: a group's connectors, and how they come from one state to the next.
 
-What is asked of it is accepted at once and seen later, as Connect does it. tests/contract/test_connect_worker.py and
-test_connect_group.py hold it to real workers; `connect_worker` is its REST interface.
+What is asked of it is accepted at once and seen later, as Connect does it. tests/contract/test_connect_worker.py,
+test_connect_group.py and test_group_changes.py hold it to real workers; `connect_worker` is its REST interface.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The members of a Connect group in memory: who leads, who owns what, and what DescribeGroups tells of it.
 
-tests/contract/test_connect_group.py holds it to real workers. FakeConnect says what there is to own.
+tests/contract/test_connect_group.py and test_group_changes.py hold it to real workers. FakeConnect says what there is
+to own.
 """
 
 from __future__ import annotations

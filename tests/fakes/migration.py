@@ -150,10 +150,14 @@ class Scene:
     def plan(self, **request: Any) -> MigrationPlan:
         return plan_of(self.prepared(**request).report)
 
+    def from_file(self, plan: MigrationPlan, allowances: Allowances = DOWN, **how: bool) -> Prepared:
+        """As `offsets migrate --plan`; `how` is resume or dry_run."""
+        return migration_from_file(
+            self.app(), plan, self.engine(), allowances=allowances, plan_file=Path("plan.json"), **how
+        )
+
     def apply(self, plan: MigrationPlan, allowances: Allowances = DOWN, *, resume: bool = False) -> Report:
-        apply = migration_from_file(
-            self.app(), plan, self.engine(), allowances=allowances, plan_file=Path("plan.json"), resume=resume
-        ).apply
+        apply = self.from_file(plan, allowances, resume=resume).apply
         assert apply is not None
         return apply()
 

@@ -134,7 +134,13 @@ class FakeTopicStore(Faults):
             return self._known_bounds(topic)
 
     def read(
-        self, topic: str, *, isolation: str = "read_committed", newest_per_key: bool = False, partly: bool = False
+        self,
+        topic: str,
+        *,
+        isolation: str = "read_committed",
+        newest_per_key: bool = False,
+        partly: bool = False,
+        since: Mapping[int, int] | None = None,
     ) -> TopicRead:
         with self.call("read", topic, isolation):
             bounds = self._known_bounds(topic) if partly else KnownBounds(self._bounds(topic))
@@ -143,7 +149,7 @@ class FakeTopicStore(Faults):
             for number, log in enumerate(self._topic(topic).partitions):
                 if number in bounds.missing:
                     continue
-                visible = log.visible(isolation)
+                visible = [each for each in log.visible(isolation) if each.offset >= (since or {}).get(number, 0)]
                 count += len(visible)
                 records += _newest(visible) if newest_per_key else visible
             return TopicRead(topic, bounds.known, tuple(records), count, bounds.missing)

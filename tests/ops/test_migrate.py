@@ -146,7 +146,7 @@ def test_keys_that_are_not_read_back_are_an_error(scene: Scene) -> None:
 def test_an_unconfirmed_record_is_an_error(scene: Scene) -> None:
     plan = scene.plan()
     scene.lose_decisions(plan)
-    with pytest.raises(EosctlError, match="1 records were to be sent, 0 were confirmed"):
+    with pytest.raises(EosctlError, match="1 record was to be sent, and 0 confirmed"):
         scene.apply(plan)
 
 

@@ -95,11 +95,18 @@ def test_nothing_listed_is_partial_too_where_something_may_be_missing(world: Wor
     assert (len(report.rows), report.exit_code) == (0, ExitCode.PARTIAL)
 
 
-@pytest.mark.parametrize("look", [describe_transactions, find_coordinators])
-def test_ids_that_were_named_are_rows_or_problems(world: World, look: Callable[[App, list[str]], Report]) -> None:
+@pytest.mark.parametrize(("look", "rows"), [(describe_transactions, [LOST, SEEN]), (find_coordinators, [SEEN])])
+def test_ids_that_were_named_are_rows_or_problems(
+    world: World, look: Callable[[App, list[str]], Report], rows: list[str]
+) -> None:
+    """`txn describe` had a problem and no row for an id whose coordinator is not there."""
     lose_coordinator(world)
     report = look(world.app(), [LOST, SEEN])
-    assert (ids(report), report.exit_code) == ([SEEN], ExitCode.PARTIAL)
+    assert (ids(report), report.exit_code) == (rows, ExitCode.PARTIAL)
+    if look is describe_transactions:
+        assert [row["state"] for row in report.rows] == ["not_checked", "Ongoing"]
+        alone = look(world.app(), [LOST])
+        assert (ids(alone), alone.exit_code) == ([LOST], ExitCode.UNREACHABLE)
     assert any(f"{LOST}: COORDINATOR_NOT_AVAILABLE" in problem.message for problem in report.problems)
 
 
@@ -131,12 +138,16 @@ def test_a_live_transaction_of_an_offline_coordinator_is_not_called_hanging(worl
 def test_producers_of_the_other_partitions_are_told(world: World) -> None:
     world.brokers.state.leaderless.add(("t", 1))
     report = list_producers(world.app(), "t", None)
-    assert ([row["partition"] for row in report.rows], ids(report)) == ([0], [SEEN])
-    assert report.exit_code is ExitCode.PARTIAL
+    assert [(row["partition"], row["transactional_id"], row.get("reason")) for row in report.rows] == [
+        (0, SEEN, None),
+        (1, None, "not_checked"),
+    ]
+    assert (report.summary["producers"], report.exit_code) == (1, ExitCode.PARTIAL)
     assert len(said(report)) == 1
     world.brokers.state.leaderless.add(("t", 0))
     report = list_producers(world.app(), "t", None)
-    assert (list(report.rows), report.exit_code) == ([], ExitCode.UNREACHABLE)
+    assert [row.get("reason") for row in report.rows] == ["not_checked"] * 2
+    assert report.exit_code is ExitCode.UNREACHABLE
     assert said(report) == ["could not ask for the producers of t-0, t-1: LEADER_NOT_AVAILABLE"]
 
 
@@ -157,7 +168,12 @@ def test_the_log_of_the_other_partitions_is_read(world: World) -> None:
         world.topics.put(TOPIC, key, None, partition=partition)
     world.brokers.state.leaderless |= {(TOPIC, 1), (TOPIC, 3)}
     report = read_transaction_log(world.app(), LogRequest())
-    assert (ids(report), report.exit_code) == (["id-0"], ExitCode.PARTIAL)
+    assert [(row["partition"], row["transactional_id"], row["state"]) for row in report.rows] == [
+        (0, "id-0", None),
+        (1, None, "not_checked"),
+        (3, None, "not_checked"),
+    ]
+    assert (report.summary["rows"], report.exit_code) == (1, ExitCode.PARTIAL)
     assert said(report) == [f"partitions 1, 3 of {TOPIC} could not be read: partition 1 of topic {TOPIC} has no leader"]
     world.brokers.state.leaderless |= {(TOPIC, number) for number in range(PARTITIONS)}
     with pytest.raises(UnreachableError):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.wire.api import decode_request, decode_request_header, decode_response, encode_request, encode_response
+from eosctl.wire.group_messages import LIST_GROUPS
 from tests.wire.strategies import APIS
 
 CAPTURED = Path(__file__).parent / "captured"
@@ -63,6 +64,18 @@ def test_what_the_captured_answers_say(kafka: str, list_version: int) -> None:
     assert (group.group_state, group.protocol_type, len(group.members)) == ("Stable", "consumer", 1)
     assert group.members[0].member_assignment
     assert (unknown.group_state, unknown.members) == ("Dead", ())
+
+
+@pytest.mark.parametrize(("kafka", "newest"), [("3.5.1", 4), ("3.9.2", 5), ("4.3.1", 5)])
+def test_groups_are_listed_with_their_protocol_by_every_broker(kafka: str, newest: int) -> None:
+    """Which groups are Connect's is read from `protocol_type`; the state is told from version 4 on."""
+    versions = [item["version"] for found, item in exchanges() if (found, item["api"]) == (kafka, "ListGroups")]
+    assert (versions[0], versions[-1]) == (LIST_GROUPS.oldest, newest)
+    for version in versions:
+        answer = answer_of(kafka, "ListGroups", version)
+        assert [(group.group_id, group.protocol_type) for group in answer.groups] == [("captured-group", "consumer")]
+        assert [group.group_state for group in answer.groups] == ["Stable" if version >= 4 else ""]
+        assert answer.error_code == 0
 
 
 def test_features_of_the_newest_broker_are_read_from_tags() -> None:

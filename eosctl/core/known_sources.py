@@ -1,0 +1,139 @@
+"""What the offsets of well-known source connectors mean, and what their sources can still deliver.
+
+A source is told by the members of its source partitions and offsets, not by the connector's class: forks and wrappers
+have classes of their own, and a deleted connector has none. What is unknown stays opaque JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+_SIGNAL = "To have rows again, insert execute-snapshot into the connector's signal table (signal.data.collection)."
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSource:
+    """`partitions` and `offsets` are alternatives: a source partition (an offset) has all members of one of them.
+
+    `positions` are the members that say where it goes on: of each group the first one that differs decides. `keeps`
+    is what the source can still deliver, `instead` how to read again what it can't.
+    """
+
+    name: str
+    partitions: tuple[frozenset[str], ...]
+    offsets: tuple[frozenset[str], ...]
+    positions: tuple[tuple[str, ...], ...]
+    keeps: str
+    instead: str | None = None
+
+
+_SERVER = (frozenset({"server"}),)
+KNOWN_SOURCES = (
+    KnownSource(
+        # PostgresOffsetContext; PostgreSQL: pg_replication_slots; Debezium: snapshot.mode, offset.mismatch.strategy
+        "Debezium PostgreSQL",
+        _SERVER,
+        (frozenset({"lsn"}),),
+        (("lsn",), ("lsn_proc",), ("lsn_commit",)),
+        "PostgreSQL sends nothing that was committed before the replication slot's confirmed_flush_lsn (see "
+        "pg_replication_slots), wherever the offset points: the connector then goes on from there, fails, or takes a "
+        "snapshot, by its version, snapshot.mode and offset.mismatch.strategy. Where there is lsn_proc, it counts, "
+        "and lsn does not",
+        _SIGNAL,
+    ),
+    KnownSource(
+        # BinlogOffsetContext; MySQL: binlog_expire_logs_seconds, 30 days by default
+        "Debezium MySQL or MariaDB",
+        _SERVER,
+        (frozenset({"file", "pos"}),),
+        (("file", "pos", "event", "row"),),
+        "the server delivers what its binary logs still hold (SHOW BINARY LOGS): when the file was purged, the "
+        "connector fails or takes a snapshot, by its snapshot.mode. Where the server uses GTIDs, gtids counts, and "
+        "file and pos do not",
+        _SIGNAL,
+    ),
+    KnownSource(
+        # SqlServerOffsetContext; SQL Server: sys.sp_cdc_change_job, 4320 minutes by default
+        "Debezium SQL Server",
+        _SERVER,
+        (frozenset({"commit_lsn", "event_serial_no"}),),
+        (("commit_lsn", "change_lsn", "event_serial_no"),),
+        "the change tables hold what the cleanup job has left, three days by default: nothing from before "
+        "sys.fn_cdc_get_min_lsn can be read",
+        _SIGNAL,
+    ),
+    KnownSource(
+        # OracleOffsetContext
+        "Debezium Oracle",
+        _SERVER,
+        (frozenset({"scn"}),),
+        (("scn",), ("commit_scn",)),
+        "online or archived redo logs must still hold the scn (V$ARCHIVED_LOG); without, the connector fails or takes "
+        "a snapshot, by its snapshot.mode. What was committed up to commit_scn is skipped: put both back",
+        _SIGNAL,
+    ),
+    KnownSource(
+        # TimestampIncrementingOffset
+        "JDBC",
+        (frozenset({"table"}), frozenset({"query"})),
+        (frozenset({"incrementing"}), frozenset({"timestamp"})),
+        (("timestamp", "timestamp_nanos"), ("incrementing",)),
+        "it asks the table for what lies behind this id or time: a row is read as it is now, and a deleted row is not "
+        "read again",
+    ),
+    KnownSource(
+        # FileStreamSourceTask
+        "FileStream",
+        (frozenset({"filename"}),),
+        (frozenset({"position"}),),
+        (("position",),),
+        "it skips this many bytes of the file as it is now: in the middle of a line the rest of it becomes a record, "
+        "and beyond the end nothing is read until the file is that long",
+    ),
+    KnownSource(
+        # MirrorSourceTask
+        "MirrorMaker 2",
+        (frozenset({"cluster", "partition", "topic"}),),
+        (frozenset({"offset"}),),
+        (("offset",),),
+        "it goes on behind this record of the source topic: what retention or compaction has removed is not read "
+        "again, and what is read again is in the target topic twice",
+    ),
+)
+
+
+def known_source(partition: Mapping[str, object] | None, offset: Mapping[str, object]) -> KnownSource | None:
+    """Whose offset this looks like; None for what nobody here knows."""
+    for source in KNOWN_SOURCES:
+        if _has(partition or {}, source.partitions) and _has(offset, source.offsets):
+            return source
+    return None
+
+
+def _has(members: Mapping[str, object], alternatives: Collection[frozenset[str]]) -> bool:
+    return any(each <= members.keys() for each in alternatives)
+
+
+_LSN_MEMBERS = ("lsn", "lsn_proc", "lsn_commit")
+_LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
+
+
+def lsn_text(lsn: int) -> str:
+    """A PostgreSQL log sequence number as PostgreSQL prints it: `0/1B63000` for 28717056."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+def lsn_number(text: object) -> int | None:
+    """The number that Debezium stores for `0/1B63000`; None for what is no such text."""
+    match = _LSN.fullmatch(text) if isinstance(text, str) else None
+    return int(match[1], 16) << 32 | int(match[2], 16) if match else None
+
+
+def lsn_texts(offset: object) -> dict[str, str] | None:
+    """The members of an offset that are log sequence numbers of PostgreSQL, as it prints them; None without any."""
+    if not isinstance(offset, Mapping) or "lsn" not in offset:
+        return None
+    found = {name: offset.get(name) for name in _LSN_MEMBERS}
+    return {name: lsn_text(value) for name, value in found.items() if type(value) is int and value >= 0} or None

@@ -1,0 +1,155 @@
+"""`eosctl offsets set` as typed: what its plan says of the offsets that it changes, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import Invoke, Outcome
+from tests.fakes.switching import GLOBAL, URL, SwitchWorld
+
+Run = Callable[..., Outcome]
+SERVER = '{"server":"s"}'
+POSTGRES = b'["c",{"server":"s"}]'
+AT = b'{"lsn":28717056,"txId":555,"lsn_proc":28717056}'
+
+
+@pytest.fixture
+def world() -> SwitchWorld:
+    """A stopped connector with an offset of Debezium PostgreSQL."""
+    world = SwitchWorld()
+    world.place("STOPPED")
+    world.topics.put(GLOBAL, POSTGRES, AT)
+    return world
+
+
+@pytest.fixture
+def run(world: SwitchWorld, invoke: Invoke) -> Run:
+    def offsets(*words: str, **surroundings: Any) -> Outcome:
+        where = ["-b", "memory:9092", "-g", "g", "-u", URL]
+        return invoke(*where, "offsets", *words, **world.surroundings, **surroundings)
+
+    return offsets
+
+
+def to(offset: str, partition: str = SERVER) -> list[str]:
+    return ["set", "--connector", "c", "--partition", partition, "--offset", offset]
+
+
+def warnings(done: Outcome) -> dict[str, str]:
+    return {each["code"]: each["message"] for each in done.json()["errors"]}
+
+
+def test_the_plan_says_member_by_member_what_changes(run: Run) -> None:
+    """`{"pos":1}` over `{"position":1}` was written without a word, and the task began anew."""
+    plan = run(*to('{"lsn":28000000,"lsn_proc":28717057,"extra":true}'), "--dry-run")
+    assert plan.exit_code == 0
+    assert [line for line in plan.stdout.splitlines() if line.startswith(SERVER)] == [
+        f"{SERVER} lsn: 28717056 (0/1B63000) -> 28000000 (0/1AB3F00), backward: what lies between is read again",
+        f"{SERVER} txId: 555 -> -, missing",
+        f"{SERVER} lsn_proc: 28717056 (0/1B63000) -> 28717057 (0/1B63001), forward: what lies between is skipped",
+        f"{SERVER} extra: - -> true, new",
+    ]
+
+
+def test_the_result_does_not_say_it_twice(run: Run) -> None:
+    done = run(*to('{"lsn":1,"txId":555,"lsn_proc":1}'), "--yes")
+    assert (done.exit_code, done.stderr.count("lsn: 28717056")) == (0, 1)
+    assert "lsn: 28717056" not in done.stdout
+
+
+def test_another_type_is_refused_before_anything_is_written(run: Run, world: SwitchWorld) -> None:
+    """`"lsn":"0/1B63000"` for the number was written, and the task died of a ClassCastException at its start."""
+    command = to('{"lsn":"0/1B63000","txId":555,"lsn_proc":28717056}')
+    refused = run(*command, "--yes")
+    assert (refused.exit_code, world.topics.newest(GLOBAL)[POSTGRES]) == (6, AT)
+    assert f"lsn of {SERVER} is an integer now, and would be text" in refused.stderr
+    assert "0/1B63000 is the number 28717056." in refused.stderr
+    assert "--force-shape writes what was given" in refused.stderr
+    dry = run(*command, "--dry-run", "-o", "json")
+    assert (dry.exit_code, "would be refused" in warnings(dry)["refused"]) == (0, True)
+    assert dry.json()["data"]["changes"] == [
+        {
+            "source_partition": {"server": "s"},
+            "member": "lsn",
+            "change": "type",
+            "before": 28717056,
+            "after": "0/1B63000",
+            "lsn": {"before": "0/1B63000", "after": None},
+        }
+    ]
+
+
+def test_force_shape_writes_it_and_says_so(run: Run, world: SwitchWorld) -> None:
+    world.connect.version = "4.3.1"
+    done = run(*to('{"lsn":1.5,"lsn_proc":"x"}'), "--force-shape", "--yes", "-o", "json").json()
+    assert (done["exit_code"], done["data"]["overrides"], done["data"]["via"]) == (0, ["force-shape"], "rest")
+    assert world.topics.newest(GLOBAL)[POSTGRES] == b'{"lsn_proc":"x","lsn":1.5}'
+
+
+def test_two_members_of_another_type_are_counted(run: Run) -> None:
+    refused = run(*to('{"lsn":1.5,"lsn_proc":"x"}'), "--yes")
+    assert "lsn of" in refused.stderr
+    assert "a number with a point, and 1 more member: a task" in refused.stderr
+
+
+def test_a_way_back_says_what_postgresql_can_still_send(run: Run) -> None:
+    """Put further back, the task began at confirmed_flush_lsn all the same: one row was read again of many."""
+    done = run(*to('{"lsn":1,"txId":555,"lsn_proc":1}'), "--dry-run", "-o", "json")
+    assert list(warnings(done)) == ["source_keeps"]
+    [problem] = done.json()["errors"]
+    assert "confirmed_flush_lsn" in problem["message"]
+    assert "signal table" in problem["hint"]
+
+
+def test_a_way_forward_says_that_records_are_skipped(run: Run) -> None:
+    done = run(*to('{"lsn":28717057,"txId":555,"lsn_proc":28717057}'), "--dry-run", "-o", "json")
+    assert warnings(done) == {"goes_forward": f"1 offset goes forward ({SERVER}): what lies between is not read"}
+
+
+@pytest.mark.parametrize(
+    ("offset", "codes"),
+    [
+        pytest.param('{"txId":555,"lsn":28717056,"lsn_proc":28717056}', [], id="the same in another order"),
+        pytest.param('{"lsn":28717056,"txId":1,"lsn_proc":28717056}', ["source_keeps"], id="who knows which way"),
+    ],
+)
+def test_what_cannot_be_compared_is_no_way_forward(run: Run, offset: str, codes: list[str]) -> None:
+    assert list(warnings(run(*to(offset), "--dry-run", "-o", "json"))) == codes
+
+
+def test_a_store_that_lacks_the_key_is_compared_with_the_one_that_has_it(run: Run, world: SwitchWorld) -> None:
+    """Both stores are written; where they hold the same, each change is said once."""
+    world.place("STOPPED", offsets_storage_topic="own")
+    world.topics.add_topic("own", 5)
+    done = run(*to('{"lsn":1,"txId":555,"lsn_proc":28717056}'), "--via", "topic", "--dry-run", "-o", "json").json()
+    assert [row["target"]["topic"] for row in done["data"]["rows"]] == ["own", GLOBAL]
+    assert [row["member"] for row in done["data"]["changes"]] == ["lsn"]
+    world.topics.put("own", POSTGRES, b'{"lsn":2,"txId":555,"lsn_proc":28717056}')
+    done = run(*to('{"lsn":1,"txId":555,"lsn_proc":28717056}'), "--via", "topic", "--dry-run", "-o", "json").json()
+    assert [(row["member"], row["before"]) for row in done["data"]["changes"]] == [("lsn", 2), ("lsn", 28717056)]
+
+
+def test_what_is_no_offset_and_what_is_new_has_nothing_to_compare_with(run: Run, world: SwitchWorld) -> None:
+    world.topics.put(GLOBAL, POSTGRES, b"[1]")
+    odd = run(*to('{"lsn":1}'), "--dry-run", "-o", "json")
+    new = run(*to('{"lsn":1}', '{"server":"t"}'), "--dry-run", "-o", "json")
+    assert (odd.json()["data"]["changes"], new.json()["data"]["changes"]) == ([], [])
+    assert list(warnings(odd)) == ["source_keeps"]
+    assert sorted(warnings(new)) == ["new_key", "source_keeps"]
+
+
+def test_wide_shows_log_sequence_numbers_as_postgresql_does(run: Run) -> None:
+    """28717056 had to be turned into 0/1B63000 by hand, to compare it with pg_replication_slots."""
+    header, row, *_more = run("list", "--connector", "c", "-o", "wide").stdout.splitlines()[0:3:2]
+    assert ("GLOBAL-LSN" in header, "DEDICATED-LSN" in header) == (True, False)
+    assert '{"lsn":"0/1B63000","lsn_proc":"0/1B63000"}' in row
+    plan = run(*to('{"lsn":1,"txId":555,"lsn_proc":1}'), "--dry-run", "-o", "wide").stdout
+    assert ("BEFORE-LSN" in plan, '{"lsn":"0/1","lsn_proc":"0/1"}' in plan) == (True, True)
+
+
+def test_without_such_numbers_there_are_no_columns_for_them(run: Run, world: SwitchWorld) -> None:
+    world.topics.put(GLOBAL, POSTGRES, None)
+    assert "LSN" not in run("list", "--connector", "c", "-o", "wide").stdout

@@ -1,0 +1,71 @@
+"""Whose the ids in `txn list | describe | producers | log` are, where the group's own name looks like a leader's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from eosctl.core.transaction_log import TOPIC
+from eosctl.ops.app import App
+from eosctl.ops.txn import ListFilter, describe_transactions, list_transactions
+from eosctl.ops.txn_log import LogRequest, read_transaction_log
+from eosctl.ops.txn_partitions import list_producers
+from eosctl.report import Report
+from tests.fakes.world import CONFIGS, World
+
+ID = "connect-cluster-c-0"
+
+
+def look_at_log(app: App) -> Report:
+    return read_transaction_log(app, LogRequest(transactional_ids=(ID,)))
+
+
+LOOKS = [
+    pytest.param(lambda app: list_transactions(app, ListFilter(pattern=ID)), id="list"),
+    pytest.param(lambda app: describe_transactions(app, [ID]), id="describe"),
+    pytest.param(lambda app: list_producers(app, "t", None), id="producers"),
+    pytest.param(look_at_log, id="log"),
+]
+
+
+@pytest.fixture
+def world() -> World:
+    """Group connect-cluster, as many distributions call theirs, with a transaction of task 0 of connector c."""
+    world = World(group_id="connect-cluster")
+    state = world.brokers.state
+    state.add_topic(TOPIC, 3)
+    state.open_transaction(ID, ("t", 0), epoch=1)
+    world.topics.put(TOPIC, b"\0\0" + len(ID).to_bytes(2, "big") + ID.encode(), None)
+    return world
+
+
+def owner(report: Report) -> object:
+    [row] = report.rows
+    return row["owner"]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_task_of_a_group_called_connect_cluster_is_a_task(world: World, look: Callable[[App], Report]) -> None:
+    """All of them said `ambiguous`, though no group is there whose leader could have the id; `fence` did not."""
+    assert owner(look(world.app())) == {"kind": "task", "connector": "c", "task": 0, "application": None}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_where_a_group_fits_the_config_topic_decides(world: World, look: Callable[[App], Report]) -> None:
+    world.other_group("c-0", "http://x1:8083")
+    assert owner(look(world.app()))["kind"] == "ambiguous"  # type: ignore[index]
+    world.topics.add_topic(CONFIGS, 1)
+    world.keep_config("connector-d", {"properties": {}})
+    assert owner(look(world.app()))["kind"] == "other"  # type: ignore[index]
+
+
+def test_nothing_more_is_asked_for_ids_that_read_in_one_way(world: World) -> None:
+    """A listing of many thousand ids needs no groups and no config topic."""
+    asked: list[str] = []
+    world.brokers.calls.before("list_groups", lambda _call: asked.append("groups"))
+    world.brokers.state.open_transaction("g-c-0", ("t", 0), epoch=1)
+    list_transactions(world.app(), ListFilter(pattern="g-.*"))
+    assert asked == []
+    list_transactions(world.app(), ListFilter())
+    assert asked == ["groups"]
