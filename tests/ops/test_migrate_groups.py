@@ -121,5 +121,6 @@ def test_what_is_expected_of_the_cluster_that_is_written_to(target: str, expecte
         Engine(Path("unused")),
         allowances=Allowances(force_running=True),
         plan_file=Path("p"),
+        dry_run=True,  # the plan is of no cluster that is there
     )
     assert prepared.target.expect == expected

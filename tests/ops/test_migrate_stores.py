@@ -156,7 +156,7 @@ def test_a_file_that_a_cut_off_run_wrote_is_written_again(scene: Scene, tmp_path
     target = tmp_path / "out.ndjson"
     plan = scene.plan(target=str(target))
     bring_back = scene.lose_decisions(plan)
-    with pytest.raises(EosctlError, match="were confirmed"):
+    with pytest.raises(EosctlError, match="to be sent, and 0 confirmed"):
         scene.apply(plan)
     target.write_text("{}")
     bring_back()
