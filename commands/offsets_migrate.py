@@ -77,6 +77,7 @@ def engine_options(function: Any) -> Any:
 )  # fmt: skip
 @click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")
 @click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")
+@click.option("--prune", is_flag=True, help="Then remove the snapshots of plans that are over; backups stay.")
 @engine_options
 @write_options
 @pass_app
@@ -94,7 +95,8 @@ def migrate(
     connector's own topic however many it has: where hundreds are created, a few --partitions each spare the brokers.
 
     A run that was killed goes on with --plan and --resume, and ends in the same state; what it had written is taken
-    back with `offsets restore`, half-finished or not.
+    back with `offsets restore`, half-finished or not. What was read is kept, to resume and to verify; how much earlier
+    plans have left is said, and --prune removes what is of no more use.
 
     \b
     Example:
@@ -107,7 +109,7 @@ def migrate(
     """
     from eosctl.ops.migrate_run import migration_from_file, prepared_migration
 
-    engine, allowances = _engine(app, given), _allowances(given)
+    engine, allowances, prune = _engine(app, given), _allowances(given), given["prune"]
     if plan_file is not None:
         _refuse_planning_options(plan_out, given)
         ready = migration_from_file(
@@ -118,12 +120,13 @@ def migrate(
             plan_file=plan_file,
             resume=resume,
             dry_run=dry_run,
+            prune=prune,
         )
         return _settle(ready, yes=yes, dry_run=dry_run)
     if resume:
         raise UsageError("what is to be resumed?", hint="Name its plan: --plan FILE; the cut-off run told which.")
     request = _request(given)
-    with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out) as ready:
+    with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out, prune=prune) as ready:
         return _settle(ready, yes=yes, dry_run=dry_run)
 
 

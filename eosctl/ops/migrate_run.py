@@ -27,6 +27,7 @@ from eosctl.ops.migrate_report import plan_report, result_report, verify_report
 from eosctl.ops.migrate_stale import refuse_stale
 from eosctl.ops.migrate_stores import profile_of, source_names
 from eosctl.ops.migrate_topics import app_of, expected_records, gather_sources
+from eosctl.ops.old_snapshots import OldSnapshots, old_snapshots
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
 
@@ -61,7 +62,13 @@ class Prepared:
 
 @contextmanager
 def prepared_migration(
-    app: App, request: MigrationRequest, engine: Engine, *, allowances: Allowances, plan_out: Path | None = None
+    app: App,
+    request: MigrationRequest,
+    engine: Engine,
+    *,
+    allowances: Allowances,
+    plan_out: Path | None = None,
+    prune: bool = False,
 ) -> Iterator[Prepared]:
     """Plans now; inside the block the plan can be applied with the same Spark session. `plan_out` only plans."""
     request.selection.check()
@@ -75,7 +82,7 @@ def prepared_migration(
         if plan_out is not None:
             _save(plan, plan_out)
         plan_file = plan_out or snapshot_folder(plan) / "plan.json"
-        prepared = _prepared(app, plan, plan_file, lambda: _apply(app, migration, plan, allowances))
+        prepared = _prepared(app, plan, plan_file, lambda: _apply(app, migration, plan, allowances), prune=prune)
         yield Prepared(prepared.report, None) if plan_out else prepared
 
 
@@ -88,6 +95,7 @@ def migration_from_file(
     plan_file: Path,
     resume: bool = False,
     dry_run: bool = False,
+    prune: bool = False,
 ) -> Prepared:
     """A plan that was made before; Spark starts when it is applied. `resume` goes on with what was begun.
 
@@ -107,7 +115,7 @@ def migration_from_file(
                 plan, apply_plan(Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
             )
 
-    prepared = _prepared(app, plan, plan_file, apply)
+    prepared = _prepared(app, plan, plan_file, apply, prune=prune)
     if stale is None:
         return prepared
     refused = isinstance(stale, RefusedError)
@@ -147,7 +155,7 @@ def _apply(app: App, migration: Migration, plan: MigrationPlan, allowances: Allo
     return result_report(plan, apply_plan(migration, plan, allowances, resume=False))
 
 
-def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[], Report]) -> Prepared:
+def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[], Report], *, prune: bool) -> Prepared:
     undecided = plan.tally.counts.get("conflict", 0)
     if undecided:
         problem = Problem(
@@ -157,8 +165,29 @@ def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[]
             hint="Plan again with --conflict keep-target, take-source or newest.",
         )
         return Prepared(plan_report(plan, plan_file=plan_file, problems=(problem,), exit_code=ExitCode.REFUSED), None)
-    report = plan_report(plan, plan_file=plan_file, problems=(*_running(app, plan), *_unchecked(app, plan)))
-    return Prepared(report, apply if plan.tally.to_write() else None, _written_to(app, plan))
+    report = plan_report(plan, plan_file=plan_file, problems=tuple(_warnings(app, plan)))
+    if not plan.tally.to_write():
+        return Prepared(report, None, _written_to(app, plan))
+    return Prepared(report, (lambda: _pruned(app, plan, apply())) if prune else apply, _written_to(app, plan))
+
+
+def _warnings(app: App, plan: MigrationPlan) -> Iterator[Problem]:
+    yield from _running(app, plan)
+    yield from _unchecked(app, plan)
+    left = _old_snapshots(app, plan).problem(Path(plan.snapshot_base))
+    if left is not None:
+        yield left
+
+
+def _old_snapshots(app: App, plan: MigrationPlan) -> OldSnapshots:
+    return old_snapshots(Path(plan.snapshot_base), app.clock, besides=snapshot_folder(plan))
+
+
+def _pruned(app: App, plan: MigrationPlan, result: Report) -> Report:
+    """`result`, with the snapshots of earlier plans removed if it went well; that of this one stays, to verify."""
+    if result.exit_code == ExitCode.OK:
+        _old_snapshots(app, plan).remove()
+    return result
 
 
 def _written_to(app: App, plan: MigrationPlan) -> Target:

@@ -236,6 +236,11 @@ WARNINGS = (
     ),
     Entry("not_hanging", "Forced: a coordinator still knows the transaction, and is not told."),
     Entry(
+        "old_snapshots",
+        "Snapshots of earlier migrations take space; they are of plans that are over.",
+        "`eosctl offsets migrate --prune` removes them; backups stay.",
+    ),
+    Entry(
         "open_transaction",
         "A transaction is open in a topic: what lies behind it can't be read, and starting workers wait for it.",
         "`eosctl txn hanging --topic TOPIC`, then `eosctl fence` or `eosctl txn abort`.",

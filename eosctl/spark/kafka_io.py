@@ -141,6 +141,8 @@ def _messages(
         progress_s = time.monotonic()
         while todo:
             messages: list[Any] = consumer.consume(_BATCH_ROWS, timeout=0.1)
+            if messages:  # who answers is not down any more
+                failures.clear()
             for message in messages:
                 error, where = message.error(), (message.topic(), message.partition())
                 if error is not None and error.code() not in harmless:

@@ -6,10 +6,14 @@ A worker in `enabled` and the clients of its connectors log in as four users tha
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.error import HTTPError
 
 import pytest
@@ -251,7 +255,9 @@ def test_a_right_that_is_lacking_holds_an_upgrade_up(running: Stage, invoke: Inv
 # -- eosctl's own commands
 
 
-def test_every_command_runs_with_the_rights_of_its_role_and_is_refused_without(running: Stage, invoke: Invoke) -> None:
+def test_every_command_runs_with_the_rights_of_its_role_and_is_refused_without(
+    running: Stage, invoke: Invoke, tmp_path: Path
+) -> None:
     """The roles' rights on the group were granted with the sandbox; those on the connector are granted here."""
     name, topic = running.source.name, running.source.topic
     task = TASK.format(name=name)
@@ -284,4 +290,27 @@ def test_every_command_runs_with_the_rights_of_its_role_and_is_refused_without(r
             outcome = running.run(invoke, *line, user=role)
             assert outcome.exit_code == 0, (role, line, outcome.stdout, outcome.stderr)
             assert "authorized" not in outcome.stderr, (role, line, outcome.stderr)
+    _migrates(running, invoke, tmp_path, json.dumps([name, json.loads(partition)], separators=(",", ":")))
     running.source.set_state("resume")
+
+
+def _migrates(stage: Stage, invoke: Invoke, folder: Path, key: str) -> None:
+    """Plan, apply and verify with the rights of `offset-writer` and nothing else: none on a consumer group.
+
+    The reader on Spark died of a group that it never uses, and the writer had no right to its transactional ids.
+    """
+    dump, plan = folder / "global.ndjson", folder / "plan.json"
+    dump.write_text(json.dumps({"topic": "x", "partition": 0, "key": key, "value": '{"position":1}'}))
+    assert stage.run(invoke, "offsets", "import", str(dump), "--store", "global", "--yes").exit_code == 0
+    which = ["--connector", stage.source.name, "--to", "dedicated", "--conflict", "take-source"]
+    made = ["migrate", *which, "--plan-out", str(plan)]
+    lines = (made, ["migrate", "--plan", str(plan), "--yes"], ["verify", str(plan)])
+    stack = stage.secure.stack
+    where = ["-b", stack.secure_bootstrap_servers, "-u", stage.source.url, "-g", GROUP]
+    where += ["--command-config", str(stack.state.command_configs["offset-writer"]), "-o", "json", "--timeout", "200s"]
+    environ = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
+    for words in lines:  # a process of its own: there is one Spark in each
+        line = [sys.executable, "-m", "eosctl", "offsets", *words, *where]
+        done = subprocess.run(line, env=environ, capture_output=True, text=True, timeout=400)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+    assert json.loads(done.stdout)["data"]["summary"]["target_compared"] == 1

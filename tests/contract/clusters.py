@@ -43,6 +43,9 @@ def on(*stacks: str) -> list[Any]:
     return [pytest.param(name, marks=[pytest.mark.live, pytest.mark.on(name)]) for name in stacks]
 
 
+PATIENCE_S = 300
+"""What the tests' own clients wait for brokers on a loaded machine."""
+
 REAL = on("stack", "three_brokers", "old_stack")
 FROZEN = 3
 
@@ -168,22 +171,24 @@ class RealProducer:
             {
                 "bootstrap.servers": bootstrap_servers,
                 "transactional.id": transactional_id,
+                "transaction.timeout.ms": 1000 * PATIENCE_S,
+                "socket.timeout.ms": 1000 * PATIENCE_S,
                 "enable.metrics.push": False,
             },
             logger=quiet_logger(),
         )
-        self._producer.init_transactions(30)
+        self._producer.init_transactions(PATIENCE_S)
         self._producer.begin_transaction()
 
     def send(self, topic: str, partition: int, key: bytes, value: bytes | None = b"v") -> None:
         self._producer.produce(topic, value, key, partition=partition)
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(PATIENCE_S) == 0
 
     def commit(self) -> None:
-        self._producer.commit_transaction(60)
+        self._producer.commit_transaction(PATIENCE_S)
 
     def abort(self) -> None:
-        self._producer.abort_transaction(60)
+        self._producer.abort_transaction(PATIENCE_S)
 
 
 class RealSubject:

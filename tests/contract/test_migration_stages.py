@@ -21,7 +21,7 @@ from eosctl.core.record_file import read_records, record_line
 from eosctl.core.records import Bounds, OutRecord, Record
 from eosctl.ops.migrate import MigrationStages
 from eosctl.ops.ports import TopicStore
-from tests.contract.clusters import FakeSubject, Subject
+from tests.contract.clusters import PATIENCE_S, FakeSubject, Subject
 from tests.fakes.stages import FakeStages
 from tests.fakes.topics import FakeTopicStore
 from tests.sandbox_fixtures import wait_until
@@ -107,7 +107,8 @@ def stage(request: pytest.FixtureRequest, subject: Subject) -> Iterator[Stage]:
         from eosctl.spark.job import MigrationJob
 
         context = request.getfixturevalue("spark").sparkContext
-        client = {"bootstrap.servers": request.getfixturevalue("stack").bootstrap_servers}
+        servers = request.getfixturevalue("stack").bootstrap_servers
+        client = {"bootstrap.servers": servers, "socket.timeout.ms": 1000 * PATIENCE_S}
         yield Stage(subject, MigrationJob(context, client), store)
 
 

@@ -140,10 +140,10 @@ class Scene:
 
         return Engine(self.folder / "migrations", open_stages=opened)
 
-    def prepared(self, allowances: Allowances = DOWN, **request: Any) -> Prepared:
+    def prepared(self, allowances: Allowances = DOWN, *, prune: bool = False, **request: Any) -> Prepared:
         wanted = {"selection": Selection(all_connectors=True), "dedicated_topic": "offsets-{connector}", **request}
         with prepared_migration(
-            self.app(), MigrationRequest(**wanted), self.engine(), allowances=allowances, plan_out=None
+            self.app(), MigrationRequest(**wanted), self.engine(), allowances=allowances, plan_out=None, prune=prune
         ) as prepared:
             return prepared
 

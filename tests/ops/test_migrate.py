@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -16,10 +17,10 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError
 from eosctl.ops.backups import BackupEntry, read_backup
-from eosctl.ops.migrate import Allowances
+from eosctl.ops.migrate import Allowances, snapshot_folder
 from eosctl.ops.migrate_run import verify_plan
 from eosctl.render.text import write_text
-from tests.fakes.migration import DOWN, KEY, SOURCE, Scene, connector, key_of
+from tests.fakes.migration import DOWN, KEY, SOURCE, Scene, connector, key_of, plan_of
 from tests.synced_files import SyncedFiles
 
 
@@ -304,6 +305,29 @@ def test_a_key_of_half_a_surrogate_pair_is_nobodys(scene: Scene) -> None:
     plan = scene.plan()
     assert (plan.tally.nobodys, plan.tally.keys, plan.routes) == (1, 1, (Route("a", "a", "offsets-a"),))
     assert scene.apply(plan).exit_code is ExitCode.OK
+
+
+def test_what_earlier_plans_left_is_named_and_pruned(scene: Scene) -> None:
+    """Each plan kept all that it had read for ever, and nothing said so."""
+    applied, waiting = scene.plan(), scene.plan(policy=Policy.NEWEST)
+    scene.apply(applied)
+    backup = snapshot_folder(applied) / "backup.ndjson"
+    scene.put_all(["b"])
+    stale = scene.plan(policy=Policy.TAKE_SOURCE, selection=Selection(("b",)))
+    os.utime(snapshot_folder(stale) / "plan.json", (0, 0))
+    prepared = scene.prepared(prune=True)
+    (left,) = [problem for problem in prepared.report.problems if problem.code == "old_snapshots"]
+    assert left.message.startswith("2 older snapshots take ")
+    assert prepared.apply is not None
+    assert (prepared.apply().exit_code, backup.exists()) == (ExitCode.OK, True)
+    assert sorted(path.name for path in snapshot_folder(applied).iterdir()) == [
+        "backup.ndjson", "journal.ndjson", "plan.json",
+    ]  # fmt: skip
+    assert [path.name for path in snapshot_folder(stale).iterdir()] == ["plan.json"]
+    assert (snapshot_folder(waiting) / "decisions").exists(), "it may wait for its time"
+    assert (snapshot_folder(plan_of(prepared.report)) / "decisions").exists(), "to verify"
+    (left,) = [problem for problem in scene.prepared().report.problems if problem.code == "old_snapshots"]
+    assert left.message.startswith("1 older snapshot takes "), "that of the plan that was applied just now"
 
 
 def test_routes_are_in_the_plan(scene: Scene) -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 
 from eosctl.core.migration import PlannedTopic
@@ -14,6 +15,7 @@ from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 from eosctl.java import require_java, spark_java_home
 from eosctl.spark.failures import spark_error, start_error
 from eosctl.spark.job import MigrationJob
+from eosctl.spark.kafka_io import OffsetRange, read_ranges
 from eosctl.spark.session import SessionSettings, spark_context
 
 PYTHON_IN_JAVA = """An error occurred while calling o61.collectToPython.
@@ -141,3 +143,10 @@ def test_a_failing_task_is_one_line(spark: SparkSession, tmp_path: Path) -> None
         job.snapshot([topic], tmp_path / "source")
     assert "no.such.setting" in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_a_reader_that_reaches_no_broker_says_so() -> None:
+    """It said that there were no records for a minute, as of a topic that was recreated, and exited with 1."""
+    with pytest.raises(KafkaException) as caught:
+        list(read_ranges({"bootstrap.servers": "127.0.0.1:1"}, [OffsetRange("t", 0, 0, 1)], stall_timeout_s=1))
+    assert type(spark_error(ValueError(f"cimpl.KafkaException: {caught.value}"), "reading")) is UnreachableError
