@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from eosctl.render.cells import Column, View, dig, format_cell, partition_name, printable, summary_lines
+from eosctl.render.cells import (
+    Column,
+    View,
+    dig,
+    duration,
+    format_cell,
+    partition_name,
+    printable,
+    summary_lines,
+)
 from eosctl.report import Report, Row
 
 _MOST_NEW_TOPICS = 3
@@ -76,12 +85,19 @@ def _stored_in(*names: str) -> tuple[Column, ...]:
     )
 
 
+def _age(row: Row) -> object:
+    """How long ago what the tasks read on from was committed."""
+    age_ms = row.get("age_ms")
+    return duration(age_ms) if isinstance(age_ms, int) else None
+
+
 _KEY = Column("KEY", "key")
 _OFFSET_LIST = View(
     (
         *_OFFSET_COLUMNS,
         Column("DOCUMENTED", "effective.documented"),
         Column("RUNTIME", "effective.runtime"),
+        Column("AGE", _age),
         Column("FLAGS", "flags"),
     ),
     wide=(_KEY, *_stored_in("stores.global", "stores.dedicated")),
