@@ -30,9 +30,9 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool) -> Report:
     Per connector: whether it declares support with its present config, its transaction boundary, the transaction
     timeout against the boundary's interval and the brokers' maximum, its own offsets topic, property names that do
     nothing, ids that another group uses too, and how long Connect needs to fence its tasks. Per task: a RUNNING task
-    whose transactional id no coordinator knows is not exactly-once. What could not be looked at is a warning. Exit
-    code 3 when a finding is an error; with --strict, also for a warning. Needs Kafka Connect 3.3 and brokers of 3.0
-    or newer.
+    whose transactional id no coordinator knows is not exactly-once, and one that has committed nothing for five
+    minutes may not get at its source. What could not be looked at is a warning. Exit code 3 when a finding is an error;
+    with --strict, also for a warning. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
 
     Example: eosctl connectors check --connector orders -b kafka:9092 -g connect-cluster
     """

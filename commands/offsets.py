@@ -95,7 +95,8 @@ def offsets() -> None:
 def list_command(app: App, connectors: tuple[str, ...], stores: tuple[str, ...], dedicated_topic: str | None) -> Report:
     """Every source partition: its value in each store, and what a task would be given.
 
-    Works with the workers down. Exit code 0 whatever is found. Needs Kafka 0.11 or newer.
+    AGE is how long ago that was committed: a task may be RUNNING and commit nothing. Works with the workers down. Exit
+    code 0 whatever is found. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets list -b kafka:9092 --connector orders-source
     """

@@ -38,7 +38,7 @@ WORKER = {
     "assigned": {"connectors", "tasks"},
 }
 OFFSET = {
-    "": {"connector", "source_partition", "key", "stores", "effective", "flags"},
+    "": {"connector", "source_partition", "key", "stores", "effective", "age_ms", "flags"},
     "stores": {"global", "dedicated"},
     "stores.global": CELL,
     "effective": {"documented", "runtime"},

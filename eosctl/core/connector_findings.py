@@ -21,6 +21,8 @@ from eosctl.core.worker_modes import NOT_ENABLED_TEXT
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 DEFAULT_INTERVAL_MS = 60_000
+QUIET_MS = 300_000
+"""For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
 OFFSETS_TOPIC = "offsets.storage.topic"
 OTHER_CLUSTER = "producer.override.bootstrap.servers"
 
@@ -266,6 +268,29 @@ def task_audit(connector: ObservedConnector, observation: Observation) -> Iterab
             )  # fmt: skip
 
 
+def commit_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """A task that waits for its source, say for a replication slot that another has, is RUNNING and commits nothing."""
+    interval_ms = _number(connector.config.get("transaction.boundary.interval.ms"), DEFAULT_INTERVAL_MS)
+    for task, state in sorted(connector.tasks().items()):
+        transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
+        quiet = observation.quiet.get(transactional_id)
+        if state != "RUNNING" or quiet is None or quiet.quiet_ms < max(QUIET_MS, 2 * interval_ms):
+            continue
+        minutes = quiet.quiet_ms // 60_000
+        words = (
+            f"has committed nothing since it was started (its connector's task set is {minutes:,} m old)"
+            if quiet.since_start
+            else f"nothing was committed for {minutes:,} m"
+        )
+        yield Finding(
+            "nothing_committed", WARNING, f"{connector.name}/{task}",
+            f"{connector.name}/{task} is RUNNING, and {words}",
+            "An idle source commits nothing. If this one is not idle, see the worker's log: RUNNING does not prove "
+            "that the task reads.",
+            {"transactional_id": transactional_id, "quiet_ms": quiet.quiet_ms}, certain=False,
+        )  # fmt: skip
+
+
 def _audit_words(connector: ObservedConnector, observation: Observation) -> tuple[str, str, str]:
     """Severity, meaning and fix; where no worker is enabled that is how it has to be, unless it was required."""
     enabled = any(worker.mode is Mode.ENABLED for worker in observation.workers)
@@ -284,5 +309,6 @@ def _number(text: str | None, default: int) -> int:
 
 
 RULES: Sequence[Rule] = (
-    task_audit, support, boundary, interval, broker_maximum, fencing_pace, collisions, offsets_topic, properties,
+    task_audit, commit_age, support, boundary, interval, broker_maximum, fencing_pace, collisions, offsets_topic,
+    properties,
 )  # fmt: skip

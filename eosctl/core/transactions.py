@@ -50,7 +50,10 @@ class Coordinator:
 
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
-    """One answer of DescribeTransactions; `started_ms` is None unless a transaction is open."""
+    """One answer of DescribeTransactions; `started_ms` is None unless a transaction is open.
+
+    `last_started_ms` is when the last one began, open or ended; None where the producer has had none yet.
+    """
 
     transactional_id: str
     coordinator: Coordinator
@@ -60,6 +63,7 @@ class TransactionDescription:
     transaction_timeout_ms: int
     started_ms: int | None
     partitions: tuple[tuple[str, int], ...]
+    last_started_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

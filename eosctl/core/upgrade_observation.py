@@ -39,6 +39,17 @@ class ObservedConnector:
 
 
 @dataclass(frozen=True, slots=True)
+class Quiet:
+    """For how long a RUNNING task has committed nothing; `since_start`: not once since it was started.
+
+    When a task was started nobody tells: then it is the age of its connector's task set.
+    """
+
+    quiet_ms: int
+    since_start: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OpenTransaction:
     """A partition of an internal topic whose last stable offset stays behind its end."""
 
@@ -74,7 +85,8 @@ class Observation:
 
     `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
-    RUNNING source tasks that no coordinator knows.
+    RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing.
+    `task_sets_ms` is when each connector's tasks were written.
     """
 
     target: Mode
@@ -95,6 +107,8 @@ class Observation:
     max_transaction_timeout_ms: int | None = None
     crowding: Mapping[str, int] | None = None
     unknown_ids: frozenset[str] | None = None
+    quiet: Mapping[str, Quiet] = field(default_factory=dict)
+    task_sets_ms: Mapping[str, int] = field(default_factory=dict)
     rival_groups: GroupWork | None = None
     rights: RightsSeen | None = None
     unseen: Mapping[str, str] = field(default_factory=dict)

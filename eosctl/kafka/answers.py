@@ -39,6 +39,7 @@ def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> Tran
         transaction_timeout_ms=item.transaction_timeout_ms,
         started_ms=started_ms if started_ms >= 0 and state not in _ENDED else None,
         partitions=tuple((topic.topic, index) for topic in item.topics for index in topic.partitions),
+        last_started_ms=started_ms if started_ms >= 0 else None,
     )
 
 

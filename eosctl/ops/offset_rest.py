@@ -92,6 +92,7 @@ def _only_rest(connector: str, entry: Mapping[str, object]) -> dict[str, Json]:
         "key": None,
         "stores": {"global": None, "dedicated": None},
         "effective": {"documented": None, "runtime": None},
+        "age_ms": None,
         "flags": [],
         "rest": _member(RestStatus.ONLY_REST, entry),
     }

@@ -12,12 +12,14 @@ from eosctl.core.records import Record
 from eosctl.report import Json, Row, json_bytes, rfc3339
 
 
-def view_row(view: OffsetView) -> dict[str, Json]:
-    """A row of `offsets list` and `get`."""
+def view_row(view: OffsetView, *, now_ms: int) -> dict[str, Json]:
+    """A row of `offsets list` and `get`; `age_ms` is that of the record which a task reads on from."""
+    newest_ms = view.runtime.timestamp_ms if view.runtime is not None else -1
     return {
         **_key_members(view.key),
         "stores": {"global": None, "dedicated": None} | {name: cell_row(record) for name, record in view.cells.items()},
         "effective": {"documented": _value_of(view.documented), "runtime": _value_of(view.runtime)},
+        "age_ms": max(0, now_ms - newest_ms) if newest_ms >= 0 else None,
         "flags": [flag.value for flag in view.flags],
     }
 

@@ -29,7 +29,7 @@ from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.open_transactions import find_open_transactions
 from eosctl.ops.workers import answering_url, read_group
-from eosctl.report import Problem, Report, Row
+from eosctl.report import Json, Problem, Report, Row
 
 _MOST_NAMED = 10
 
@@ -55,7 +55,7 @@ def list_offsets(app: App, query: OffsetQuery) -> Report:
         for view in _views(app, found, query)
         if not query.stores or any(view.cells.get(name) is not None for name in query.stores)
     ]
-    return _report(app, found, "offsets-list", views, [view_row(view) for view in views])
+    return _report(app, found, "offsets-list", views, _rows(app, views))
 
 
 def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, rest: bool = False) -> Report:
@@ -74,7 +74,7 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
                 f"no offset of {', '.join(query.connectors)} for source partition {partition}",
                 hint="`eosctl offsets get --connector NAME` shows all; numbers and texts are different.",
             )
-    report = _report(app, found, "offsets-get", views, [view_row(view) for view in views])
+    report = _report(app, found, "offsets-get", views, _rows(app, views))
     return compare_with_rest(app, report, views, query.connectors, whole=partition is None) if rest else report
 
 
@@ -97,8 +97,8 @@ def diff_offsets(
         for view, pair in zip(views, pairs, strict=True)
     ]
     rows = [
-        {**view_row(view), "left": cell_row(pair[0]), "right": cell_row(pair[1]), "status": status.value}
-        for view, pair, status in zip(views, pairs, statuses, strict=True)
+        {**row, "left": cell_row(pair[0]), "right": cell_row(pair[1]), "status": status.value}
+        for row, pair, status in zip(_rows(app, views), pairs, statuses, strict=True)
     ]
     counts = Counter(statuses)
     hidden = counts[DiffStatus.HIDDEN]
@@ -201,6 +201,11 @@ def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView
         views += offset_views(stores, connector, dedicated_in_use=DEDICATED in stores, gone=gone)
         app.on_event(Event("comparing stores", done, len(connectors), "connectors"))
     return views
+
+
+def _rows(app: App, views: Sequence[OffsetView]) -> list[dict[str, Json]]:
+    now_ms = app.clock.now_ms()
+    return [view_row(view, now_ms=now_ms) for view in views]
 
 
 def _report(app: App, found: OffsetStores, kind: str, views: Sequence[OffsetView], rows: Sequence[Row]) -> Report:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from eosctl.core.offset_views import GLOBAL
 from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
@@ -28,6 +29,9 @@ from eosctl.ops.offset_switch import (
 from eosctl.ops.switch_look import PAUSED, STOPPED, describe_store, look_at
 from eosctl.ops.switch_steps import StepDone, run_step
 from eosctl.report import Json, Problem, Report, Row, rfc3339
+
+_LOOK_S = 5.0
+"""For a look at the connector after a failure: a worker that did not answer may still not."""
 
 
 def show_switch(app: App, plan: SwitchPlan) -> Report:
@@ -107,8 +111,9 @@ def _result(
 
 def _way_on(app: App, plan: SwitchPlan) -> Problem:
     """In which state the connector was left, and the two ways to go from there."""
+    patient = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.timeout_s), app.clock))
     try:
-        now = look_at(app.with_whole_timeout(), plan.connector, plan.now.url)
+        now = look_at(patient, plan.connector, plan.now.url)
         there = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
     except EosctlError as exc:
         there = f"in which state the connector is can't be told ({exc.message})"

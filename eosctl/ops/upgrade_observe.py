@@ -162,7 +162,9 @@ def _open_bounds(store: TopicStore, topic: str) -> list[Bounds]:
 
 def _with_config_state(app: App, store: TopicStore, observation: Observation) -> Observation:
     committed, uncommitted = read_both_views(app, store)
-    observation = replace(observation, config_state=committed.state)
+    written = {record.offset: record.timestamp_ms for record in committed.read.records}
+    task_sets = {name: written.get(each.commit_offset or 0, -1) for name, each in committed.state.connectors.items()}
+    observation = replace(observation, config_state=committed.state, task_sets_ms=task_sets)
     if committed.read.blocked():
         return observation.without(("config topic",), f"an open transaction hides the end of {committed.read.topic}")
     return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted.state)))

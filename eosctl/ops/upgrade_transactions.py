@@ -15,9 +15,9 @@ from eosctl.core.hanging import is_forgotten
 from eosctl.core.id_collisions import our_ids, rival_groups
 from eosctl.core.ids import task_transactional_id, task_transactional_ids
 from eosctl.core.task_counts import MAX_LISTED_IDS
-from eosctl.core.transactions import Coordinator, KafkaFault
+from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import Observation, ObservedConnector
+from eosctl.core.upgrade_observation import Observation, ObservedConnector, Quiet
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError
 from eosctl.ops.app import App
@@ -26,13 +26,20 @@ from eosctl.ops.ports import TransactionAdmin
 START_PATIENCE_S = 5.0
 """How long a RUNNING task may have no transactional id: REST says so before the task has begun."""
 _POLL_S = 0.5
+_NOTHING_COMMITTED = (TransactionState.EMPTY, TransactionState.COMPLETE_ABORT)
+"""What a producer's id is in before its first commit; an aborted transaction is none."""
 
 _Part = Callable[[App, TransactionAdmin, Observation], Observation]
 
 
 def with_transactions(app: App, observation: Observation) -> Observation:
     """Adds what the coordinators tell of the connectors' ids; needs the connectors, a cluster and a group."""
-    parts: Mapping[str, _Part] = {"coordinators": _crowding, "transactions": _unknown_ids, "other groups": _rivals}
+    parts: Mapping[str, _Part] = {
+        "coordinators": _crowding,
+        "transactions": _unknown_ids,
+        "commits": _quiet_tasks,
+        "other groups": _rivals,
+    }
     reason = _why_not(app, observation)
     if reason is not None:
         return observation.without(parts, reason)
@@ -85,13 +92,37 @@ def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) ->
     return replace(observation, unknown_ids=frozenset(unknown))
 
 
+def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+    """How long each RUNNING task has committed nothing; what its coordinator does not tell is left out."""
+    now_ms = app.clock.now_ms()
+    connector_of = {each: name for name, ids in _running_by_connector(observation).items() for each in ids}
+    described = admin.describe_transactions(list(connector_of)) if connector_of else {}
+    quiet = {}
+    for transactional_id, state in described.items():
+        if not isinstance(state, TransactionDescription):
+            continue
+        began_ms = state.last_started_ms if state.state not in _NOTHING_COMMITTED else None
+        since_ms = (
+            began_ms if began_ms is not None else observation.task_sets_ms.get(connector_of[transactional_id], -1)
+        )
+        if since_ms >= 0:
+            quiet[transactional_id] = Quiet(max(0, now_ms - since_ms), since_start=began_ms is None)
+    return replace(observation, quiet=quiet)
+
+
 def _running_ids(observation: Observation) -> list[str]:
-    return [
-        task_transactional_id(observation.group_id or "", each.name, task)
+    return [each for ids in _running_by_connector(observation).values() for each in ids]
+
+
+def _running_by_connector(observation: Observation) -> dict[str, list[str]]:
+    return {
+        each.name: [
+            task_transactional_id(observation.group_id or "", each.name, task)
+            for task, state in each.tasks().items()
+            if state == "RUNNING"
+        ]
         for each in observation.sources()
-        for task, state in each.tasks().items()
-        if state == "RUNNING"
-    ]
+    }
 
 
 def _not_known(admin: TransactionAdmin, ids: list[str]) -> list[str]:

@@ -202,6 +202,11 @@ FINDINGS = (
     ),
     Entry("id_collision_unknown", "Whether another group has the same ids is not known.", _NOT_SEEN),
     Entry(
+        "nothing_committed",
+        "A RUNNING task has committed nothing for five minutes or more: its source is idle, or it can't get at it.",
+        "If the source is not idle, see the worker's log.",
+    ),
+    Entry(
         "task_not_exactly_once",
         "A RUNNING task whose transactional id no coordinator knows: it writes without transactions.",
         "Find its worker with `eosctl workers probe`, enable exactly-once there, restart the task.",

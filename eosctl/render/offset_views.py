@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from eosctl.render.cells import Column, View, dig, format_cell, partition_name, printable, summary_lines
+from eosctl.render.cells import (
+    Column,
+    View,
+    dig,
+    duration,
+    format_cell,
+    partition_name,
+    printable,
+    summary_lines,
+)
 from eosctl.report import Report, Row
 
 _MOST_NEW_TOPICS = 3
@@ -81,6 +90,12 @@ def _stored_in(*names: str) -> tuple[Column, ...]:
     )
 
 
+def _age(row: Row) -> object:
+    """How long ago what the tasks read on from was committed."""
+    age_ms = row.get("age_ms")
+    return duration(age_ms) if isinstance(age_ms, int) else None
+
+
 _KEY = Column("KEY", "key")
 _WRITE_WIDE = (
     _KEY,
@@ -92,6 +107,7 @@ _OFFSET_LIST = View(
         *_OFFSET_COLUMNS,
         Column("DOCUMENTED", "effective.documented"),
         Column("RUNTIME", "effective.runtime"),
+        Column("AGE", _age),
         Column("FLAGS", "flags"),
     ),
     wide=(_KEY, *_stored_in("stores.global", "stores.dedicated")),

@@ -24,6 +24,7 @@ _VIEW: dict[str, Shape] = {
     **_KEY,
     "stores": {"global": _CELL, "dedicated": _CELL, "*": _CELL},
     "effective": {"documented": "any", "runtime": "any"},
+    "age_ms": "int|null",
     "flags": ["str"],
 }
 _LISTED = {

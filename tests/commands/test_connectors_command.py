@@ -147,3 +147,32 @@ def test_what_keeps_it_from_checking(
     outcome = check(invoke, cluster(**changes), *more)
     assert outcome.exit_code == exit_code
     assert words in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "committed_ago_s", "quiet_ms", "since_start"),
+    [
+        ("CompleteCommit", 480, 480_000, False),
+        ("CompleteCommit", 200, None, False),
+        ("Ongoing", 480, 480_000, False),
+        ("CompleteAbort", 200, 600_000, True),
+        ("Empty", None, 600_000, True),
+    ],
+)
+def test_a_running_task_that_commits_nothing_is_a_warning(
+    invoke: Invoke, state: str, committed_ago_s: int | None, quiet_ms: int | None, since_start: bool
+) -> None:
+    """With the source held by somebody else it was RUNNING, and nothing was found; its task set is ten minutes old."""
+    there = cluster()
+    records = there.topics.read(CONFIG_TOPIC).records
+    there.time.now_s = max(record.timestamp_ms for record in records) / 1000 + 600
+    now_ms = there.clock().now_ms()
+    began_ms = -1 if committed_ago_s is None else now_ms - committed_ago_s * 1000
+    known = there.brokers.state.transactions["g-orders-0"]
+    known.state, known.started_ms = state, began_ms
+    rows = check(invoke, there, "-o", "json").json()["data"]["rows"]
+    found = [row for row in rows if row["code"] == "nothing_committed"]
+    assert [row["severity"] for row in found] == ([] if quiet_ms is None else ["warning"])
+    for row in found:
+        assert abs(row["evidence"]["quiet_ms"] - quiet_ms) <= 3000, "records are a second apart"
+        assert ("since it was started" in row["message"]) == since_start

@@ -215,7 +215,10 @@ def test_what_committed_is_told_with_its_end(subject: Subject, name: str) -> Non
         wait_until(lambda: described(admin, name).state in ended, what="the coordinator to note that all is written")
         state = described(admin, name)
         assert (state.state, state.partitions, state.started_ms) == (ended[0], (), None)
+        assert state.last_started_ms is not None
         assert state.transaction_timeout_ms == 120_000
         (answer,) = admin.fence([name], transaction_timeout_ms=30_000)
         assert answer.producer_id == state.producer_id
         assert answer.producer_epoch == state.producer_epoch + 1
+        fenced = described(admin, name)
+        assert (fenced.state, fenced.last_started_ms) == (TransactionState.EMPTY, None)

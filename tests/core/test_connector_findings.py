@@ -14,6 +14,7 @@ from eosctl.core.connector_findings import (
     boundary,
     broker_maximum,
     collisions,
+    commit_age,
     connector_findings,
     fencing_pace,
     group_findings,
@@ -28,12 +29,13 @@ from eosctl.core.connector_findings import (
 )
 from eosctl.core.findings import Finding
 from eosctl.core.records import TopicDescription
-from eosctl.core.upgrade_observation import Observation, WorkerFile
+from eosctl.core.upgrade_observation import Observation, Quiet, WorkerFile
 from eosctl.core.worker_modes import NOT_ENABLED_TEXT
 from tests.core.observations import CURE, ENABLED, FLUSHED, SOURCE, good, source
 
 TIMEOUT = "producer.override.transaction.timeout.ms"
 OWN_TOPIC = {"offsets.storage.topic": "mine"}
+QUIET = {"quiet": {"g-c-0": Quiet(8 * 60_000, since_start=False)}}
 UNKNOWN = {"unknown_ids": frozenset({"g-c-0"})}
 IN_WORKERS = {name.replace("override.", ""): value for name, value in CURE.items()}
 REFUSED = "The connector does not support exactly-once"
@@ -205,6 +207,9 @@ def test_a_finding(
         (offsets_topic, {"topics": None, **configured(**{"offsets.storage.topic": "offsets"})}),
         (offsets_topic, {"topics": None, **configured(**OWN_TOPIC, **{OTHER_CLUSTER: "elsewhere:9092"})}),
         (task_audit, {**UNKNOWN, "connectors": source(states={"task 0": "FAILED"})}),
+        (commit_age, {**QUIET, "connectors": source(states={"task 0": "FAILED"})}),
+        (commit_age, {"quiet": {"g-c-0": Quiet(299_999, since_start=False)}}),
+        (commit_age, {**QUIET, **configured(**{"transaction.boundary.interval.ms": "300000"})}),
         (task_audit, {"unknown_ids": frozenset({"g-c-1", "h-c-0"})}),
     ],
 )  # fmt: skip
@@ -269,6 +274,21 @@ def test_an_offsets_topic_of_its_own_is_looked_at() -> None:
 def test_a_finding_says_why_something_could_not_be_looked_at(rule: Rule, what: str, changes: dict[str, Any]) -> None:
     [finding] = found(rule, replace(good(), **changes).without([what], "nobody may look"))
     assert finding.message.endswith(": nobody may look")
+
+
+@pytest.mark.parametrize(
+    ("since_start", "said"),
+    [
+        (False, "c/0 is RUNNING, and nothing was committed for 8 m"),
+        (True, "c/0 is RUNNING, and has committed nothing since it was started (its connector's task set is 8 m old)"),
+    ],
+)
+def test_a_task_that_runs_and_commits_nothing_is_a_warning(since_start: bool, said: str) -> None:
+    """With its replication slot held by somebody else it was RUNNING, and every check was content."""
+    quiet = {"g-c-0": Quiet(8 * 60_000, since_start=since_start)}
+    [finding] = found(commit_age, replace(good(), quiet=quiet))
+    assert (finding.code, finding.severity, finding.certain) == ("nothing_committed", "warning", False)
+    assert finding.message == said
 
 
 @pytest.mark.parametrize(("workers", "where"), [({"task 0": "w1:8083"}, "on w1:8083,"), ({}, "on a worker,")])

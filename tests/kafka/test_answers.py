@@ -27,3 +27,4 @@ def test_only_an_open_transaction_has_a_start(state: str, told_ms: int, started_
     described = transaction_of(answer, Coordinator(1, "h", 9092))
     assert isinstance(described, TransactionDescription)
     assert described.started_ms == started_ms
+    assert described.last_started_ms == (told_ms if told_ms >= 0 else None)

@@ -326,6 +326,17 @@ def test_a_source_that_goes_down_meanwhile_leaves_a_way_back(app: App, world: Sw
     assert (back.exit_code, world.connector.state, world.delivered) == (ExitCode.OK, "RUNNING", world.lines)
 
 
+def test_a_worker_that_says_nothing_any_more_is_not_waited_for_twice(app: App, world: SwitchWorld) -> None:
+    """Where the connector stands can't be told then, and the two ways on are said all the same."""
+    world.connect.after("set_state", lambda _call: world.connect.frozen.add(URL))
+    app = replace(app, deadline=Deadline.after(60, app.clock))
+    began_s = world.time.now_s
+    report = switch(app, OWN)
+    assert outcomes(report)["stop"] == "failed"
+    assert "in which state the connector is can't be told" in report.problems[-1].message
+    assert 60 <= world.time.now_s - began_s < 70
+
+
 @pytest.mark.parametrize(("before", "verb", "after"), [("PAUSED", "resume", "RUNNING"), ("RUNNING", "pause", "PAUSED")])
 def test_what_somebody_did_since_a_run_was_cut_off_stays(
     app: App, world: SwitchWorld, before: str, verb: str, after: str

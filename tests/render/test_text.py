@@ -50,17 +50,18 @@ def test_a_narrow_terminal_gets_blocks(monkeypatch: pytest.MonkeyPatch, color: b
     """At 80 columns seven columns of ten characters each were folded into pieces of words, headers too."""
     monkeypatch.setenv("COLUMNS", "80")
     lines = _text(Report(kind="offsets-list", rows=[ROW, ROW]), Terminal(), color=color).splitlines()
-    assert lines[:7] == [
+    assert lines[:8] == [
         "CONNECTOR         customers",
         f'SOURCE-PARTITION  {{"filename":"{PATH}"}}',
         'GLOBAL            {"position":292}',
         "DEDICATED         -",
         'DOCUMENTED        {"position":292}',
         "RUNTIME           -",
+        "AGE               -",
         "FLAGS             not_seen_at_runtime",
     ]
-    assert lines[7] == ""
-    assert lines[8:15] == lines[:7]
+    assert lines[8] == ""
+    assert lines[9:17] == lines[:8]
 
 
 def test_a_terminal_that_is_wide_enough_gets_a_table_with_whole_headers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +146,7 @@ def test_wide_has_more_columns_and_keeps_the_others() -> None:
     render_report(Report(kind="offsets-list", rows=[{**ROW, "key": "k"}]), output="wide", stream=out, color=False)
     wide = out.getvalue().splitlines()
     assert wide[0].startswith(lines[0])
-    assert wide[0].split()[7:] == ["KEY", "GLOBAL-AT", "GLOBAL-TIME", "DEDICATED-AT", "DEDICATED-TIME"]
+    assert wide[0].split()[8:] == ["KEY", "GLOBAL-AT", "GLOBAL-TIME", "DEDICATED-AT", "DEDICATED-TIME"]
     assert wide[1].split()[-5:] == ["k", "connect-offsets-3@17", "-", "-", "-"]
 
 
