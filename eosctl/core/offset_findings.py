@@ -187,14 +187,17 @@ def _place_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
 
 
 def repair_records(store: Store, key: OffsetKey) -> list[dict[str, object]]:
-    """Lines of a record file: the newest value where Connect's producer puts it, tombstones on the other partitions."""
+    """Lines of a record file: the newest value where Connect's producer puts it, tombstones on the other partitions.
+
+    A value that is there already is among them: it has to be younger than the tombstones.
+    """
     newest, home = store.records[key.raw], store.home(key.raw)
     copies = store.several.get(key.raw, {newest.partition: newest})
     wanted = {home: newest.value} | {
         partition: None for partition, record in copies.items() if partition != home and record.value is not None
     }
-    if home in copies and copies[home].value == newest.value:
-        del wanted[home]
+    if set(wanted) == {home} and home in copies and copies[home].value == newest.value:
+        return []
     return [
         {"topic": store.topic, "partition": partition, "key": encode_bytes(key.raw), "value": encode_bytes(value)}
         for partition, value in sorted(wanted.items())

@@ -131,7 +131,8 @@ def _entry(entry: object, place: str, number: int, connector: str) -> Incoming:
 def plan_import(file: OffsetsFile, store: Store, *, keep_partitions: bool = False, rewrite: bool = False) -> ImportPlan:
     """What `store` must be given to hold what the file says: one write per key, or per key and recorded partition.
 
-    `rewrite` writes what is there already once more: an aborted record after it is then no longer the newest.
+    `rewrite` writes what is there already once more: an aborted record after it is then no longer the newest. So does a
+    deletion of the key on another partition, which would be younger than the value.
     Raises InputFileError for a recorded partition that the topic has not, RefusedError where a key can't be chosen.
     """
     wanted: dict[tuple[bytes, int], Incoming] = {}
@@ -143,8 +144,13 @@ def plan_import(file: OffsetsFile, store: Store, *, keep_partitions: bool = Fals
         wanted[place] = each
     final = [Superseded(each.incoming, _last(wanted, each.by, store, keep=keep_partitions)) for each in superseded]
     writes = [_planned(each, partition, store, keep=keep_partitions) for (_raw, partition), each in wanted.items()]
-    if rewrite:
-        writes = [_again(write) if write.action is Action.KEEP else write for write in writes]
+    deleted = {write.key.raw for write in writes if write.action is Action.DELETE}  # elsewhere, where the value stays
+    writes = [
+        _again(write)
+        if write.action is Action.KEEP and (rewrite or (write.after is not None and write.key.raw in deleted))
+        else write
+        for write in writes
+    ]
     return ImportPlan(
         tuple(sorted(writes, key=lambda write: (write.key.raw, write.partition))),
         tuple(sorted(final, key=lambda each: each.incoming.line)),

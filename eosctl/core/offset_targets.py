@@ -64,9 +64,9 @@ def _names_output(name: str) -> bool:
 
 
 def objection_to_records(newest: Iterable[Record]) -> Objection | None:
-    """What speaks against a topic whose newest records are for the most part under keys that are no offsets'.
+    """What speaks against a topic whose newest records are, more than two of three, under keys that are no offsets'.
 
-    Some are no reason: Connect ignores them. Deleted ones neither.
+    Fewer are no reason: Connect ignores them, and who deletes them writes there. Deleted ones are none either.
     """
     offsets, foreign = 0, []
     for record in newest:
@@ -75,7 +75,7 @@ def objection_to_records(newest: Iterable[Record]) -> Objection | None:
             offsets += 1
         elif isinstance(key, IgnoredKey) and record.value is not None:
             foreign.append((record, key.fault))
-    if len(foreign) <= offsets:
+    if len(foreign) <= 2 * offsets:
         return None
     record, fault = foreign[-1]
     return Objection(

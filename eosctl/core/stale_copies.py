@@ -6,8 +6,10 @@ A worker reads the partitions of an offsets topic in no order, so that any copy 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from eosctl.core.migration_rules import Action
+from eosctl.core.offset_records import is_nothing
 from eosctl.core.offset_views import PlannedWrite, Store, live
 
 STALE_COPY = "stale_copy"
@@ -16,9 +18,17 @@ STALE_COPY = "stale_copy"
 def with_stale_copies(writes: Iterable[PlannedWrite], stores: Mapping[str, Store]) -> list[PlannedWrite]:
     """`writes`, each followed by tombstones for the live copies of its key elsewhere in its topic; `stores` by topic.
 
-    After them the key has its value, or none, in one place only.
+    After them the key has its value, or none, in one place only. A value that stays is written once more: else the
+    tombstones would be younger, and count for whoever goes by time.
     """
-    return [each for write in writes for each in (write, *_tombstones(write, stores[write.topic]))]
+    return [each for write in writes for each in _with_tombstones(write, stores[write.topic])]
+
+
+def _with_tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:
+    tombstones = list(_tombstones(write, store))
+    stays = not write.sends() and not is_nothing(write.after)
+    yield replace(write, action=Action.WRITE, reason="rewritten") if tombstones and stays else write
+    yield from tombstones
 
 
 def _tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:

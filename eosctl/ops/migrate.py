@@ -35,7 +35,7 @@ from eosctl.ops.hidden_offsets import hidden_offsets
 from eosctl.ops.migrate_report import plan_row
 from eosctl.ops.migrate_stores import target_name_of
 from eosctl.ops.migrate_targets import AS_SOURCE, TopicSize, planned_targets
-from eosctl.ops.migrate_topics import expected_records, present_topics, refuse_open_transactions
+from eosctl.ops.migrate_topics import expected_records, present_topics, refuse_open_transactions, some
 from eosctl.ops.work_folders import work_folder
 from eosctl.report import rfc3339
 
@@ -134,6 +134,7 @@ class Migration:
             parts = ()
         if not self.stages.snapshot(targets, draft / "target", parts=parts).in_place:
             parts = ()
+            self.app.on_event(Event(_SCATTERED.format(topics=some([topic.name for topic in targets])), warning=True))
         plan = MigrationPlan(
             cluster_id=targets[0].cluster_id,
             group_id=self.app.target.group_id,
@@ -161,6 +162,10 @@ class Migration:
         return replace(compared, hidden=hidden_offsets(app, now, names, side=side))
 
 
+_SCATTERED = (
+    "keys in {topics} lie on partitions other than their own; migrate writes each where its newest record is, and "
+    "leaves other copies, of which a worker may read any last: `eosctl offsets lint --store TOPIC` gives the repair"
+)
 _NOTHING = Tally(
     records=0, older=0, nobodys=0, not_selected=0, superseded=0, keys=0, conflicts=0, scattered=0, counts={}
 )

@@ -13,6 +13,7 @@ from eosctl.core.offset_targets import (
     objection_to_use,
 )
 from eosctl.errors import RefusedError, UnauthorizedError
+from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import Configs, gather_dedicated_topics
 from eosctl.ops.ports import TopicStore
@@ -32,6 +33,9 @@ def refuse_unfit_targets(
     newest = topics.newest_of(list(there), offsets=NEWEST_OFFSETS) if there else {}
     for name, description in there.items():
         _refuse(name, objection_to_records(newest[name]) or objection_to_settings(description))
+        if "cleanup.policy" not in description.config:
+            message = f"whether topic {name} keeps offsets is not known: its cleanup.policy can't be read"
+            app.on_event(Event(f"{message} (DESCRIBE_CONFIGS on Topic {name} is needed)", warning=True))
 
 
 def refuse_unfit_sources(app: App, topics: TopicStore, names: Collection[str]) -> None:

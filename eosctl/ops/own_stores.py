@@ -1,6 +1,6 @@
 """The offsets topics of connectors whose config names Kafka brokers of its own: found there, by what the config says.
 
-Nothing is ever written there by these settings.
+Here they are only looked at; `switch_elsewhere` writes there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, UnreachableError
+from eosctl.errors import DeadlineError, EosctlError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import DedicatedTopics
 from eosctl.report import Problem
@@ -58,8 +58,7 @@ def _own_places(app: App, dedicated: DedicatedTopics, connectors: Collection[str
         named = dedicated.configured.get(connector)
         there = None
         if brokers.settings is not None:
-            patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
-            there = replace(app, target=replace(app.target, client=brokers.settings), deadline=patience)
+            there = replace(app, target=replace(app.target, client=brokers.settings))
         topic = named or app.target.offset_topic
         yield OwnPlace(connector, topic, named is not None, brokers.servers, there, brokers.why_not)
 
@@ -79,7 +78,7 @@ def own_topics(
             if place.servers in dead:
                 raise EosctlError(dead[place.servers])
             cluster_id, exists = _is_there(place)
-        except UnreachableError as exc:
+        except (UnreachableError, DeadlineError) as exc:
             dead[place.servers] = exc.message
             told.append(place.unseen(exc.message))
         except EosctlError as exc:
@@ -92,6 +91,8 @@ def own_topics(
 
 
 def _is_there(place: OwnPlace) -> tuple[str, bool]:
-    """The id of the cluster, and whether the topic exists there; raises EosctlError where it can't be asked."""
-    with place.there().topics() as topics:
+    """The id of the cluster, and whether the topic exists there; raises EosctlError where it can't be asked soon."""
+    app = place.there()
+    patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
+    with replace(app, deadline=patience).topics() as topics:
         return topics.cluster_id(), place.topic in topics.describe([place.topic])

@@ -247,8 +247,8 @@ WARNINGS = (
     ),
     Entry(
         "other_cluster",
-        "A connector or a topic belongs to another Kafka cluster, which is not looked at.",
-        "Run the same with -b of that cluster.",
+        "A connector, its own offsets or a topic belong to another Kafka cluster; the message says whether it is read.",
+        "Where it is not: run the same with -b of that cluster, or name the store as TOPIC@PROFILE.",
     ),
     Entry(
         "other_connectors",

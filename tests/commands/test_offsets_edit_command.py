@@ -171,6 +171,19 @@ def test_an_offset_on_another_partition_is_deleted_there_and_said(run: Run, worl
         assert mine[-1].partition == home, "workers that read what is not committed never fall back"
 
 
+def test_a_deleted_copy_does_not_hide_the_value_that_was_there_already(run: Run, world: SwitchWorld) -> None:
+    """Its tombstone is younger than the value, and across partitions the time decides."""
+    home = partition_for(OTHER, 5)
+    for topic in (GLOBAL, OWN):
+        world.topics.put(topic, OTHER, b'{"position":2}', partition=(home + 1) % 5)
+        world.topics.put(topic, OTHER, b'{"position":1}', partition=home)
+    words = ["--partition", '{"filename":"g"}', "--offset", '{"position":1}', "--via", "topic", "--yes"]
+    assert run("set", "--connector", "c", *words).exit_code == 0
+    rows = run("list", "--connector", "c", "-o", "json").json()["data"]["rows"]
+    [row] = [row for row in rows if row["key"] == OTHER.decode()]
+    assert row["effective"] == {"documented": {"position": 1}, "runtime": {"position": 1}}
+
+
 def test_reset_with_exactly_once_and_a_dedicated_topic_never_goes_by_rest(run: Run, world: SwitchWorld) -> None:
     """From 3.8 on REST deletes in the global topic only and answers 500; the task would go on where it was."""
     assert run("reset", "--connector", "c", "--all-partitions", "--via", "rest", "--yes").exit_code == 6

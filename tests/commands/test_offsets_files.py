@@ -247,9 +247,15 @@ def test_lint(run: Run, world: OffsetWorld, golden: Callable[[str, str], None]) 
     golden("offsets-lint.txt", done.stdout)
 
 
-def test_the_repair_that_lint_gives_mends_the_topic(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_home_right", [False, True])
+def test_the_repair_that_lint_gives_mends_the_topic(
+    run: Run, world: OffsetWorld, tmp_path: Path, is_home_right: bool
+) -> None:
+    """Where the value at home was right the tombstone alone was written, and being younger hid it."""
     away = (partition_for(A, 5) + 1) % 5
     world.topics.put(GLOBAL, A, b'{"n":2}', partition=away)
+    if is_home_right:
+        world.topics.put(GLOBAL, A, b'{"n":2}')
     [found] = [row for row in run("lint", "-o", "json").json()["data"]["rows"] if row["severity"] == "error"]
     assert found["code"] == "several_partitions"
     path = tmp_path / "repair.ndjson"

@@ -118,6 +118,17 @@ def test_brokers_that_can_not_be_asked_are_told_of_and_the_rest_is_listed(
     assert "own@PROFILE" in told[0]["hint"]
 
 
+def test_brokers_that_do_not_answer_are_asked_once(run: Run, world: OffsetWorld, there: FakeTopicStore) -> None:
+    """Each of hundreds of connectors would wait for them anew."""
+    for number in range(5):
+        world.connect.add(f"far-{number}", {**ELSEWHERE, "offsets.storage.topic": OWN}, state="STOPPED")
+    asked: list[object] = []
+    there.before("cluster_id", asked.append)
+    there.fail_always("cluster_id", UnreachableError("no broker answers"))
+    done = run("list", "-o", "json").json()
+    assert (done["exit_code"], len(asked), len(done["errors"])) == (0, 1, 6)
+
+
 def test_references_are_named(run: Run, world: OffsetWorld) -> None:
     secret = {**ELSEWHERE, "offsets.storage.topic": OWN, "producer.override.sasl.jaas.config": "x ${file:/p:q};"}
     world.connect.add("far", secret, state="STOPPED")

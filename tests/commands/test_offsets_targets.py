@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 import pytest
 
+from eosctl.core.records import TopicDescription
 from tests.conftest import Invoke, Outcome
 from tests.fakes.connectors import FILE_SOURCE
 from tests.fakes.offset_topics import GLOBAL, A, OffsetWorld
@@ -116,3 +118,18 @@ def test_garbage_in_an_offsets_topic_is_no_reason(run: Run, world: OffsetWorld) 
     line = json.dumps({"topic": GLOBAL, "partition": 0, "key": "junk", "value": None})
     assert run("import", "-", "--store", "global", "--yes", input=line).exit_code == 0
     assert world.topics.newest(GLOBAL)[b"junk"] is None
+
+
+def test_a_policy_that_may_not_be_read_is_told_of(
+    run: Run, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An offset-writer needs no DESCRIBE_CONFIGS, and is not kept from writing."""
+    describe = world.topics.describe
+
+    def without_configs(names: Collection[str]) -> Mapping[str, TopicDescription]:
+        return {name: replace(found, config={}) for name, found in describe(names).items()}
+
+    monkeypatch.setattr(world.topics, "describe", without_configs)
+    done = run("import", "-", "--store", "plain", "--yes", input=LINE)
+    assert done.exit_code == 0
+    assert "whether topic plain keeps offsets is not known: its cleanup.policy can't be read" in done.stderr

@@ -70,7 +70,7 @@ def test_a_topic_with_one_fault(records: list[Record], expected: list[tuple[str,
     [
         ([record(KEY, partition=AWAY)], {HOME: VALUE.decode(), AWAY: None}),
         ([record(KEY, b'{"n":0}'), record(KEY, partition=AWAY, at=2)], {HOME: VALUE.decode(), AWAY: None}),
-        ([record(KEY, at=2), record(KEY, b'{"n":0}', partition=AWAY)], {AWAY: None}),
+        ([record(KEY, at=2), record(KEY, b'{"n":0}', partition=AWAY)], {HOME: VALUE.decode(), AWAY: None}),
         ([record(KEY), record(KEY, None, partition=AWAY, at=2)], {HOME: None}),
     ],
 )

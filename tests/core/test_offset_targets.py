@@ -58,7 +58,11 @@ OFFSET, JUNK = b'["c",{"f":"x"}]', b"junk"
         ([(OFFSET, None)], None),
         ([(None, b"data")], "1 of the newest 1; partition 0, offset 0 has no key"),
         ([(JUNK, b"data")], "1 of the newest 1; partition 0, offset 0 has a key that is not JSON"),
-        ([(JUNK, b"data"), (b"[1]", b"x"), (OFFSET, b"{}")], "2 of the newest 3; partition 0, offset 1 has a key that"),
+        (
+            [(JUNK, b"data"), (b"{}", b"x"), (b"[1]", b"x"), (OFFSET, b"{}")],
+            "3 of the newest 4; partition 0, offset 2 has a key that is not an array of two elements",
+        ),
+        ([(JUNK, b"x"), (b"[1]", b"x"), (OFFSET, b"{}")], None),
         ([(JUNK, None), (b"[1]", None), (OFFSET, b"{}")], None),
         ([(JUNK, b"some garbage is ignored by Connect"), (OFFSET, b"{}")], None),
     ],

@@ -72,6 +72,8 @@ def test_a_key_in_two_places_takes_a_shuffle(scene: Scene, side: str) -> None:
     scene.put_elsewhere(SOURCE if side == "source" else "offsets-a", other)
     prepared = scene.prepared(selection=Selection(connectors=("a",)))
     assert prepared.report.data["parts"] == 0
+    told = [event.message for event in scene.events if "lie on partitions other than their own" in event.message]
+    assert len(told) == (side == "target"), "a worker may read any copy of the target last"
     assert prepared.apply is not None
     assert prepared.apply().exit_code is ExitCode.OK
     in_parts = " in 2 parts" if side == "target" else ""
