@@ -182,7 +182,7 @@ def _require_usable(
     worker, config = app.worker(now.url), changed_config(now.config, target)
     require_valid_config(worker, connector, config)
     made = bool(merge and merge.creates)
-    where = app if at is None else at.app(app)
+    where = app if at is None else at.app_of_tasks(app)
     return rights_problems(where, connector, worker, config=config, target=target, made=made)
 
 

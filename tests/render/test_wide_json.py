@@ -112,7 +112,7 @@ def test_a_column_equal_to_its_neighbour_says_same(monkeypatch: pytest.MonkeyPat
             ["same"]
         ] * 3
     else:
-        assert text.splitlines()[1].split()[-4:] == ["same", "same", "same", "wrong_partition"]
+        assert text.splitlines()[1].split()[-5:] == ["same", "same", "same", "-", "wrong_partition"]
     assert text.count('"ts_usec"') == 1
 
 

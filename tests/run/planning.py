@@ -40,7 +40,7 @@ _SECONDS = {
     "tests/sandbox/test_sandbox.py": 65,
     "tests/commands/test_demo_live.py": 62,
     "tests/commands/test_broker_down_live.py": 57,
-    "tests/test_run.py": 20,
+    "tests/test_run.py": 12,
     "tests/ops/test_upgrade_apply.py": 20,
     "tests/ops/test_kubernetes_driver.py": 18,
     "tests/wire/test_codecs.py": 14,
