@@ -29,7 +29,7 @@ OVERRIDES = frozenset(
 )
 
 _MOST_PLAN_ROWS = 50
-"""Who has to agree to more reads them with `--dry-run`, which prints every row."""
+"""Who has to agree to more reads them with `--dry-run`, which prints every row that the plan has."""
 
 
 def settle(

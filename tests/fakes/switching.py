@@ -16,12 +16,15 @@ from typing import Any, cast
 from eosctl.core.java_json import encode_key, encode_offset
 from eosctl.errors import ConnectError, UnsupportedError
 from eosctl.ops.app import App
+from eosctl.ops.offset_switch import SwitchRequest, plan_switch
+from eosctl.ops.switch_report import apply_switch
+from eosctl.report import Report
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.connectors import FakeConnector
 from tests.fakes.faults import EVERY, Call, Kill
 from tests.fakes.world import CONFIGS, OFFSETS, World
 
-GLOBAL, NAME, URL = OFFSETS, "c", "http://w0:8083"
+GLOBAL, OWN, NAME, URL = OFFSETS, "own", "c", "http://w0:8083"
 KEY, PARTITION = b'["c",{"filename":"f"}]', {"filename": "f"}
 
 
@@ -145,3 +148,13 @@ class SwitchWorld(World):
         (topics, position), self.uncommitted = self.uncommitted, (set(), 0)
         for topic in topics:
             self.topics.put(topic, self.key, encode_offset({"position": position}))
+
+
+def switch(app: App, to: str = OWN) -> Report:
+    """What `offsets switch` does."""
+    return apply_switch(app, plan_switch(app, SwitchRequest(NAME, to)))
+
+
+def outcomes(report: Report) -> dict[object, object]:
+    """Step -> outcome."""
+    return {row["step"]: row["outcome"] for row in report.rows}

@@ -14,14 +14,9 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import OutRecord
 from eosctl.errors import ConnectError, EosctlError, ExitCode
 from eosctl.ops.app import App
-from eosctl.ops.offset_switch import SwitchRequest, plan_switch
-from eosctl.ops.switch_report import apply_switch
-from eosctl.report import Report
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.faults import Call, KilledError
-from tests.fakes.switching import GLOBAL, NAME, URL, SwitchWorld
-
-OWN = "own"
+from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes, switch
 
 
 @pytest.fixture
@@ -32,14 +27,6 @@ def world() -> SwitchWorld:
 @pytest.fixture
 def app(world: SwitchWorld, tmp_path: Path) -> App:
     return world.app(tmp_path)
-
-
-def switch(app: App) -> Report:
-    return apply_switch(app, plan_switch(app, SwitchRequest(NAME, OWN)))
-
-
-def outcomes(report: Report) -> dict[object, object]:
-    return {row["step"]: row["outcome"] for row in report.rows}
 
 
 def once(happens: Callable[[], object]) -> Callable[[Call], None]:
