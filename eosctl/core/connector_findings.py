@@ -13,18 +13,18 @@ from eosctl.core.id_collisions import rivals
 from eosctl.core.ids import leader_transactional_id, task_transactional_id
 from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_findings import missing_topic_finding, topic_findings
+from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.property_names import idle_connector_names, idle_worker_names
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
-from eosctl.core.worker_modes import NOT_ENABLED_TEXT
+from eosctl.core.worker_modes import NOT_ENABLED_TEXT, PROPERTY
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 DEFAULT_INTERVAL_MS = 60_000
 QUIET_MS = 300_000
 """For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
 OFFSETS_TOPIC = "offsets.storage.topic"
-OTHER_CLUSTER = "producer.override.bootstrap.servers"
 
 _NO_API = "does not implement the API required for preflight validation"
 
@@ -55,18 +55,27 @@ def support(connector: ObservedConnector, _observation: Observation) -> Iterable
             "support_unknown", WARNING, name, f"{name} was not validated, so its support is not known",
             "See whether a worker can be reached and has the connector's plugin, and run again.", certain=False,
         )  # fmt: skip
+    required = _requires_support(connector)
+    severity = ERROR if required else WARNING
     for text in connector.support_errors or ():
         if _NO_API in text:
+            said = f"{name} does not declare whether it supports exactly-once"
+            more = "it requires it, and Connect refuses that" if required else "it is taken on trust"
             yield Finding(
-                "support_undeclared", WARNING, name, f"{name} does not declare whether it supports exactly-once",
-                "Read its documentation; exactly.once.support=required is refused, requested is taken on trust.",
-                certain=False,
+                "support_undeclared", severity, name, f"{said}: {more}",
+                f"Read its documentation; {PROPERTY}=required is refused, requested is taken on trust.",
             )  # fmt: skip
         elif NOT_ENABLED_TEXT not in text:
+            more = "it requires it, and would not start" if required else "it stays at-least-once"
             yield Finding(
-                "not_supported", ERROR, name, f"{name}: {text}",
+                "not_supported", severity, name, f"{name}: {text}: {more}",
                 "Ask the connector's documentation which config supports it; as it is, it would run at-least-once.",
             )  # fmt: skip
+
+
+def _requires_support(connector: ObservedConnector) -> bool:
+    """Whether Connect refuses the connector unless it supports exactly-once; `requested`, the default, lets it run."""
+    return connector.config.get(PROPERTY, "").strip().lower() == "required"
 
 
 def boundary(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
@@ -108,7 +117,7 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
     """Whether brokers accept the transaction timeout: above theirs, tasks fail with InvalidTransactionTimeout."""
     limit_ms, maximum_ms = timeout_ms(connector, observation), observation.max_transaction_timeout_ms
     if maximum_ms is None:
-        if connector.config.get(OTHER_CLUSTER):
+        if connector.config.get(CLUSTER_PROPERTY):
             return  # the brokers of another cluster decide, which are not looked at
         yield Finding(
             "broker_maximum_unknown", WARNING, connector.name,
@@ -117,7 +126,7 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
             "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms is 900000.",
             {"transaction_timeout_ms": limit_ms}, certain=False,
         )  # fmt: skip
-    elif limit_ms > maximum_ms and not connector.config.get(OTHER_CLUSTER):
+    elif limit_ms > maximum_ms and not connector.config.get(CLUSTER_PROPERTY):
         yield Finding(
             "timeout_above_broker", ERROR, connector.name,
             f"{connector.name} has a transaction timeout of {limit_ms} ms, brokers allow {maximum_ms} ms at most",
@@ -129,7 +138,7 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
 def offsets_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """The connector's own offsets topic: whether it is there, and made as one has to be."""
     topic = connector.config.get(OFFSETS_TOPIC)
-    if not topic or topic == observation.offset_topic or connector.config.get(OTHER_CLUSTER):
+    if not topic or topic == observation.offset_topic or connector.config.get(CLUSTER_PROPERTY):
         return
     if not is_topic_name(topic):
         yield Finding(
@@ -294,8 +303,7 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
 def _audit_words(connector: ObservedConnector, observation: Observation) -> tuple[str, str, str]:
     """Severity, meaning and fix; where no worker is enabled that is how it has to be, unless it was required."""
     enabled = any(worker.mode is Mode.ENABLED for worker in observation.workers)
-    required = connector.config.get("exactly.once.support", "").lower() == "required"
-    if enabled or required:
+    if enabled or _requires_support(connector):
         return (
             ERROR,
             "it is not exactly-once (or has written nothing for the 7 days that ids are kept)",

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from shlex import quote
 
-from eosctl.core.connector_findings import OFFSETS_TOPIC, OTHER_CLUSTER
+from eosctl.core.connector_findings import OFFSETS_TOPIC
 from eosctl.core.ids import connector_path, stop_request
+from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 
 REPAIR_FILE = "repair.ndjson"
@@ -34,7 +35,7 @@ def plan_hard_downgrade(observation: Observation) -> dict[str, object]:
 
 def _offsets_row(connector: ObservedConnector, observation: Observation) -> dict[str, object] | None:
     """How this connector's own offsets come into the global topic; None where they are there anyway."""
-    topic, elsewhere = connector.config.get(OFFSETS_TOPIC), connector.config.get(OTHER_CLUSTER)
+    topic, elsewhere = connector.config.get(OFFSETS_TOPIC), connector.config.get(CLUSTER_PROPERTY)
     if elsewhere is None and topic in (None, "", observation.offset_topic):
         return None
     quoted = quote(connector.name)

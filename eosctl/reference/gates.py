@@ -48,8 +48,8 @@ GATES = (
     Entry("connectors_healthy", "Connectors and their tasks are as they should be.", "Restart or repair what failed."),
     Entry(
         "connector_support",
-        "Every source connector declares exactly-once support.",
-        "Ask its documentation; it would run at-least-once.",
+        "No source connector requires exactly-once support (exactly.once.support) and lacks it.",
+        "Ask its documentation for a config that supports it, or do not require it.",
     ),
     Entry(
         "transaction_boundaries",

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from eosctl.core.connector_findings import (
-    OTHER_CLUSTER,
     RULES,
     Rule,
     boundary,
@@ -28,6 +27,7 @@ from eosctl.core.connector_findings import (
     worker_properties,
 )
 from eosctl.core.findings import Finding
+from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade_observation import Observation, Quiet, WorkerFile
 from eosctl.core.worker_modes import NOT_ENABLED_TEXT
@@ -50,6 +50,10 @@ def configured(**config: str) -> dict[str, Any]:
     return {"connectors": source(config=config)}
 
 
+def required(text: str) -> dict[str, Any]:
+    return {"connectors": source(support_errors=(text,), config={"exactly.once.support": "Required"})}
+
+
 def file(**properties: str) -> WorkerFile:
     return WorkerFile("w.properties", properties)
 
@@ -58,8 +62,10 @@ def file(**properties: str) -> WorkerFile:
     ("rule", "changes", "code", "severity", "certain", "evidence"),
     [
         (support, {"connectors": source(support_errors=None)}, "support_unknown", "warning", False, {}),
-        (support, {"connectors": source(support_errors=(UNDECLARED,))}, "support_undeclared", "warning", False, {}),
-        (support, {"connectors": source(support_errors=(REFUSED,))}, "not_supported", "error", True, {}),
+        (support, {"connectors": source(support_errors=(UNDECLARED,))}, "support_undeclared", "warning", True, {}),
+        (support, {"connectors": source(support_errors=(REFUSED,))}, "not_supported", "warning", True, {}),
+        (support, required(UNDECLARED), "support_undeclared", "error", True, {}),
+        (support, required(REFUSED), "not_supported", "error", True, {}),
         (
             boundary,
             {"connectors": source(boundary_errors=("no",), config={"transaction.boundary": "connector"})},
@@ -198,14 +204,14 @@ def test_a_finding(
         *((rule, {}) for rule in RULES),
         (support, {"connectors": source(support_errors=(f"This worker {NOT_ENABLED_TEXT}",))}),
         (interval, configured(**{"transaction.boundary.interval.ms": "70000"})),
-        (broker_maximum, {"max_transaction_timeout_ms": None, **configured(**{OTHER_CLUSTER: "elsewhere:9092"})}),
-        (broker_maximum, {"max_transaction_timeout_ms": 1, **configured(**{OTHER_CLUSTER: "elsewhere:9092"})}),
+        (broker_maximum, {"max_transaction_timeout_ms": None, **configured(**{CLUSTER_PROPERTY: "elsewhere:9092"})}),
+        (broker_maximum, {"max_transaction_timeout_ms": 1, **configured(**{CLUSTER_PROPERTY: "elsewhere:9092"})}),
         (fencing_pace, {"crowding": {}, "files": (file(**{"admin.retry.backoff.max.ms": "10000"}),)}),
         (fencing_pace, {"crowding": {"c": 91}, "files": (file(**IN_WORKERS),)}),
         (fencing_pace, {"crowding": {"c": 91}, "files": (file(**{"admin.retry.backoff.ms": "0"}),)}),
         (offsets_topic, {"topics": None}),
         (offsets_topic, {"topics": None, **configured(**{"offsets.storage.topic": "offsets"})}),
-        (offsets_topic, {"topics": None, **configured(**OWN_TOPIC, **{OTHER_CLUSTER: "elsewhere:9092"})}),
+        (offsets_topic, {"topics": None, **configured(**OWN_TOPIC, **{CLUSTER_PROPERTY: "elsewhere:9092"})}),
         (task_audit, {**UNKNOWN, "connectors": source(states={"task 0": "FAILED"})}),
         (commit_age, {**QUIET, "connectors": source(states={"task 0": "FAILED"})}),
         (commit_age, {"quiet": {"g-c-0": Quiet(299_999, since_start=False)}}),

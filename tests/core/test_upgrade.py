@@ -230,11 +230,21 @@ def test_a_good_group_passes_every_gate() -> None:
                     support_errors=("The connector does not implement the API required for preflight validation of …",)
                 )
             },
-            "unknown",
+            "pass",  # on trust, which `requested` allows
         ),
         (
             "connector_support",
             {"connectors": source(support_errors=("The connector does not support exactly-once semantics …",))},
+            "pass",  # it stays at-least-once, and held up every other connector for ever
+        ),
+        (
+            "connector_support",
+            {
+                "connectors": source(
+                    support_errors=("The connector does not support exactly-once semantics …",),
+                    config={"exactly.once.support": "required"},
+                )
+            },
             "fail",
         ),
         ("connector_support", {"connectors": source(type="sink", support_errors=None)}, "pass"),
