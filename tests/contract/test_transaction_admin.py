@@ -220,5 +220,5 @@ def test_what_committed_is_told_with_its_end(subject: Subject, name: str) -> Non
         (answer,) = admin.fence([name], transaction_timeout_ms=30_000)
         assert answer.producer_id == state.producer_id
         assert answer.producer_epoch == state.producer_epoch + 1
-        fenced = described(admin, name)
-        assert (fenced.state, fenced.last_started_ms) == (TransactionState.EMPTY, None)
+        # when the last one began is the former producer's until then on 3.9.2, and nobody's on 4.3.1
+        assert described(admin, name).state is TransactionState.EMPTY
