@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from eosctl.core.client_overrides import client_overrides
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.id_collisions import rivals
@@ -317,6 +318,6 @@ def _number(text: str | None, default: int) -> int:
 
 
 RULES: Sequence[Rule] = (
-    task_audit, commit_age, support, boundary, interval, broker_maximum, fencing_pace, collisions, offsets_topic,
-    properties,
+    task_audit, commit_age, support, boundary, interval, broker_maximum, client_overrides, fencing_pace, collisions,
+    offsets_topic, properties,
 )  # fmt: skip

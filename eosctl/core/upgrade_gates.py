@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from eosctl.core import connector_findings as connectors
+from eosctl.core.client_overrides import client_overrides
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
 from eosctl.core.records import TopicDescription
@@ -349,6 +350,8 @@ _RULES: tuple[_Rule, ...] = (
           _of_sources(connectors.interval, "no transaction interval is as long as its timeout"), only_up=True),
     _Rule("broker_transaction_timeout", "Lower producer.override.transaction.timeout.ms, or raise the maximum.",
           _of_sources(connectors.broker_maximum, "brokers accept every transaction timeout"), only_up=True),
+    _Rule("client_overrides", "Remove them, or set what the evidence names.",
+          _of_sources(client_overrides, "no producer setting that exactly-once tasks die of"), only_up=True),
     _Rule("fencing_pace", "Set the two admin.override.retry.backoff properties that the evidence names.",
           _of_sources(connectors.fencing_pace, "Connect can fence each of them in time"), only_up=True),
     _Rule("id_collisions", "Rename the connector, or the group.", _id_collisions, only_up=True),

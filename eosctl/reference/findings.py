@@ -177,6 +177,12 @@ FINDINGS = (
         "The transaction timeout is above what brokers allow: tasks fail at their start.",
         "Lower producer.override.transaction.timeout.ms, or raise transaction.max.timeout.ms.",
     ),
+    Entry(
+        "producer_refuses",
+        "A setting that an idempotent producer refuses: exactly-once tasks fail at their start.",
+        "Remove it; acks=all, retries above 0, at most 5 requests in flight.",
+    ),
+    Entry("override_ignored", "An override that has no effect on exactly-once tasks.", "Remove it."),
     Entry("broker_maximum_unknown", "Whether brokers accept the transaction timeout is not known.", _NOT_SEEN),
     Entry("offsets_topic_unknown", "The connector's own offsets topic could not be looked at.", _NOT_SEEN),
     Entry(

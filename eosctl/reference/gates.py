@@ -67,6 +67,11 @@ GATES = (
         "Lower them, or raise transaction.max.timeout.ms.",
     ),
     Entry(
+        "client_overrides",
+        "No setting of a connector's producer is one that exactly-once tasks die of (acks, retries …).",
+        "Remove it from the connector's config, or from the workers' files.",
+    ),
+    Entry(
         "fencing_pace",
         "Connect can fence each connector's ids in its 90 seconds.",
         "Set admin.override.retry.backoff.ms and .max.ms to 10.",

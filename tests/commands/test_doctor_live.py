@@ -57,6 +57,30 @@ def test_a_task_that_brokers_refuse_is_found_by_config_by_trace_and_is_well_agai
     )
 
 
+def test_overrides_that_tasks_die_of_and_those_that_are_ignored(
+    invoke: Invoke, target_flags: list[str], file_source: FileSource
+) -> None:
+    """Every gate passed over them; what Connect ignores is a warning, for the task runs."""
+
+    def codes() -> list[tuple[str, str]]:
+        rows = invoke("connectors", "check", "--connector", file_source.name, *target_flags, "-o", "json").json()
+        return [(row["code"], row["severity"]) for row in rows["data"]["rows"] if row["subject"] == file_source.name]
+
+    for name, value in (("acks", "1"), ("retries", "0"), ("max.in.flight.requests.per.connection", "6")):
+        file_source.more.clear()
+        file_source.put(**{f"producer.override.{name}": value})
+        wait_until(lambda: file_source.task_states() == ["FAILED"], what=f"the task to die of {name}={value}")
+        [task] = file_source.rest("/status")["tasks"]
+        assert "ConfigException" in task["trace"], task
+        assert ("producer_refuses", "error") in codes()
+    file_source.more.clear()
+    file_source.put(**{"producer.override.enable.idempotence": "false", "producer.override.transactional.id": "mine"})
+    file_source.append("one")
+    file_source.wait_running()
+    file_source.wait_position(4)
+    assert codes() == [("override_ignored", "warning")] * 2
+
+
 def test_an_aborted_offset_is_seen_and_the_plan_repairs_it(
     invoke: Invoke, target_flags: list[str], stack: Stack, unique: str, tmp_path: Path
 ) -> None:

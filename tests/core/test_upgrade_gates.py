@@ -193,6 +193,7 @@ OF_SOURCES = (
     "transaction_boundaries",
     "transaction_timeouts",
     "broker_transaction_timeout",
+    "client_overrides",
     "fencing_pace",
     "tasks_exactly_once",
 )
