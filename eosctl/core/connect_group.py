@@ -19,6 +19,8 @@ from eosctl.errors import NotFoundError
 STABLE = "Stable"
 EMPTY = "Empty"
 DEAD = "Dead"
+UNSIGNED_PROTOCOLS = ("default", "compatible")
+"""Without session keys (KIP-507): workers do not sign what they ask of each other; `default` is eager."""
 
 
 @dataclass(frozen=True, slots=True)

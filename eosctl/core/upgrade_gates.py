@@ -16,6 +16,7 @@ from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation
 from eosctl.core.wording import counted
+from eosctl.core.worker_url import shared_urls
 
 SAFE_REPLICATION = 3
 RIGHTS_GATE = "rights_granted"
@@ -81,6 +82,8 @@ def _per_worker(observation: Observation, modes: Iterable[Mode], words: str) -> 
 def _members_known(observation: Observation) -> _Verdict:
     failures = _per_worker(observation, (Mode.ABSENT,), "is not a member of the group")
     failures += _per_worker(observation, (Mode.UNREACHABLE,), "is a member, but its REST interface can't be reached")
+    for url, count in shared_urls(worker.name for worker in observation.workers):
+        failures.append(f"{count} members advertise {url}: each look reaches whichever answers, so none is proven")
     if not observation.workers:
         failures.append("the group has no members, and no worker was named")
     return _Verdict(f"{counted(len(observation.workers), 'member')}, every one answers", failures)
@@ -326,7 +329,8 @@ def _worker_files(observation: Observation) -> _Verdict:
 
 
 _RULES: tuple[_Rule, ...] = (
-    _Rule("members_known", "Start it, or remove it for good; an unknown worker voids exactly-once.", _members_known),
+    _Rule("members_known", "Start it, or remove it for good; give each a URL of its own. An unknown one voids it all.",
+          _members_known),
     _Rule("group_stable", "Wait for the end of the rebalance and plan again.", _group_stable),
     _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster),
     _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", _worker_versions),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -10,6 +12,12 @@ from eosctl.core.client_settings import Secret
 from eosctl.errors import UsageError
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def shared_urls(urls: Iterable[str | None]) -> list[tuple[str, int]]:
+    """The URLs that more than one member of a group advertises, and how many do."""
+    counts = Counter(url for url in urls if url is not None)
+    return sorted((url, count) for url, count in counts.items() if count > 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eosctl.core.connect_group import EMPTY, STABLE
+from eosctl.core.connect_group import EMPTY, STABLE, UNSIGNED_PROTOCOLS
+from eosctl.core.worker_url import shared_urls
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.task_counts import read_config_topic
@@ -53,6 +54,7 @@ def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> 
     if group.state not in (None, STABLE, EMPTY):
         message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
         found.append(Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning"))
+    found += _of_the_group(group)
     found += [_silent(member.failure) for member in group.members if member.failure is not None]
     found += [problem for member in group.members for problem in member.problems]
     return Report(
@@ -71,6 +73,18 @@ def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> 
         problems=found,
         exit_code=_exit_code(group.members),
     )
+
+
+def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
+    """Warnings of members that can't be told apart by REST, and of a protocol under which REST is not signed."""
+    for url, count in shared_urls(member.url for member in group.members if member.member_id is not None):
+        message = f"{count} members advertise {url}: each request reaches whichever answers, so that none is proven"
+        hint = "Give each worker a name of its own: rest.advertised.host.name, or the address of its pod or container."
+        yield Problem("shared_url", message, hint, "warning")
+    if group.protocol in UNSIGNED_PROTOCOLS:
+        message = f"the group's protocol is {group.protocol}: PUT /connectors/C/fence needs no signature of a worker"
+        hint = "Set connect.protocol=sessioned, the default since Kafka 2.4 (KIP-507), on every worker."
+        yield Problem("unsigned_protocol", message, hint, "warning")
 
 
 def _silent(failure: EosctlError) -> Problem:

@@ -286,6 +286,11 @@ WARNINGS = (
     ),
     Entry("several_spellings", "A source partition has keys in several spellings; all that have a value are written."),
     Entry(
+        "shared_url",
+        "Several members of the group advertise one URL: REST reaches whichever answers, and proves none of them.",
+        "Give each worker a name of its own (rest.advertised.host.name).",
+    ),
+    Entry(
         "source_not_checked",
         "The source is on another cluster, and nobody can be asked whether the connectors still run there.",
         "Stop them there first; add connect_url to the profile.",
@@ -311,6 +316,11 @@ WARNINGS = (
         "topics_unknown",
         "Whether topics exist may not be known; rights to create them are left out.",
         "Grant DESCRIBE on them.",
+    ),
+    Entry(
+        "unsigned_protocol",
+        "The group's protocol is eager or compatible: workers do not sign requests, and anybody may fence by REST.",
+        "Set connect.protocol=sessioned on every worker.",
     ),
     Entry("unchecked", "The file does not tell what was written over, so that a later write would go unnoticed."),
     Entry(

@@ -37,6 +37,12 @@ def task_sets(**changes: Any) -> dict[str, Any]:
     [
         ("members_known", {}, "pass", "1 member, every one answers"),
         ("members_known", {"workers": (worker(mode=Mode.ABSENT),)}, "fail", f"{W} is not a member of the group"),
+        (
+            "members_known",
+            {"workers": (worker(), worker())},
+            "fail",
+            f"2 members advertise {W}: each look reaches whichever answers, so none is proven",
+        ),
         ("worker_versions", {}, "pass", "versions: 4.3.1"),
         (
             "worker_versions",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ import pytest
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import OutRecord
+from eosctl.core.transactions import RawGroup
 from eosctl.core.worker_config import WorkerConfig, parse_worker_config
 from eosctl.deadline import Deadline
 from eosctl.errors import (
@@ -44,6 +46,23 @@ def waited_s(world: World) -> float:
 def _config(path: str, mode: str, host: str) -> WorkerConfig:
     text = f"group.id=g\nexactly.once.source.support={mode}\nlisteners=http://{host}:8083\n"
     return parse_worker_config(text, source=path)
+
+
+def test_members_that_share_a_url_and_a_protocol_without_signatures_are_named(world: World) -> None:
+    """Each look reached whichever worker of the service answered, and both were taken for proven."""
+    described = world.connect.describe
+
+    def doubled(group_id: str | None = None) -> RawGroup:
+        raw = described(group_id)
+        return replace(raw, protocol="compatible", members=(*raw.members, replace(raw.members[1], member_id="another")))
+
+    world.brokers.state.groups["g"] = doubled
+    report = list_workers(world.app())
+    said = {problem.code: problem.message for problem in report.problems}
+    assert said["shared_url"].startswith(f"2 members advertise {W1}: each request reaches whichever answers")
+    assert said["unsigned_protocol"].startswith("the group's protocol is compatible")
+    world.brokers.state.groups["g"] = described
+    assert list_workers(world.app()).problems == []
 
 
 def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
