@@ -25,6 +25,7 @@ from eosctl.ops.fence_report import NOT_CHECKED
 from eosctl.ops.offset_lint import lint_offsets
 from eosctl.ops.task_counts import validate_task_counts
 from eosctl.ops.txn_partitions import find_hanging_transactions
+from eosctl.ops.unfinished import unfinished_work
 from eosctl.ops.upgrade_observe import observe_upgrade
 from eosctl.ops.worker_report import probe_workers
 from eosctl.ops.workers import observe_workers
@@ -51,6 +52,14 @@ class _Visit:
         if isinstance(self._seen, EosctlError):
             raise self._seen
         return self._seen
+
+
+def _unfinished(visit: _Visit) -> _Found:
+    seen = visit.observation()
+    if seen.kafka_cluster_id is None:  # the journals are of clusters
+        return []
+    states = [(each.name, each.states.get("connector", "unknown")) for each in seen.connectors or ()]
+    return list(unfinished_work(visit.app, seen.kafka_cluster_id, states=states))
 
 
 def _workers(visit: _Visit) -> _Found:
@@ -137,8 +146,9 @@ class _Check:
     run: Callable[[_Visit], _Found]
 
 
-# in the order in which a person would act: what stops the group, what stops tasks, what will
+# in the order in which a person would act: what was left half-done, what stops the group, what stops tasks, what will
 CHECKS: tuple[_Check, ...] = (
+    _Check("unfinished", _unfinished),
     _Check("workers", _workers),
     _Check("gates", _gates),
     _Check("transactions", _transactions),

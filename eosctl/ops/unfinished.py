@@ -1,0 +1,58 @@
+"""What this machine's journals tell of commands that were cut off, or are at work now: doctor's first check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from shlex import quote
+
+from eosctl.core.findings import ERROR, INFO, Finding
+from eosctl.ops.app import App
+from eosctl.ops.journal import journal_of
+from eosctl.ops.switch_journal import unfinished_switch
+from eosctl.ops.upgrade_apply import describe_roll
+from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
+from eosctl.report import rfc3339
+
+
+def unfinished_work(app: App, cluster_id: str, *, states: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """An upgrade of the group and switches of its connectors that were begun here and are not over.
+
+    `states` are the connectors that there are, each with its state by REST. Raises EosctlError where a journal
+    can't be read.
+    """
+    if app.target.group_id is not None:
+        yield from _upgrade(app, cluster_id)
+    for connector, state in states:
+        yield from _switch(app, cluster_id, connector, state)
+
+
+def _upgrade(app: App, cluster_id: str) -> Iterator[Finding]:
+    journal = upgrade_journal(app, cluster_id)
+    roll = newest_roll(journal)
+    if roll is not None and roll.unfinished:
+        yield _finding(
+            "upgrade_unfinished", str(app.target.group_id), describe_roll(roll),
+            "`eosctl upgrade status` shows where it stands; `eosctl upgrade apply --resume` goes on.", journal.holder(),
+        )  # fmt: skip
+
+
+def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[Finding]:
+    journal = journal_of(app, "offsets-switch", connector, cluster_id=cluster_id)
+    begun = unfinished_switch(journal)
+    if begun is None:
+        return
+    words = f"eosctl offsets switch --connector {quote(connector)} --to"
+    moves = f"from {begun.origin} to {begun.target}, begun {rfc3339(begun.began_ms)}"
+    yield _finding(
+        "switch_unfinished", connector,
+        f"a switch of {connector} {moves}, is not over: the connector is {state}, and was "
+        f"{begun.state} before",
+        f"`{words} {quote(begun.target)}` goes on, `{words} {quote(begun.origin)}` goes back.", journal.holder(),
+    )  # fmt: skip
+
+
+def _finding(code: str, subject: str, message: str, fix: str, holder: str | None) -> Finding:
+    """An error, unless an eosctl is at work on it now."""
+    if holder is None:
+        return Finding(code, ERROR, subject, message, fix)
+    return Finding(code, INFO, subject, f"{message}; eosctl is at work on it now ({holder})", "Wait for it.")
