@@ -12,7 +12,6 @@ from eosctl.report import Report
 from .options import EosctlGroup
 from .session import Session
 
-_START_TIMEOUT_S = 90.0
 _MODES = ("disabled", "preparing", "enabled")
 _name = click.option(
     "--name", metavar="NAME", default="default", show_default=True, help="Which sandbox; each has its own processes."
@@ -72,7 +71,7 @@ def up(
     return up_sandbox(
         session.state_dir(), _checked(name), kafka_version=kafka_version, modes=each, secure=secure,
         metrics=metrics, environ=session.environ,
-        on_event=session.talk(), start_timeout_s=float(session.flags.get("timeout", _START_TIMEOUT_S)),
+        on_event=session.talk(), start_timeout_s=session.flags.get("timeout"),
     )  # fmt: skip
 
 

@@ -27,7 +27,6 @@ from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP, PAIR = "connect-eos", "pair"
-_START_PATIENCE_S = 300.0
 SLOW_SOURCE = Path(__file__).parent / "slow_source"
 TWO_WORKERS = GroupSpec(
     PAIR,
@@ -42,7 +41,7 @@ _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_
 def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **more: Any) -> Iterator[Stack]:
     """A sandbox that runs until the block ends; `more` is for `Stack.up`. A run of all tests starts many."""
     folder = factory.mktemp(name) / "stack"
-    started = Stack.up(spec, folder, name=name, environ=os.environ, start_timeout_s=_START_PATIENCE_S, **more)
+    started = Stack.up(spec, folder, name=name, environ=os.environ, **more)
     try:
         yield started
     finally:
@@ -53,7 +52,7 @@ def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **mo
 def added_group(stack: Stack, group: GroupSpec) -> Iterator[list[str]]:
     """Another Connect group on the brokers of `stack` until the block ends; its workers' URLs."""
     try:
-        stack.add_group(group, start_timeout_s=_START_PATIENCE_S)
+        stack.add_group(group)
         yield stack.urls(group.group_id)
     finally:
         process.kill([node.process for node in stack.state.of_kind("worker") if node.group_id == group.group_id])

@@ -34,7 +34,7 @@ from eosctl.sandbox.zombie import Zombie
 GROUP, OLD_GROUP = "connect-eos", "connect-old"
 NAIVE, MOVED = "clicks", ("orders", "payments")
 FIRST_LINES, MORE_LINES = 1000, 50
-_STEP_TIMEOUT_S, _COMMAND_TIMEOUT_S = 90.0, 300.0
+_STEP_TIMEOUT_S, _COMMAND_TIMEOUT_S = 180.0, 300.0
 
 
 @dataclass(slots=True)

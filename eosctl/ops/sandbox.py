@@ -17,7 +17,7 @@ from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.readiness import log_tail
 from eosctl.sandbox.secure import SUPER_USER
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
-from eosctl.sandbox.stack import Stack
+from eosctl.sandbox.stack import START_TIMEOUT_S, Stack
 from eosctl.sandbox.state import Node
 
 
@@ -31,7 +31,7 @@ def up_sandbox(
     metrics: bool = False,
     environ: Mapping[str, str],
     on_event: OnEvent,
-    start_timeout_s: float,
+    start_timeout_s: float | None,
 ) -> Report:
     """Starts a broker and one worker per mode; refuses when a stack of that name already runs.
 
@@ -52,7 +52,8 @@ def up_sandbox(
             raise RefusedError(f"the sandbox {name} is already up", hint=hint)
         shutil.rmtree(directory, ignore_errors=True)  # logs of a start that failed
         stack = Stack.up(
-            spec, directory, name=name, environ=environ, on_event=on_event, start_timeout_s=start_timeout_s,
+            spec, directory, name=name, environ=environ, on_event=on_event,
+            start_timeout_s=START_TIMEOUT_S if start_timeout_s is None else start_timeout_s,
             before_workers=(lambda stack: grant_roles(stack, spec.groups)) if secure else None,
         )  # fmt: skip
     return _report("sandbox-up", stack)

@@ -62,7 +62,7 @@ class Demo:
 def test_the_walk_proves_what_it_says_and_leaves_nothing_running(tmp_path: Path) -> None:
     demo = Demo(tmp_path)
     try:
-        exit_code = demo.process.wait(270)
+        exit_code = demo.process.wait(550)
         told, left = demo.err.read_text(), demo.running()
     finally:
         demo.end()
