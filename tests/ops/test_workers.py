@@ -58,9 +58,14 @@ def test_members_that_share_a_url_and_a_protocol_without_signatures_are_named(wo
 
     world.brokers.state.groups["g"] = doubled
     report = list_workers(world.app())
-    said = {problem.code: problem.message for problem in report.problems}
-    assert said["shared_url"].startswith(f"2 members advertise {W1}: each request reaches whichever answers")
-    assert said["unsigned_protocol"].startswith("the group's protocol is compatible")
+    shared, unsigned = report.problems
+    assert (shared.code, shared.severity, unsigned.code, unsigned.severity) == (
+        ("shared_url", "warning", "unsigned_protocol", "warning")
+    )
+    assert shared.message.startswith(f"2 members advertise {W1}: each request reaches whichever answers")
+    assert "rest.advertised.host.name" in str(shared.hint)
+    assert unsigned.message.startswith("the group's protocol is compatible")
+    assert "connect.protocol=sessioned" in str(unsigned.hint)
     world.brokers.state.groups["g"] = described
     assert list_workers(world.app()).problems == []
 
