@@ -12,6 +12,8 @@ KAFKA_STREAMS = "kafka-streams"
 RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
 """What Jetty 12 refuses in a path."""
 _STRICT_SINCE = (4, 0)
+MIGRATION_PREFIX = "eosctl-migrate-"
+"""What the ids begin with under which the tasks of `offsets migrate` write: the plan's name and a number follow."""
 _NUMBER = r"(?:0|[1-9][0-9]*)"  # as Java prints one
 _SHAPES = (
     # application.id, the UUID of the process, thread: one producer per thread (Streams 2.6+, `StreamsProducer`, EOS v2)
@@ -63,10 +65,6 @@ def own_transactional_id(group_id: str) -> str:
     return f"eosctl-config-{group_id}"
 
 
-MIGRATION_PREFIX = "eosctl-migrate-"
-"""What the ids begin with under which the tasks of `offsets migrate` write: the plan's name and a number follow."""
-
-
 def offsets_transactional_id(group_id: str | None) -> str:
     """The id under which eosctl writes offsets of a group; never one of Connect's, as the ids of tasks end in a number.
 
@@ -77,11 +75,13 @@ def offsets_transactional_id(group_id: str | None) -> str:
 
 def migration_transactional_id(plan: str) -> str:
     """What the ids of a migration's write tasks begin with; a dash and the task's number follow."""
-    return f"eosctl-migrate-{plan}"
+    return f"{MIGRATION_PREFIX}{plan}"
 
 
 # the shapes of the three above; a plan's name is the beginning of its digest
-_OWN = re.compile(rf"eosctl-config-.+|eosctl-offsets-(?:.+-)?writer|eosctl-migrate-[0-9a-f]{{16}}-{_NUMBER}", re.DOTALL)
+_OWN = re.compile(
+    rf"eosctl-config-.+|eosctl-offsets-(?:.+-)?writer|{MIGRATION_PREFIX}[0-9a-f]{{16}}-{_NUMBER}", re.DOTALL
+)
 
 
 def task_transactional_ids(group_id: str, connector: str, count: int) -> list[str]:

@@ -260,6 +260,10 @@ class MigrationPlan:
         """All connector names whose offsets the plan reads or writes, sorted."""
         return sorted({name for route in self.routes for name in (route.connector, route.target_connector)})
 
+    def connectors_of(self, side: str) -> set[str]:
+        """The connectors whose offsets the plan moves, by their names on that side, `source` or `target`."""
+        return {route.connector if side == "source" else route.target_connector for route in self.routes}
+
 
 def plan_file_text(plan: MigrationPlan) -> str:
     """What `--plan-out` writes."""

@@ -25,6 +25,10 @@ _WORDS = {
     KeyFault.CONNECTOR_NOT_TEXT: "has a key that names no connector",
     KeyFault.PARTITION_NOT_A_MAP: "has a key without a source partition",
 }
+_KAFKAS_OWN = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
+)
+"""No other name with two underscores: MSK Connect's offsets topics begin with `__amazon_msk_connect_offsets`."""
 _ANOTHER = "Name a topic that holds nothing but offsets; one that does not exist yet is created."
 
 
@@ -42,7 +46,7 @@ def objection_to_name(topic: str, *, config_topic: str, status_topic: str) -> Ob
         return Objection("is the config topic of the group, not an offsets topic")
     if topic == status_topic:
         return Objection("is the status topic of the group, not an offsets topic")
-    if topic.startswith("__"):
+    if topic in _KAFKAS_OWN:
         return Objection("is a topic of Kafka itself, not an offsets topic")
     return None
 

@@ -23,10 +23,9 @@ _AUTHORIZATION_FAILED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 
 def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | None = None) -> str:
     """Fences natively, else through the leader; `tasks` is how many it had when it was last seen. Says what was done.
-    `where` leads to the brokers that its ids are on, if those are not the group's.
 
-    Ids that no coordinator knows were never used: workers without exactly-once support have none. Raises EosctlError
-    where an id may still be used.
+    `where` leads to the brokers that its ids are on, if those are not the group's. Ids that no coordinator knows were
+    never used: workers without exactly-once support have none. Raises EosctlError where an id may still be used.
     """
     count = max(tasks, newest_task_count(app, connector).count or 0)
     ids = task_transactional_ids(app.target.require_group_id(), connector, count)

@@ -158,8 +158,7 @@ class Migration:
         app = self.app.with_whole_timeout()
         now = present_topics(app, topics)
         compared = self.stages.compare(existing_snapshot(plan), now, side=side, parts=parts)
-        names = {route.target_connector if side == "target" else route.connector for route in plan.routes}
-        return replace(compared, hidden=hidden_offsets(app, now, names, side=side))
+        return replace(compared, hidden=hidden_offsets(app, now, plan.connectors_of(side), side=side))
 
 
 _SCATTERED = (

@@ -25,7 +25,7 @@ from eosctl.ops.journal import Journal
 from eosctl.ops.migrate import Allowances, Migration, existing_snapshot
 from eosctl.ops.migrate_guard import refuse_running, refuse_running_source
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command
-from eosctl.ops.migrate_stale import drift_error, planned_connectors
+from eosctl.ops.migrate_stale import drift_error
 from eosctl.ops.migrate_targets import create_missing, wait_until_visible
 from eosctl.ops.migrate_topics import app_of, moved_topics, present_topics, some
 from eosctl.ops.new_topics import TopicsMade
@@ -60,7 +60,7 @@ def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:
     target = app_of(app, plan.targets[0])
     for here in [target] if target is app or app.target.client is None else [app, target]:
         refuse_running(here.with_whole_timeout(), plan.connectors(), workers_down=down, force_running=force)
-    read = sorted({route.connector for route in plan.routes})
+    read = sorted(plan.connectors_of("source"))
     for profile in source_profiles(plan):
         refuse_running_source(
             app.elsewhere(profile).with_whole_timeout(), read, profile=profile, workers_down=down, force_running=force
@@ -238,7 +238,7 @@ class _Run:
 
     def _refuse_new_offsets(self, drift: Path, side: str) -> None:
         there = set(self.migration.stages.new_offsets(drift, self.folder, side=side))
-        drifted = sorted(planned_connectors(self.plan, side) & there)
+        drifted = sorted(self.plan.connectors_of(side) & there)
         if drifted:
             raise drift_error(side, drifted)
 

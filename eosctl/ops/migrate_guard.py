@@ -43,12 +43,13 @@ def refuse_running_source(
 
     Where nobody can be asked there is nothing to refuse; `source_problem` says so in the plan.
     """
-    if force_running or source_problem(there, profile) is not None:
+    urls = [] if force_running else _urls(there)
+    if not urls:
         return
     if workers_down and there.target.group_id is not None:
         _refuse_members(there, connectors)
         return
-    running = _running(_statuses(there), connectors, tasks_left(there, connectors))
+    running = _running(_statuses_at(there, urls), connectors, tasks_left(there, connectors))
     if running:
         raise RefusedError(
             f"not stopped on the cluster of profile {profile}: {', '.join(running)}; nothing was written",
@@ -82,6 +83,10 @@ def _statuses(app: App) -> Mapping[str, ConnectorStatus]:
             "whether the connectors' tasks run is not known, as there is no Connect worker to ask; nothing was written",
             hint=f"Give --connect-url, or --workers-down if the whole group is stopped. {_FORCE}",
         )
+    return _statuses_at(app, urls)
+
+
+def _statuses_at(app: App, urls: Sequence[str]) -> Mapping[str, ConnectorStatus]:
     return connector_statuses(replace(app, target=replace(app.target, connect_urls=tuple(urls))))
 
 

@@ -18,11 +18,6 @@ _ACCEPTED = {
 }
 
 
-def planned_connectors(plan: MigrationPlan, side: str) -> set[str]:
-    """The connectors whose offsets the plan moves, by their names on that side."""
-    return {route.connector if side == "source" else route.target_connector for route in plan.routes}
-
-
 def drift_error(side: str, drifted: Sequence[str]) -> StalePlanError:
     """The refusal of a plan one side of which has new offsets of these connectors."""
     return StalePlanError(
@@ -44,7 +39,7 @@ def refuse_stale(
         if side in accepted:
             continue
         there = {name for topic in moved for name in _connectors_since(app, topic)}
-        drifted = sorted(there & planned_connectors(plan, side))
+        drifted = sorted(there & plan.connectors_of(side))
         if drifted:
             raise drift_error(side, drifted)
 

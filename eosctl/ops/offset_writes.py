@@ -223,7 +223,7 @@ def refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:
     if elsewhere:
         raise RefusedError(
             f"{', '.join(elsewhere)}: the config names Kafka brokers of its own, where the dedicated offsets topic is",
-            hint="eosctl can't tell yet whether those are this cluster; nothing was written.",
+            hint="list, get, diff, lint and switch follow it there; nothing was written. Point -b at those brokers.",
         )
 
 

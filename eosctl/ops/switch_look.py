@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from shlex import quote
 from typing import Any, cast
 
 from eosctl.core.config_topic import fold_config_topic
@@ -62,6 +62,11 @@ def topic_of(app: App, store: str) -> str:
 def describe_store(store: str) -> str:
     """A store in a sentence."""
     return "the global offsets topic" if store == GLOBAL else f"topic {store}"
+
+
+def switch_command(connector: str, to: str) -> str:
+    """The command line that moves a connector, to be pasted."""
+    return shlex.join(["eosctl", "offsets", "switch", "--connector", connector, "--to", to])
 
 
 def reach_worker(app: App, cluster_id: str) -> str:
@@ -125,7 +130,7 @@ def require_stable_group(app: App) -> str:
 
 
 def require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
-    """Raises UnsupportedError below Kafka 3.5, RefusedError for a sink and for what is not to be told of it."""
+    """Raises UnsupportedError below Kafka 3.5, RefusedError for a sink, and where its topic or state can't be told."""
     if now.kind == "sink":
         raise RefusedError(
             f"{connector} is a sink connector: its offsets are those of a consumer group, in no offsets topic",
@@ -135,7 +140,7 @@ def require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
         raise UnsupportedError(
             f"the worker at {now.shown_url} runs {shown_version(now.version)}: a connector can be stopped from "
             "Kafka 3.5 on (KIP-875)",
-            hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {quote(connector)} "
+            hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {shlex.quote(connector)} "
             "--dedicated-topic PATTERN --into dedicated`; create it again, with offsets.storage.topic in its config.",
         )
     refuse_unreachable(connector, app.worker(now.url))

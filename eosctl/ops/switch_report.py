@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -26,7 +25,7 @@ from eosctl.ops.offset_switch import (
     SwitchRequest,
     plan_switch,
 )
-from eosctl.ops.switch_look import PAUSED, STOPPED, describe_store, look_at
+from eosctl.ops.switch_look import PAUSED, STOPPED, describe_store, look_at, switch_command
 from eosctl.ops.switch_steps import StepDone, run_step
 from eosctl.report import Json, Problem, Report, Row, rfc3339
 
@@ -183,7 +182,7 @@ def _kept_elsewhere(plan: SwitchPlan) -> str:
 
 
 def _command(plan: SwitchPlan, to: str) -> str:
-    return shlex.join(["eosctl", "offsets", "switch", "--connector", plan.connector, "--to", plan.named(to)])
+    return switch_command(plan.connector, plan.named(to))
 
 
 def _earlier(plan: SwitchPlan) -> list[Problem]:

@@ -100,6 +100,6 @@ def _unknown(connector: str, reason: str) -> Problem:
     return Problem(
         "rights_unknown",
         f"whether {connector} may use that topic is not known: {reason}",
-        hint="-w names the worker's file, which tells the principals; `eosctl acls check` has all rights.",
+        hint="-w names the worker's file, which tells the principals; `eosctl acls check` looks at all rights.",
         severity="warning",
     )

@@ -9,6 +9,7 @@ from eosctl.core.findings import ERROR, INFO, Finding
 from eosctl.ops.app import App
 from eosctl.ops.journal import journal_of
 from eosctl.ops.switch_journal import unfinished_switch
+from eosctl.ops.switch_look import switch_command
 from eosctl.ops.upgrade_apply import describe_roll
 from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
 from eosctl.report import rfc3339
@@ -32,7 +33,8 @@ def _upgrade(app: App, cluster_id: str) -> Iterator[Finding]:
     if roll is not None and roll.unfinished:
         yield _finding(
             "upgrade_unfinished", str(app.target.group_id), describe_roll(roll),
-            "`eosctl upgrade status` shows where it stands; `eosctl upgrade apply --resume` goes on.", journal.holder(),
+            f"`eosctl upgrade apply --driver {quote(roll.driver)} --resume` goes on; `eosctl upgrade status` shows it.",
+            journal.holder(),
         )  # fmt: skip
 
 
@@ -41,13 +43,13 @@ def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[F
     begun = unfinished_switch(journal)
     if begun is None:
         return
-    words = f"eosctl offsets switch --connector {quote(connector)} --to"
+    on, back = (switch_command(connector, to) for to in (begun.target, begun.origin))
     moves = f"from {begun.origin} to {begun.target}, begun {rfc3339(begun.began_ms)}"
     yield _finding(
         "switch_unfinished", connector,
         f"a switch of {connector} {moves}, is not over: the connector is {state}, and was "
         f"{begun.state} before",
-        f"`{words} {quote(begun.target)}` goes on, `{words} {quote(begun.origin)}` goes back.", journal.holder(),
+        f"`{on}` goes on, `{back}` goes back.", journal.holder(),
     )  # fmt: skip
 
 

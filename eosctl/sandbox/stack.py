@@ -24,7 +24,7 @@ from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.state import Node, StackState
 from eosctl.sandbox.storage import kafka_uuid, storage_template
 
-START_TIMEOUT_S = 300.0  # of a slow machine: a process that ends is not waited for
+START_TIMEOUT_S = 300.0  # slow machines need it; a process that ends is told of at once
 _PORT_ATTEMPTS = 4
 _RECORD_S = 40.0  # a JVM that writes its classes at its end is not quick
 

@@ -59,7 +59,7 @@ def spark_error(error: BaseException, doing: str, *, log_file: Path | None = Non
 def _kind(cause: str) -> tuple[type[EosctlError], str]:
     """The class, and so the exit code, of what a client met with on an executor, as it is without Spark."""
     if re.search(r"\b\w*(?:AUTHORIZATION|AUTHENTICATION)(?:_FAILED)?\b", cause):
-        role = "`eosctl acls template --role offset-writer` prints what is needed. "
+        role = "`eosctl acls generate --role offset-writer` prints what is needed. "
         return UnauthorizedError, role
     if any(re.search(rf"\b{name}\b", cause) for name in _UNREACHABLE):
         return UnreachableError, "Can the executors reach the brokers, at the addresses that they advertise? "

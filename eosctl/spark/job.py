@@ -128,7 +128,7 @@ class MigrationJob:
         rows = run_tasks(self.context, len(plan.parts), lambda number: decide_part(folder, number, plan))
         (folder / "decisions" / "_SUCCESS").touch()
         read = [row for row in rows if row.action is None]
-        selected = {None, *(route.connector for route in plan.routes)}  # and what is nobody's
+        selected = {None, *plan.connectors_of("source")}  # and what is nobody's
         keys = sum(row["keys"] for row in read)
         groups = [(row.connector, row.action, row["keys"], row["keys"], row.both) for row in rows if row.action]
         return Tally.of(

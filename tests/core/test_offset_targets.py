@@ -22,6 +22,7 @@ from eosctl.core.records import Record, TopicDescription
         ("__transaction_state", "is a topic of Kafka itself"),
         ("offsets", None),
         ("_confluent-offsets", None),
+        ("__amazon_msk_connect_offsets_orders_1a2b", None),  # of a worker that MSK Connect runs
     ],
 )
 def test_names(topic: str, complaint: str | None) -> None:

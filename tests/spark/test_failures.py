@@ -95,6 +95,7 @@ def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
     error = spark_error(ValueError(text), "writing")
     assert type(error) is kind
     assert error.message.startswith(f"writing failed in Spark: {told}")
+    assert ("`eosctl acls generate --role offset-writer`" in str(error.hint)) == (kind is UnauthorizedError)
     lost = "RuntimeError: 1 of 2 records were not delivered: ['t-0: timed out (_MSG_TIMED_OUT)']"
     assert type(spark_error(ValueError(lost), "writing")) is UnreachableError
 
