@@ -69,11 +69,13 @@ def _scope_options(function: _F) -> _F:
         ),
         click.option(
             "--output-topic", "output_topics", multiple=True, metavar="TOPIC",
-            help="A topic that the connectors write to; TOPIC* is a prefix (repeatable).",
+            help="A topic that the connectors write to; TOPIC* is a prefix (repeatable; default: what a worker says "
+            "that they have written to, and what their configs name).",
         ),
         click.option(
             "--dedicated-topic", metavar="PATTERN",
-            help="For connectors without a topic of their own: 'offsets-{connector}'.",
+            help="For connectors without an offsets topic of their own, or with one that only a worker can resolve: "
+            "'offsets-{connector}'.",
         ),
         click.option("--prefixed", is_flag=True, help="One right for all tasks of a connector: GROUP-CONNECTOR-*."),
         click.option("--old-brokers", is_flag=True, help="Brokers before Kafka 2.8: they want IDEMPOTENT_WRITE too."),
@@ -93,9 +95,12 @@ def _scope_options(function: _F) -> _F:
 def generate_command(app: App, *, script: str, **scope: Any) -> Report:
     """Which rights are needed, for which principal, and why.
 
-    Looks at no ACL; with --tasks (or --prefixed) it needs no cluster at all. A note tells what fails without the right.
-    Kafka's authorizers include DESCRIBE in READ and WRITE; the table names it all the same. Prefixes are convenient,
-    and also cover the ids of a connector whose name begins with this one's and a dash.
+    Looks at no ACL; with --tasks (or --prefixed) it needs no cluster at all. Where the cluster (-b) or a worker (-u) is
+    named, tasks and topics are looked up: the offsets topic, the topics that a worker says the connector has written
+    to, and those that its config names (topic, topic.prefix, heartbeat and signal topics); of the latter those are
+    optional that may not be in use. A note tells what fails without the right. Kafka's authorizers include DESCRIBE in
+    READ and WRITE; the table names it all the same. Prefixes are convenient, and also cover the ids of a connector
+    whose name begins with this one's and a dash.
 
     Example: eosctl acls generate -g connect-cluster --connector orders --tasks 3 --format kafka-acls
     """
@@ -131,9 +136,9 @@ def check_command(app: App, *, strict: bool, **scope: Any) -> Report:
 def apply_command(app: App, *, yes: bool, dry_run: bool, **scope: Any) -> Report:
     """Add the ACLs that are missing, and none else.
 
-    Each is literal (or prefixed, with --prefixed), for one principal, on every host. Nothing is removed: a DENY that
-    takes a needed right away is refused with the line that removes it. The ACLs are read back, and the lines that
-    would take them away again are printed. Needs ALTER on the Cluster.
+    Each is literal (or prefixed: with --prefixed, and of TOPIC*), for one principal, on every host. Nothing is removed:
+    a DENY that takes a needed right away is refused with the line that removes it. The ACLs are read back, and the
+    lines that would take them away again are printed. Needs ALTER on the Cluster.
 
     Example: eosctl acls apply -b kafka:9092 -g connect-cluster --connector orders --principal User:connect --dry-run
     """

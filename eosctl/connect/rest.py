@@ -40,6 +40,7 @@ _NO_SUCH_ENDPOINT = ("HTTP 404 Not Found", "HTTP 405 Method Not Allowed")
 _REBALANCE = "Request cannot be completed because a rebalance is expected"
 # the first Kafka that has a request, by its method and the end of its path
 SINCE = {
+    ("GET", "topics"): "2.5 (KIP-558)",
     ("POST", "restart"): "3.0 (KIP-745)",
     ("PUT", "fence"): "3.3 (KIP-618)",
     ("GET", "offsets"): "3.5 (KIP-875)",
@@ -155,6 +156,15 @@ class RestConnectWorker:
         """`GET /connectors/{c}/config`; raises NotFoundError."""
         found = self._mapping("GET", f"{_path(connector)}/config")
         return {key: str(value) for key, value in found.items() if value is not None}
+
+    def topics(self, connector: str) -> Sequence[str]:
+        """`GET /connectors/{c}/topics` (2.5+): the topics it has written to, since they were last reset."""
+        target = f"{_path(connector)}/topics"
+        entry = self._mapping("GET", target).get(connector)
+        found = entry.get("topics") if isinstance(entry, dict) else None
+        if not isinstance(found, list) or not all(isinstance(topic, str) for topic in found):
+            raise self._not_connect(f"GET {target}", "its answer holds no list of topics")
+        return sorted(found)
 
     def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
         """`PUT /connectors/{c}/config`: creates or changes; an invalid config raises ConnectError with its errors."""

@@ -56,12 +56,18 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorScope:
-    """A source connector as far as rights go; an output topic that ends in `*` is a prefix."""
+    """A source connector as far as rights go; an output topic that ends in `*` is a prefix.
+
+    `offsets_topic` None means that nobody knows it. `likely_topics` are output topics that are perhaps not in use:
+    rights on them are optional. `own_reads` are read by consumers of the connector's own.
+    """
 
     name: str
     tasks: int
-    offsets_topic: str
+    offsets_topic: str | None
     output_topics: tuple[str, ...] = ()
+    likely_topics: tuple[str, ...] = ()
+    own_reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +105,15 @@ _CONFIGS, _OFFSETS, _STATUS = ("Topic", "config"), ("Topic", "offset"), ("Topic"
 _CONNECTOR_OFFSETS, _OUTPUT, _LOG = ("Topic", "connector-offset"), ("Topic", "output"), ("Topic", "transactions")
 _LEADER, _TASKS, _OWN = ("TransactionalId", "leader"), ("TransactionalId", "tasks"), ("TransactionalId", "own")
 _OWN_OFFSETS, _MIGRATIONS = ("TransactionalId", "own-offsets"), ("TransactionalId", "migrations")
+_LIKELY, _OWN_READS = {"output": "likely-output"}, ("Topic", "own-reads")
 _MAY_BE_MISSING = (_OFFSETS, _STATUS, _CONNECTOR_OFFSETS, _OUTPUT)
 _INTERNAL = (("config", _CONFIGS), ("offsets", _OFFSETS), ("status", _STATUS))
 _TOPIC_USE = "without it the worker can't use its {} topic"
 _NO_START = "without it a task can't learn where it was: it FAILS, or its worker polls for ever and fills its log"
 _NO_FENCING = "without it Connect can't fence: it starts, and fails at a reconfiguration or a request for offsets"
 _TO_CREATE = "acls check, acls apply: whether it has to be created"
+_IF_USED = "the config names it, and it may not be in use: "
+_SIGNALS = "a consumer of the connector's own reads it, perhaps as somebody else: see its config"
 _POLICY = "without it the worker can't check that the topic is compacted, and goes on"
 
 _WORKER = (
@@ -122,6 +131,7 @@ _CONNECTOR = (
     _Entry("producer", ("CREATE",), _OUTPUT, "brokers create a topic for who writes", optional=True, to_create=True),
     _Entry("producer", ("IDEMPOTENT_WRITE",), _OLD_CLUSTER, "brokers before Kafka 2.8 want it of every producer"),
     _Entry("consumer", _READ, _CONNECTOR_OFFSETS, _NO_START, "enabled"),
+    _Entry("consumer", _READ, _OWN_READS, _SIGNALS, optional=True),
     _Entry("admin", _WRITE, _TASKS, _NO_FENCING, "enabled"),
     _Entry("admin", ("DESCRIBE",), _CONNECTOR_OFFSETS, "without it a task can't find the end of it", "enabled"),
     _Entry("admin", ("CREATE",), _CONNECTOR_OFFSETS, "the first task creates it", "enabled", to_create=True),
@@ -184,11 +194,12 @@ def required_rights(scope: GroupScope, roles: Iterable[str], *, mode: str = "ena
 
 def _rights(entry: _Entry, scope: GroupScope) -> Iterator[Right]:
     resource_type, what = entry.resource
-    for name in _names(what, scope):
+    likely = _names(_LIKELY[what], scope) if what in _LIKELY else ()
+    for name, note in [*((name, "") for name in _names(what, scope)), *((name, _IF_USED) for name in likely)]:
         for operation in entry.operations:
             right = Right(
-                entry.role, operation, resource_type, name, _note(entry, operation), when=entry.when,
-                since=_since(entry), optional=entry.optional, to_create=entry.to_create,
+                entry.role, operation, resource_type, name, note + _note(entry, operation), when=entry.when,
+                since=_since(entry), optional=entry.optional or bool(note), to_create=entry.to_create,
             )  # fmt: skip
             yield _as_pattern(right, what, scope)
 
@@ -221,8 +232,12 @@ def _names(what: str, scope: GroupScope) -> Sequence[str]:
         return [name for connector in connectors for name in _task_ids(scope, connector)]
     if what == "output":
         return [topic for connector in connectors for topic in connector.output_topics]
+    if what == "likely-output":
+        return [topic for connector in connectors for topic in connector.likely_topics]
+    if what == "own-reads":
+        return [topic for connector in connectors for topic in connector.own_reads]
     if what == "connector-offset":
-        return [connector.offsets_topic for connector in connectors]
+        return [connector.offsets_topic for connector in connectors if connector.offsets_topic is not None]
     single = {
         "group": scope.group_id,
         "config": scope.config_topic,

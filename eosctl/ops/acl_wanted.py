@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from eosctl.core.acl_table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.store_names import PLACE
 from eosctl.core.task_counts import plugin_type
+from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
+from eosctl.ops.connector_topics import ConnectorTopics, FoundTopics, find_topics
+from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
 from eosctl.ops.task_counts import read_config_topic
+from eosctl.ops.workers import in_turn, no_answer
 from eosctl.report import Problem
+
+_ABOUT_OUTPUTS = {"producer", "consumer", "admin", "observer", "aborter", "acl-writer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +69,10 @@ def gather_wanted(
 ) -> Wanted:
     """The rights that `request` asks for.
 
-    Connectors are looked up in the config topic to learn their tasks and offsets topics: with `look` always, else only
-    where the request does not say enough, and never where the caller has read it (`connectors`). Raises UsageError,
-    NotFoundError, and what reading the topic raises.
+    With `look` connectors are looked up where a cluster or a worker was named: their tasks and offsets topics in the
+    config topic, else at a worker; the topics that they write to at a worker, and in their configs. Without it, only
+    where the request does not say how many tasks there are, and never where the caller knows them (`connectors`).
+    Raises UsageError, NotFoundError, and what reading the config topic raises.
     """
     group_id = app.target.require_group_id()
     roles = request.roles or CONNECT_ROLES
@@ -72,16 +80,17 @@ def gather_wanted(
     known = _Known(connectors or _read_connectors(app, request, problems, look=look))
     names = known.sources() if request.every else request.connectors
     counts = _task_counts(request, names, known)
+    outputs = _outputs(app, request, roles, {name: known.config(name) for name in names}) if look else FoundTopics()
     scopes = tuple(
-        ConnectorScope(name, count, _offsets_topic(app, request, known, name), request.output_topics)
+        _scope_of(app, request, known, name, count, outputs.of.get(name) or ConnectorTopics(request.output_topics))
         for name, count in zip(names, counts, strict=True)
     )
     scope = GroupScope(
         group_id, app.target.config_topic, app.target.offset_topic, app.target.status_topic, scopes,
         prefixed=request.prefixed, old_brokers=request.old_brokers,
     )  # fmt: skip
-    if names and not request.output_topics and {"producer", "observer", "aborter"} & set(roles):
-        problems.append(_outputs_unknown())
+    problems += outputs.problems
+    problems += [_offsets_topic_unknown(known, scope.name) for scope in scopes if scope.offsets_topic is None]
     problems += [_elsewhere(name) for name in names if CLUSTER_PROPERTY in known.config(name)]
     return Wanted(required_rights(scope, roles, mode=request.mode), _principals(app, request, roles), problems)
 
@@ -121,13 +130,15 @@ class _Known:
 def _read_connectors(
     app: App, request: AclRequest, problems: list[Problem], *, look: bool
 ) -> Mapping[str, ConnectorState] | None:
-    """The config topic, where it is wanted and can be read; a failure matters only where nothing else tells."""
+    """The config topic, else a worker's word, where one is wanted; a failure matters only where nothing else tells."""
     needed = request.every or bool(request.connectors and not request.tasks and not request.prefixed)
     if not needed and not (look and request.connectors):
         return None
-    if app.target.client is None and not request.every:
+    if app.target.client is None and not app.target.connect_urls and not request.every:
         return None
     try:
+        if app.target.client is None and app.target.connect_urls:
+            return _ask_workers(app)
         with app.topics() as store:
             return read_config_topic(app, store).state.connectors
     except EosctlError as exc:
@@ -136,6 +147,22 @@ def _read_connectors(
         message = f"what the connectors' configurations say is not known: {exc.message}"
         problems.append(Problem("connectors_unknown", message, hint=exc.hint, severity="warning"))
         return None
+
+
+def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
+    """The connectors as the first worker that answers knows them; raises what `no_answer` makes."""
+    failures: list[EosctlError] = []
+    for _url, worker in in_turn(app, app.target.connect_urls):
+        try:
+            found = {name: cast("Mapping[str, Any]", entry["info"]) for name, entry in worker.connectors().items()}
+        except EosctlError as exc:
+            failures.append(exc)
+        else:
+            return {
+                name: ConnectorState(name, info["config"], task_count=len(info["tasks"]))
+                for name, info in found.items()
+            }
+    raise no_answer("no worker tells which connectors there are", failures)
 
 
 def _task_counts(request: AclRequest, names: Sequence[str], known: _Known) -> Sequence[int]:
@@ -150,12 +177,37 @@ def _task_counts(request: AclRequest, names: Sequence[str], known: _Known) -> Se
     return [0 if request.prefixed else known.task_count(name) for name in names]
 
 
-def _offsets_topic(app: App, request: AclRequest, known: _Known, name: str) -> str:
-    """The topic that holds the connector's offsets: its own, else the worker's."""
+def _scope_of(
+    app: App, request: AclRequest, known: _Known, name: str, tasks: int, topics: ConnectorTopics
+) -> ConnectorScope:
+    """The connector's part in the rights."""
+    return ConnectorScope(
+        name, tasks, _offsets_topic(app, request, known, name), topics.written, topics.likely, topics.own_reads
+    )
+
+
+def _offsets_topic(app: App, request: AclRequest, known: _Known, name: str) -> str | None:
+    """The topic that holds the connector's offsets: its own, else the worker's.
+
+    None where its config names what can't be a topic, say a placeholder, and the request says nothing of it.
+    """
     own = known.config(name).get(TOPIC_PROPERTY)
-    if isinstance(own, str) and own:
+    if isinstance(own, str) and is_topic_name(own):
         return own
-    return (request.dedicated_topic or app.target.offset_topic).replace("{connector}", name)
+    if own and request.dedicated_topic is None:
+        return None
+    return (request.dedicated_topic or app.target.offset_topic).replace(PLACE, name)
+
+
+def _outputs(
+    app: App, request: AclRequest, roles: Sequence[str], configs: Mapping[str, Mapping[str, object]]
+) -> FoundTopics:
+    """What the connectors write to, where it was not said and a role has to do with it."""
+    if not configs or request.output_topics or not _ABOUT_OUTPUTS & set(roles):
+        return FoundTopics()
+    if app.target.client is None and not app.target.connect_urls:
+        return FoundTopics({}, (_outputs_unknown(),))
+    return find_topics(app, configs)
 
 
 def _principals(app: App, request: AclRequest, roles: Sequence[str]) -> Mapping[str, str]:
@@ -187,7 +239,18 @@ def _outputs_unknown() -> Problem:
     return Problem(
         "output_topics_unknown",
         "the topics that the connectors write to are not known, and rights on them are not part of this",
-        hint="Name them with --output-topic NAME; NAME* is a prefix.",
+        hint="Name a worker (-u) or the cluster (-b) to look them up, or the topics: --output-topic NAME; NAME* is a "
+        "prefix.",
+        severity="warning",
+    )
+
+
+def _offsets_topic_unknown(known: _Known, connector: str) -> Problem:
+    value = str(known.config(connector).get(TOPIC_PROPERTY))
+    return Problem(
+        "dedicated_topics_unknown",
+        f"{describe_unknown(connector, value)}; rights on it are not part of this",
+        hint="Name it with --dedicated-topic NAME.",
         severity="warning",
     )
 

@@ -36,7 +36,7 @@ def generate_acls(app: App, request: AclRequest, *, script: str | None = None) -
 
     A role without a principal is `User:<role>` in scripts.
     """
-    wanted = gather_wanted(app, request, look=False)
+    wanted = gather_wanted(app, request, look=True)
     named = (acl_of(right, wanted.principals.get(right.role, f"User:<{right.role}>")) for right in wanted.rights)
     acls = list(dict.fromkeys(named))  # two roles of one principal may need the same
     data = {"script": "\n".join(_SCRIPTS[script](app, acls))} if script else {}

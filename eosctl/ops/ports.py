@@ -148,6 +148,12 @@ class ConnectWorker(Protocol):
     def connector_config(self, connector: str) -> Mapping[str, str]:
         """`GET /connectors/{c}/config`; raises NotFoundError."""
 
+    def topics(self, connector: str) -> Sequence[str]:
+        """`GET /connectors/{c}/topics` (2.5+): those it has written to, sorted; none of a connector that is not there.
+
+        Raises UnauthorizedError where the worker does not keep track of them.
+        """
+
     def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
         """`PUT /connectors/{c}/config`: creates or changes."""
 

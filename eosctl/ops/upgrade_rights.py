@@ -61,7 +61,7 @@ def _seen(app: App, observation: Observation) -> RightsSeen:
         unsure=(
             *_sentences(app, unsure),
             *(f"{name} logs in with {setting}, so its rights are not judged" for name, setting in own_login.items()),
-            *(problem.message for problem in problems),
+            *(problem.message for problem in (*wanted.problems, *problems)),
         ),
     )
 

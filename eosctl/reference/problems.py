@@ -261,8 +261,8 @@ WARNINGS = (
     Entry("other_kafka_cluster", "A worker that was named uses another Kafka cluster.", "Compare -u and -b."),
     Entry(
         "output_topics_unknown",
-        "The topics that connectors write to are not known; rights on them are left out.",
-        "Name them with --output-topic.",
+        "Not all topics that connectors write to are known; rights on the others are left out.",
+        "Name a worker with -u, or the topics with --output-topic.",
     ),
     Entry("over_newer", "Values that are newer than the file's are overwritten."),
     Entry("producers_unknown", "Who holds a transaction open could not be found out.", "Grant READ on the topic."),

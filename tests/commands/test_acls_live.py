@@ -143,10 +143,12 @@ def test_a_connector_delivers_with_exactly_these_rights(stage: Stage, invoke: In
     stage.deliver()
     listed = stage.run(invoke, "offsets", "list", "--connector", name).json()["data"]["rows"]
     assert [row["effective"]["runtime"] for row in listed] == [{"position": stage.source.path.stat().st_size}]
-    # what the connector says of itself is enough now: its tasks, and its offsets topic
+    # what the connector and its worker say is enough now: its tasks, its offsets topic, and what it has written to
     worker = stage.secure.stack.state.of_kind("worker")[0].config
-    known = stage.run(invoke, "acls", "check", "--connector", name, "--output-topic", f"{name}-out", "-w", worker)
+    known = stage.run(invoke, "acls", "check", "--connector", name, "-w", worker)
     assert (known.exit_code, known.json()["data"]["rows"]) == (0, [])
+    asked = {right["resource_name"] for right in known.json()["data"]["rights"]}
+    assert {task, f"offsets-{name}", f"{name}-out"} <= asked
 
 
 def _fails_after(act: Callable[[Stage], None]) -> Callable[[Stage], str]:

@@ -148,6 +148,8 @@ def test_the_life_of_a_connector(subject: Subject) -> None:
     worker, name = subject.worker, subject.name
     subject.put()
     subject.wait_state("RUNNING", "RUNNING")
+    wait_until(lambda: worker.topics(name), what="its first record", clock=subject.clock)
+    assert worker.topics(name) == [subject.config["topic"]]
     assert worker.connector_config(name) == {**subject.config, "name": name}
     entry = subject.entry()
     assert entry["info"]["type"] == "source"
@@ -273,6 +275,11 @@ def test_offsets_are_altered_while_stopped_only(subject: Subject) -> None:
     assert worker.offsets(name) == []
     with pytest.raises(ConnectError, match="need to be provided"):
         worker.alter_offsets(name, [])
+
+
+def test_a_connector_that_is_not_there_has_written_to_no_topic(subject: Subject) -> None:
+    """It is no error, unlike every other request for it."""
+    assert list(subject.worker.topics("no such")) == []
 
 
 UNKNOWN: list[Callable[[ConnectWorker], object]] = [

@@ -84,6 +84,7 @@ class FakeConnect(FakeMembers):
         made.url = self.owner(name, CONNECTOR_ITSELF)
         for number in range(made.task_count):
             made.tasks[number] = FakeTask(SHOWN[made.target], self.owner(name, number))
+        made.write()
         if failed:
             made.fail(*failed)
         return made
@@ -200,6 +201,7 @@ class FakeConnect(FakeMembers):
         connector = self.connectors[name]
         connector.tasks[number] = FakeTask(SHOWN[connector.target], self.owner(name, number))
         connector.to_start.discard(number)
+        connector.write()
         with self.event("start_task", name, number):
             pass
 

@@ -48,6 +48,11 @@ class FakeConnectWorker:
             self._wait_for_rebalance()
             return dict(self._known(connector).config)
 
+    def topics(self, connector: str) -> Sequence[str]:
+        with self._asked("topics", connector):
+            known = self.group.connectors.get(connector)
+            return sorted(known.topics) if known else ()
+
     def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
         with self._asked("put_connector_config", connector, config):
             if "connector.class" not in config:

@@ -59,7 +59,7 @@ class FakeConnector:
 
     `state` is empty until the connector was started for the first time; `url` is the worker that said it. The next
     rebalance starts the tasks `to_start`. `reconfigured`: new tasks are made once the connector is started.
-    `fencing_due`: the newest commit has no task-count record yet.
+    `fencing_due`: the newest commit has no task-count record yet. `topics` are those that its tasks have written to.
     """
 
     config: dict[str, str]
@@ -72,6 +72,7 @@ class FakeConnector:
     to_start: set[int] = field(default_factory=set)
     reconfigured: bool = False
     fencing_due: bool = False
+    topics: set[str] = field(default_factory=set)
 
     @property
     def type(self) -> str:
@@ -98,6 +99,11 @@ class FakeConnector:
         for number in tasks:
             if number in self.tasks:
                 self.tasks[number].state, self.tasks[number].trace = "RESTARTING", ""
+
+    def write(self) -> None:
+        """Its tasks that run have something to write."""
+        if "topic" in self.config and any(task.state == "RUNNING" for task in self.tasks.values()):
+            self.topics.add(self.config["topic"])
 
     def heal(self) -> None:
         """Its tasks are as they should be, whoever did that."""

@@ -169,6 +169,18 @@ def test_a_connector_with_a_login_of_its_own_is_not_judged_by_the_workers(tmp_pa
     )  # fmt: skip
 
 
+def test_an_offsets_topic_that_only_a_worker_can_resolve_is_not_judged(tmp_path: Path) -> None:
+    """The gate failed for want of rights on a topic of the name `${file:/run/topics:a}`."""
+    there = world(w1="disabled", w2="disabled")
+    app = app_of(there, tmp_path)
+    for key, value in created("a", 1, config={"offsets.storage.topic": "${file:/run/topics:a}"}):
+        there.keep_config(key, value)
+    given(there, app)
+    found = gate(app)
+    assert found["status"] == "unknown"
+    assert found["evidence"].endswith("which only its worker can resolve; rights on it are not part of this")
+
+
 def test_apply_restarts_nobody_without_the_rights(tmp_path: Path) -> None:
     """`enabled` came up, and the connector FAILED: only doctor and `acls check` had known."""
     there = world(w1="disabled", w2="disabled")
