@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 # options by which a user sets a check aside; a test compares this with the options of every writing command
 OVERRIDES = frozenset(
     {
-        *("accept_drift", "allow_leader", "allow_open_transactions", "create_unknown", "discard_prepared"),
+        *(
+            "accept_drift",
+            "accept_gate",
+            "allow_leader",
+            "allow_open_transactions",
+            "create_unknown",
+            "discard_prepared",
+        ),
         *("force", "force_running", "force_shape"),
         *("live", "no_fence", "overwrite_newer", "start_over", "unknown_liveness", "workers_down"),
     }

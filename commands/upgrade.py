@@ -41,9 +41,10 @@ def plan_command(app: App, target: str, *, hard: bool, plan_out: Path | None) ->
     """Which workers to restart, in which order, and what has to be true before.
 
     Changes nothing. Each gate is pass, fail or unknown, with its evidence. Exit code 3 when a gate fails; unknown
-    gates alone are exit code 0. Give the workers' files (-w) so that preparing and disabled can be told apart, and the
-    rights of the users that they name be held against the cluster's ACLs. --hard adds what going back to an older
-    Connect takes: offsets to copy, aborted records to repair, one roll or two. Needs Kafka Connect 3.3 or newer.
+    gates alone are exit code 0, though those that guard data stop `apply`, and the plan says so. Give the workers'
+    files (-w) so that preparing and disabled can be told apart, and the rights of the users that they name be held
+    against the cluster's ACLs. --hard adds what going back to an older Connect takes: offsets to copy, aborted records
+    to repair, one roll or two. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade plan --to enabled -b kafka:9092 -g connect-cluster
     """

@@ -47,6 +47,10 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @click.option("--resume", is_flag=True, help="Go on with an upgrade that was cut off or stopped.")
 @click.option("--start-over", is_flag=True, help="Forget an unfinished upgrade and plan anew.")
 @click.option(
+    "--accept-gate", "accept_gate", multiple=True, metavar="GATE",
+    help="Go on though this gate fails or can't be told (repeatable); what FAILED before may stay so.",
+)  # fmt: skip
+@click.option(
     "--settle-timeout", type=Duration(), default="10m", metavar="DURATION", show_default=True,
     help="How long a worker may take to be back, with everything as before.",
 )  # fmt: skip
@@ -69,7 +73,8 @@ def apply_command(
     After each restart the worker must be a healthy member again, its mode proven (or taken from its own file, and then
     said so), every connector and task as before; tasks that failed only in fencing are restarted once. None is
     restarted while another does not answer. The first gate that fails ends the run and leaves the cluster running;
-    --resume goes on. A kill or Ctrl-C is safe at any time.
+    --resume goes on. A gate that guards data and can't be told stops it too (`upgrade plan` says which do); --timeout
+    is for each look, and --accept-gate for a gate that you have looked at. A kill or Ctrl-C is safe at any time.
     WORDS, PATH, NAME and DEST may hold {url} {host} {port}, WORDS also {mode} and {config}; no shell reads them.
 
     \b
@@ -102,6 +107,7 @@ def apply_command(
         resume=given["resume"],
         start_over=given["start_over"],
         settle_timeout_s=given["settle_timeout"],
+        accepted=frozenset(given["accept_gate"]),
     )
     roll = prepare_roll(app, request, _driver(app, driver_name, given))
     may_apply = roll.steps() and not roll.blocking

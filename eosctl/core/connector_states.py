@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.rescue import SeenTask
 
 RUNNING = "RUNNING"
@@ -31,29 +32,37 @@ class Judgement:
 
 
 def judge_connectors(
-    before: Mapping[str, str], now: Mapping[str, ConnectorSeen], owned: Collection[tuple[str, int]]
+    before: Mapping[str, str],
+    now: Mapping[str, ConnectorSeen],
+    owned: Collection[Work],
+    *,
+    excused: Collection[Work] = (),
 ) -> Judgement:
     """Compares connector states `before` with `now`; `owned` are the tasks that the group's members own.
 
     A state that a user sets meanwhile (paused, stopped, deleted) is theirs. A missing authorization is never retried.
+    What is `excused` (tasks, connectors themselves) was FAILED before, and may fail again or recover.
     """
     waiting: list[str] = []
     to_restart: list[str] = []
     broken: list[str] = []
     for name in sorted(before.keys() & now.keys()):
         seen = now[name]
-        failed = [task for task in seen.tasks if task.state == "FAILED"]
+        if seen.state == "FAILED" and (name, CONNECTOR_ITSELF) in excused:
+            continue
+        failed = [task for task in seen.tasks if task.state == "FAILED" and (name, task.task) not in excused]
         fencing = [task for task in failed if task.fencing_failed and "Authorization" not in task.trace]
         if seen.state == "FAILED":
             broken.append(f"connector {name} is FAILED: {_first_line(seen.trace)}")
         broken += [f"{name}/{t.task} is FAILED: {_first_line(t.trace)}" for t in failed if t not in fencing]
         if fencing:
             to_restart.append(name)
-        waiting += _awaited(name, seen, owned)
+        looked_at = [number for number in seen.wanted if (name, number) not in excused]
+        waiting += _awaited(name, replace(seen, wanted=tuple(looked_at)), owned)
     return Judgement(tuple(waiting), tuple(to_restart), tuple(broken))
 
 
-def _awaited(name: str, seen: ConnectorSeen, owned: Collection[tuple[str, int]]) -> list[str]:
+def _awaited(name: str, seen: ConnectorSeen, owned: Collection[Work]) -> list[str]:
     if seen.state not in _AT_REST:
         return [f"connector {name} is {seen.state}"]
     states = {task.task: task.state for task in seen.tasks}

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from shlex import quote
 
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.gate import Gate
 from eosctl.core.records import TopicDescription
-from eosctl.core.upgrade_gates import SAFE_REPLICATION, Gate
+from eosctl.core.upgrade_gates import SAFE_REPLICATION
 
 
 def gate_finding(gate: Gate, subject: str) -> Iterable[Finding]:

@@ -5,12 +5,13 @@ A gate passes only on evidence: what could not be seen is `unknown`, never `pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from eosctl.core import connector_findings as connectors
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.findings import ERROR, Finding
+from eosctl.core.gate import Gate
 from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
@@ -19,6 +20,7 @@ from eosctl.core.wording import counted
 from eosctl.core.worker_url import shared_urls
 
 SAFE_REPLICATION = 3
+MEMBERS_GATE, CONNECTORS_GATE = "members_known", "connectors_healthy"
 RIGHTS_GATE = "rights_granted"
 """The one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
 _MOST_SENTENCES = 5
@@ -26,23 +28,9 @@ _TOLD = frozenset({Mode.ENABLED, Mode.NOT_ENABLED, Mode.PREPARING, Mode.DISABLED
 """Modes that a validation told, which no worker below OLDEST_VERSION and none that still starts can do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """The outcome of one check: `status` is pass, fail or unknown."""
-
-    id: str
-    status: str
-    evidence: str
-    fix: str = ""
-
-    def as_row(self) -> dict[str, object]:
-        """The gate as plain data."""
-        return {"id": self.id, "status": self.status, "evidence": self.evidence, "fix": self.fix}
-
-
-def evaluate_gates(observation: Observation) -> tuple[Gate, ...]:
-    """Every gate, in the order in which a person would repair them."""
-    return tuple(_gate(rule, observation) for rule in _RULES)
+def evaluate_gates(observation: Observation, *, accepted: Collection[str] = ()) -> tuple[Gate, ...]:
+    """Every gate, in the order in which a person would repair them; `accepted` are taken as they are."""
+    return tuple(_gate(rule, observation, accepted=rule.id in accepted) for rule in _RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +44,28 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`only_up`: it matters to tasks that run exactly-once, and so never holds up the way back."""
+    """`only_up`: it matters to tasks that run exactly-once, and so never holds up the way back.
+
+    `guards_data`: while it is unknown, nobody is restarted. The others only say what may fail, and be seen to fail,
+    or are looked at again for each worker (its mode, its health).
+    """
 
     id: str
     fix: str
     judge: Callable[[Observation], _Verdict]
     only_up: bool = False
+    guards_data: bool = False
 
 
-def _gate(rule: _Rule, observation: Observation) -> Gate:
+def _gate(rule: _Rule, observation: Observation, *, accepted: bool) -> Gate:
     if rule.only_up and observation.target is not Mode.ENABLED:
         return Gate(rule.id, "pass", f"does not matter on the way to {observation.target.value}")
     verdict = rule.judge(observation)
-    if verdict.failures:
-        return Gate(rule.id, "fail", "; ".join([*verdict.failures, *verdict.unknowns]), rule.fix)
-    if verdict.unknowns:
-        return Gate(rule.id, "unknown", "; ".join(verdict.unknowns), rule.fix)
-    return Gate(rule.id, "pass", verdict.proof)
+    if not verdict.failures and not verdict.unknowns:
+        return Gate(rule.id, "pass", verdict.proof)
+    status = "fail" if verdict.failures else "unknown"
+    evidence = "; ".join([*verdict.failures, *verdict.unknowns])
+    return Gate(rule.id, status, evidence, rule.fix, rule.guards_data, accepted)
 
 
 def _per_worker(observation: Observation, modes: Iterable[Mode], words: str) -> list[str]:
@@ -329,23 +322,27 @@ def _worker_files(observation: Observation) -> _Verdict:
 
 
 _RULES: tuple[_Rule, ...] = (
-    _Rule("members_known", "Start it, or remove it for good; give each a URL of its own. An unknown one voids it all.",
+    _Rule(MEMBERS_GATE, "Start it, or remove it for good; give each a URL of its own. An unknown one voids it all.",
           _members_known),
     _Rule("group_stable", "Wait for the end of the rebalance and plan again.", _group_stable),
-    _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster),
-    _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", _worker_versions),
+    _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster, guards_data=True),
+    _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", _worker_versions, guards_data=True),
     _Rule("worker_health", "Look at the worker's log; GET /health needs Kafka 3.9.", _worker_health),
     _Rule("modes_proven", "Give each worker's properties file with -w, or see `eosctl workers probe`.", _modes_proven),
     _Rule("no_mixed_modes", "Go through with the first pass of this plan without delay.", _no_mixed_modes),
     _Rule("worker_files", "Make the files equal in these properties.", _worker_files),
-    _Rule("config_topic", "Give it one partition and cleanup.policy=compact; --config-topic names it.", _config_topic),
-    _Rule("offset_topic", "Set cleanup.policy=compact; --offset-topic names it.", _offset_topic),
-    _Rule("no_open_transactions", "See `eosctl txn hanging`: workers would hang behind it.", _no_open_transactions),
-    _Rule("no_aborted_records", "See `eosctl task-counts replay --topic`; overwrite them first.", _no_aborted_records),
+    _Rule("config_topic", "Give it one partition and cleanup.policy=compact; --config-topic names it.",
+          _config_topic, guards_data=True),
+    _Rule("offset_topic", "Set cleanup.policy=compact; --offset-topic names it.", _offset_topic, guards_data=True),
+    _Rule("no_open_transactions", "See `eosctl txn hanging`: workers would hang behind it.",
+          _no_open_transactions, guards_data=True),
+    _Rule("no_aborted_records", "See `eosctl task-counts replay --topic`; overwrite them first.",
+          _no_aborted_records, guards_data=True),
     _Rule("no_aborted_offsets", "Write the committed ones again: `eosctl upgrade plan --to disabled --hard` has how.",
-          _no_aborted_offsets),
-    _Rule("task_sets_complete", "Change the connector's config, so that it writes them again.", _task_sets_complete),
-    _Rule("connectors_healthy", "Restart or repair what failed first.", _connectors_healthy),
+          _no_aborted_offsets, guards_data=True),
+    _Rule("task_sets_complete", "Change the connector's config, so that it writes them again.",
+          _task_sets_complete, guards_data=True),
+    _Rule(CONNECTORS_GATE, "Restart or repair what failed first.", _connectors_healthy, guards_data=True),
     _Rule("connector_support", "Ask its documentation for a config that supports it, or do not require it.",
           _of_sources(connectors.support, "none requires a support that it lacks"), only_up=True),
     _Rule("transaction_boundaries", "Set transaction.boundary=poll or interval.",
@@ -365,7 +362,7 @@ _RULES: tuple[_Rule, ...] = (
           _rights_granted),
 )  # fmt: skip
 SUMMING_GATES = frozenset(
-    {"connectors_healthy", "property_names", RIGHTS_GATE, *(rule.id for rule in _RULES if rule.only_up)}
+    {CONNECTORS_GATE, "property_names", RIGHTS_GATE, *(rule.id for rule in _RULES if rule.only_up)}
 )
 """Gates that sum up what `connectors check`, `acls check` and the failures of tasks say one by one."""
 GATE_IDS = tuple(rule.id for rule in _RULES)

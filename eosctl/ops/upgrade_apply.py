@@ -5,13 +5,15 @@ The plan follows from what is seen now and, where a run was cut off, from its jo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eosctl.core.connect_group import EMPTY, STABLE
+from eosctl.core.gate import Gate
+from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker, what_is_lost
-from eosctl.core.upgrade_gates import Gate, evaluate_gates
+from eosctl.core.upgrade_gates import CONNECTORS_GATE, GATE_IDS, MEMBERS_GATE, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.upgrade_plan import PlannedPass, UpgradePlan, make_plan
 from eosctl.core.worker_url import parse_worker_url
@@ -29,43 +31,46 @@ from eosctl.report import rfc3339
 # what the first pass mends itself
 _MENDED_BY_THE_ROLL = frozenset({"no_mixed_modes"})
 # what a step that was cut off leaves behind, and its repetition mends; other workers are looked at by `_others_ill`
-_MENDED_BY_THE_OPEN_STEP = frozenset({"members_known", "worker_health", "connectors_healthy"})
+_MENDED_BY_THE_OPEN_STEP = frozenset({MEMBERS_GATE, "worker_versions", "worker_health", CONNECTORS_GATE})
 
 
 @dataclass(frozen=True, slots=True)
 class RollRequest:
-    """`target` None: that of the plan file, or of the roll that is resumed."""
+    """`target` None: that of the plan file, or of the roll that is resumed. `accepted` are gates, by their ids."""
 
     target: Mode | None = None
     plan: UpgradePlan | None = None
     resume: bool = False
     start_over: bool = False
+    accepted: frozenset[str] = frozenset()
     settle_timeout_s: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One look at the whole group, with what the journal knows of its workers added."""
+    """One look at the whole group, with what the journal knows of its workers added; `took_s` is how long it took."""
 
     group: GroupObservation
     observation: Observation
     gates: tuple[Gate, ...]
+    took_s: float
 
     @property
     def members(self) -> dict[str, str | None]:
         """URL -> member id of all members."""
         return {str(m.url): m.member_id for m in self.group.members if m.url is not None and m.member_id is not None}
 
-    def failing(self, *, but: frozenset[str]) -> list[Gate]:
-        """The gates that fail, without those of `but`."""
-        return [gate for gate in self.gates if gate.status == "fail" and gate.id not in but]
+    def stopping(self, *, but: frozenset[str]) -> list[Gate]:
+        """The gates that let nobody be restarted, without those of `but`."""
+        return [gate for gate in self.gates if gate.stops_apply and gate.id not in but]
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRoll:
     """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
 
-    `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step.
+    `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
+    is `excused`.
     """
 
     request: RollRequest
@@ -78,6 +83,7 @@ class PreparedRoll:
     begun: Roll | None
     blocking: tuple[Gate, ...]
     connectors: Mapping[str, str]
+    excused: frozenset[Work]
     journal: Journal
     cluster_id: str
     brought: Mapping[str, Brought] = field(default_factory=dict)
@@ -96,6 +102,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     Raises RefusedError for a roll that was begun and not finished (or none, with `resume`), StalePlanError where the
     workers are no longer as in the plan file, UsageError, and what `observe_workers` raises.
     """
+    _require_gates(request.accepted)
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
     journal = upgrade_journal(app, cluster_id)
@@ -103,7 +110,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     target = _target(request, begun)
     open_step = begun.open if begun else None
     brought = begun.brought if begun else {}
-    view = look(app, target, brought, driver_files(app, driver))
+    view = look(app, target, brought, driver_files(app, driver), accepted=request.accepted)
     workers = _after_open(view.observation.workers, open_step, at_once=driver.at_once)
     plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
     if request.plan is not None and begun is None:
@@ -113,7 +120,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         plan = request.plan
     but = _MENDED_BY_THE_ROLL | (_MENDED_BY_THE_OPEN_STEP if open_step else frozenset())
     if open_step is not None and view.group.state == EMPTY:
-        but |= {"group_stable"}
+        but |= {"group_stable", "same_kafka_cluster"}
     return PreparedRoll(
         request=request,
         target=target,
@@ -123,37 +130,60 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         passes=plan.passes,
         open=open_step,
         begun=begun,
-        blocking=(*_others_ill(begun, view, driver), *view.failing(but=but)),
+        blocking=(*_others_ill(begun, view, driver, request.accepted), *view.stopping(but=but)),
         connectors=begun.connectors if begun else _states(view.observation),
+        excused=_failed(view.observation) if CONNECTORS_GATE in request.accepted else frozenset(),
         journal=journal,
         cluster_id=cluster_id,
         brought=brought,
     )
 
 
-def _others_ill(begun: Roll | None, view: View, driver: Driver) -> list[Gate]:
+def _require_gates(names: Collection[str]) -> None:
+    unknown = sorted(set(names) - set(GATE_IDS))
+    if unknown:
+        raise UsageError(f"there is no gate {unknown[0]}", hint=f"--accept-gate takes {', '.join(GATE_IDS)}.")
+
+
+def accept_hint(gates: Sequence[Gate]) -> str:
+    """How to go on all the same; more time is named where a gate is only unknown."""
+    names = " ".join(f"--accept-gate {gate.id}" for gate in gates)
+    more_time = " --timeout gives a look more time." if any(gate.status == "unknown" for gate in gates) else ""
+    return f"{names} goes on as it is.{more_time}"
+
+
+def _others_ill(begun: Roll | None, view: View, driver: Driver, accepted: Collection[str]) -> list[Gate]:
     """Workers beside the open step's that the roll knew and that are gone or don't answer.
 
     Pods may come back under other names, so nobody is missed where a controller restarts them.
     """
-    if begun is None or driver.at_once or view.group.state not in (STABLE, EMPTY):
+    if begun is None or driver.at_once or view.group.state not in (STABLE, EMPTY) or MEMBERS_GATE in accepted:
         return []
     under_way = set(begun.open.workers if begun.open else ())
     silent = {worker.name for worker in view.observation.workers if worker.mode is Mode.UNREACHABLE}
     ill = sorted(((begun.known - view.members.keys()) | silent) - under_way)
     text = f"{', '.join(ill)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
     fix = "Start it; if it is gone for good, plan anew with --start-over."
-    return [Gate("members_known", "fail", text, fix)] if ill else []
+    return [Gate(MEMBERS_GATE, "fail", text, fix)] if ill else []
 
 
-def look(app: App, target: Mode, brought: Mapping[str, Brought], files: Sequence[Path]) -> View:
+def look(
+    app: App,
+    target: Mode,
+    brought: Mapping[str, Brought],
+    files: Sequence[Path],
+    *,
+    accepted: Collection[str] = (),
+) -> View:
     """The group as it is now, judged for the way to `target`."""
+    since_s = app.clock.monotonic_s()
     app = with_files(app, files)
     group = observe_workers(app)
     members = {str(member.url): member.member_id for member in group.members}
     observation = with_rights(app, observe_upgrade(app, group, target))
     observation = replace(observation, workers=with_brought(observation.workers, brought, members))
-    return View(group, observation, evaluate_gates(observation))
+    gates = evaluate_gates(observation, accepted=accepted)
+    return View(group, observation, gates, app.clock.monotonic_s() - since_s)
 
 
 def driver_files(app: App, driver: Driver) -> Sequence[Path]:
@@ -236,6 +266,16 @@ def _after_open(workers: Sequence[UpgradeWorker], step: OpenStep | None, *, at_o
 
 def _states(observation: Observation) -> dict[str, str]:
     return {each.name: each.states.get("connector", "UNKNOWN") for each in observation.connectors or ()}
+
+
+def _failed(observation: Observation) -> frozenset[Work]:
+    """The connectors and tasks that are FAILED."""
+    return frozenset(
+        (each.name, CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task ")))
+        for each in observation.connectors or ()
+        for part, state in each.states.items()
+        if state == "FAILED"
+    )
 
 
 def losses(roll: PreparedRoll) -> tuple[str, ...]:

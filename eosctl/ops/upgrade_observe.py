@@ -29,26 +29,25 @@ from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker, TopicStore
 from eosctl.ops.task_counts import read_both_views
 from eosctl.ops.upgrade_transactions import with_transactions
+from eosctl.ops.upgrade_validations import with_validations
 from eosctl.ops.workers import GroupObservation, WorkerObservation
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 _POLL_S = 0.5
-SUPPORT_PROPERTY = "exactly.once.support"
-BOUNDARY_PROPERTY = "transaction.boundary"
 MAX_TIMEOUT_SETTING = "transaction.max.timeout.ms"
 
 
 def observe_upgrade(app: App, group: GroupObservation, target: Mode) -> Observation:
     """Looks at everything that gates judge; what can't be looked at stays unseen, with the reason."""
     observation = _with_connectors(app, group, _workers_only(app, group, target))
-    return with_transactions(app, _with_topics(app, observation, _TOPIC_PARTS))
+    return with_validations(app, with_transactions(app, _with_topics(app, observation, _TOPIC_PARTS)))
 
 
 def observe_connectors(app: App, group: GroupObservation) -> Observation:
     """Only what the connector checks judge: no offsets topic is read, no open transaction waited for."""
     observation = _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED))
     parts = {what: _TOPIC_PARTS[what] for what in ("topics", "broker settings", "config topic")}
-    return with_transactions(app, _with_topics(app, observation, parts))
+    return with_validations(app, with_transactions(app, _with_topics(app, observation, parts)))
 
 
 def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observation:
@@ -196,43 +195,24 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
 
 
 def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
-    return tuple(_connector(worker, name, answer) for name, answer in sorted(worker.connectors().items()))
+    return tuple(_connector(name, answer) for name, answer in sorted(worker.connectors().items()))
 
 
-def _connector(worker: ConnectWorker, name: str, answer: Mapping[str, object]) -> ObservedConnector:
+def _connector(name: str, answer: Mapping[str, object]) -> ObservedConnector:
     info, status = _mapping(answer.get("info")), _mapping(answer.get("status"))
     config = {key: str(value) for key, value in _mapping(info.get("config")).items() if value is not None}
     tasks = status.get("tasks")
     parts = {"connector": _mapping(status.get("connector"))}
     parts |= {f"task {task.get('id')}": _mapping(task) for task in (tasks if isinstance(tasks, list) else [])}
-    kind = str(info.get("type"))
-    answered = _validate(worker, config) if kind == "source" else None
     return ObservedConnector(
         name=name,
-        type=kind,
+        type=str(info.get("type")),
         config=config,
         states={part: str(said.get("state")) for part, said in parts.items()},
         workers={part: str(said["worker_id"]) for part, said in parts.items() if said.get("worker_id")},
         traces={part: str(said["trace"]) for part, said in parts.items() if said.get("trace")},
-        support_errors=None if answered is None else answered.get(SUPPORT_PROPERTY),
-        boundary_errors=(answered or {}).get(BOUNDARY_PROPERTY, ()),
     )
 
 
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> Mapping[str, tuple[str, ...]] | None:
-    """Property -> what a worker objects to if the connector required exactly-once; None when it can't be asked."""
-    try:
-        answer = worker.validate(config["connector.class"], {**config, SUPPORT_PROPERTY: "required"})
-    except (EosctlError, KeyError):
-        return None
-    configs = answer.get("configs")
-    values = [_mapping(_mapping(each).get("value")) for each in (configs if isinstance(configs, list) else [])]
-    return {str(value.get("name")): _texts(value.get("errors")) for value in values}
-
-
-def _texts(errors: object) -> tuple[str, ...]:
-    return tuple(str(text) for text in (errors if isinstance(errors, list) else []))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_apply import PreparedRoll, describe_roll, losses
+from eosctl.ops.upgrade_apply import PreparedRoll, accept_hint, describe_roll, losses
 from eosctl.ops.upgrade_roll import StepOutcome
 from eosctl.report import Problem, Report, Row
 
@@ -23,7 +23,11 @@ def plan_report(app: App, roll: PreparedRoll) -> Report:
     if not roll.blocking or not roll.steps():
         return report
     problems = [
-        Problem(gate.id, f"gate {gate.id} fails: {gate.evidence}; nothing was written", hint=gate.fix)
+        Problem(
+            gate.id,
+            f"gate {gate.id} {gate.verb}: {gate.evidence}; nothing was written",
+            hint=f"{gate.fix} {accept_hint([gate])}",
+        )
         for gate in roll.blocking
     ]
     return replace(report, problems=[*report.problems, *problems], exit_code=ExitCode.REFUSED)

@@ -17,6 +17,8 @@ from eosctl.events import Event, OnEvent
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import (
     PreparedRoll,
+    View,
+    accept_hint,
     blocking_modes,
     driver_files,
     look,
@@ -43,12 +45,18 @@ class StepOutcome:
 
 @dataclass(slots=True)
 class _Run:
-    """A roll under way: `brought` and `outcomes` grow."""
+    """A roll under way: `brought` and `outcomes` grow; `view` is the last look at the whole group."""
 
     app: App
     roll: PreparedRoll
+    view: View
     brought: dict[str, Brought]
     outcomes: list[StepOutcome] = field(default_factory=list)
+
+    @property
+    def look_s(self) -> float:
+        """How long a look may take: as --timeout says, and longer where the last one took more than half of that."""
+        return max(self.app.deadline.timeout_s, 2 * self.view.took_s)
 
 
 def apply_roll(app: App, roll: PreparedRoll) -> Report:
@@ -63,7 +71,7 @@ def apply_roll(app: App, roll: PreparedRoll) -> Report:
         app = replace(app, on_event=sentences(app.on_event)).with_whole_timeout()
         _require_unchanged(app, roll)
         _write_begin(roll)
-        run = _Run(app, roll, dict(roll.brought))
+        run = _Run(app, roll, roll.view, dict(roll.brought))
         failure: EosctlError | None = None
         try:
             _roll(run)
@@ -89,12 +97,13 @@ def _require_unchanged(app: App, roll: PreparedRoll) -> None:
             f"the group changed since the plan was shown: {difference}; nothing was written", hint="Run again."
         )
     if renewed.blocking:
-        raise RefusedError(f"gate {renewed.blocking[0].id}: {renewed.blocking[0].evidence}; nothing was written")
+        gate = renewed.blocking[0]
+        raise RefusedError(f"gate {gate.id} {gate.verb}: {gate.evidence}; nothing was written")
 
 
 def _write_begin(roll: PreparedRoll) -> None:
     if roll.begun is not None:
-        roll.journal.write("resume", driver=roll.driver.name)
+        roll.journal.write("resume", driver=roll.driver.name, accepted_gates=sorted(roll.request.accepted))
         return
     roll.journal.write(
         "begin",
@@ -103,6 +112,7 @@ def _write_begin(roll: PreparedRoll) -> None:
         digest=(roll.request.plan or roll.plan).digest(),
         connectors=dict(roll.connectors),
         losses=list(losses(roll)),
+        accepted_gates=sorted(roll.request.accepted),
     )
 
 
@@ -132,17 +142,20 @@ def _roll(run: _Run) -> None:
 
 def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     """What must be true of all workers before the first of them gets `mode`; raises RefusedError."""
-    app = look_app(run.app)
-    view = look(app, run.roll.target, run.brought, driver_files(app, run.roll.driver))
+    app, accepted = look_app(run.app, run.look_s), run.roll.request.accepted
+    files = driver_files(app, run.roll.driver)
+    view = run.view = look(app, run.roll.target, run.brought, files, accepted=accepted)
     refusals = blocking_modes(view.observation.workers, mode)
-    refusals += [f"gate {gate.id}: {gate.evidence}" for gate in view.failing(but=frozenset({"no_mixed_modes"}))]
+    stopping = view.stopping(but=frozenset({"no_mixed_modes"}))
+    refusals += [f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in stopping]
     strangers = sorted(view.members.keys() - {worker.name for worker in run.roll.plan.workers})
     if strangers and not run.roll.driver.at_once:
         refusals.append(f"{', '.join(strangers)} joined the group since the plan was made")
     if refusals:
         raise RefusedError(
             f"no worker may become {mode.value} now: {'; '.join(refusals)}",
-            hint="Mend it; --resume then goes on, and gives a worker that lacks it the pass before first.",
+            hint="Mend it; --resume then goes on, and gives a worker that lacks it the pass before first."
+            + (f" {accept_hint(stopping)}" if stopping else ""),
         )
     words = f"pass {mode.value}: {counted(len(pending), 'worker')}"
     ordered = sorted(pending, key=lambda name: (name == view.group.leader_url, name))
@@ -152,7 +165,7 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
 def _next(run: _Run, mode: Mode, pending: set[str]) -> str:
     """The next worker: the leader, as it is now, comes last; while a group rebalances nobody knows who leads."""
     app = replace(run.app, deadline=Deadline.after(run.roll.request.settle_timeout_s, run.app.clock))
-    group = await_calm(app, tuple(sorted(pending)), mode)
+    group = await_calm(app, tuple(sorted(pending)), mode, look_s=run.look_s)
     return min(pending, key=lambda name: (name == group.leader_url, name))
 
 
@@ -194,9 +207,10 @@ def _act(
         if not roll.driver.waits_for_person:
             return members, claim, acted
     else:
-        group = observe_workers(look_app(app)) if again else await_calm(app, workers, mode)
+        look_s = run.look_s
+        group = observe_workers(look_app(app, look_s)) if again else await_calm(app, workers, mode, look_s=look_s)
         members = _members(group, again, at_once=roll.driver.at_once)
-        claim = read_claim(look_app(app), group)
+        claim = read_claim(look_app(app, look_s), group)
         roll.journal.write("start", mode=mode.value, workers=list(workers), members=members)
         words = f"{', '.join(workers)}: restarting as {mode.value}"
         app.on_event(Event(words, standings=standings(workers, mode, "restarting")))
@@ -228,11 +242,13 @@ def _expected(
         mode=mode,
         members=members,
         connectors=roll.connectors,
+        excused=roll.excused,
         claim=claim,
         fenceable=frozenset(workers) | {name for name, it in run.brought.items() if it.mode is not Mode.DISABLED},
         words=acted.words,
         settle_timeout_s=timeout_s,
         patience_s=None if roll.driver.waits_for_person else timeout_s,
+        look_s=run.look_s,
         at_once=roll.driver.at_once,
         files=tuple(roll.driver.files(workers)),
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from eosctl.core.connector_states import ConnectorSeen, judge_connectors
+from eosctl.core.group_protocol import Work
 from eosctl.core.ids import leader_transactional_id
 from eosctl.core.rescue import SeenTask
 from eosctl.core.transactions import TransactionDescription
@@ -24,7 +25,6 @@ from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.workers import GroupObservation, WorkerObservation, in_turn, observe_workers
 
-LOOK_S = 30.0
 _LEAST_LOOK_S = 5.0
 """A look has this long even where less of the step's time is left: a worker in good health needs not be hurried."""
 RESTART_SHOWS_AFTER_S = 15.0
@@ -50,18 +50,21 @@ class Expected:
     """What one step shall end in. `members` are those before it (URL -> member id), `claim` likewise.
 
     `fenceable` are the workers that are preparing or enabled then. `at_once`: workers may come back under other URLs.
-    `patience_s` None: their return is waited for without end.
+    `patience_s` None: their return is waited for without end. `look_s` is how long one look may take. `excused` are
+    connectors and tasks that had failed before.
     """
 
     workers: tuple[str, ...]
     mode: Mode
     members: Mapping[str, str | None]
     connectors: Mapping[str, str]
+    excused: frozenset[Work]
     claim: LeaderClaim | None
     fenceable: frozenset[str]
     words: str
     settle_timeout_s: float
     patience_s: float | None
+    look_s: float
     at_once: bool = False
     files: tuple[Path, ...] = ()
 
@@ -98,10 +101,10 @@ def with_files(app: App, paths: Sequence[Path]) -> App:
     return replace(app, target=replace(app.target, worker_configs=tuple(configs)))
 
 
-def look_app(app: App, *, within: Deadline | None = None) -> App:
-    """The App for one look, which may not take longer than LOOK_S, nor much longer than what is left of `within`."""
-    left_s = LOOK_S if within is None else max(_LEAST_LOOK_S, within.remaining_s())
-    return replace(app, deadline=Deadline.after(min(LOOK_S, left_s), app.clock))
+def look_app(app: App, look_s: float, *, within: Deadline | None = None) -> App:
+    """The App for one look, which may not take longer than `look_s`, nor much longer than what is left of `within`."""
+    left_s = look_s if within is None else max(_LEAST_LOOK_S, within.remaining_s())
+    return replace(app, deadline=Deadline.after(min(look_s, left_s), app.clock))
 
 
 def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
@@ -142,14 +145,14 @@ def await_settled(app: App, expected: Expected) -> Settled:
         app.clock.sleep_s(_POLL_S)
 
 
-def await_calm(app: App, workers: Sequence[str], mode: Mode) -> GroupObservation:
+def await_calm(app: App, workers: Sequence[str], mode: Mode, *, look_s: float) -> GroupObservation:
     """The group, once it is stable and every worker beside `workers` answers: never shall two be down at once.
 
     Raises DeadlineError naming who is still awaited.
     """
     spoken = ""
     while True:
-        now = look_app(app, within=app.deadline)
+        now = look_app(app, look_s, within=app.deadline)
         group = observe_workers(now)
         silent = [str(m.url) for m in group.members if m.health == "unreachable" and m.url not in workers]
         waiting = f"no answer from {', '.join(silent)}" if silent else ""
@@ -181,12 +184,12 @@ def _deadline(app: App, timeout_s: float | None) -> Deadline | None:
 def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None) -> tuple[str, Settled | None]:
     """What is awaited, or how it settled; a look that fails is something to wait for, too."""
     try:
-        now = look_app(with_files(app, expected.files), within=deadline)
+        now = look_app(with_files(app, expected.files), expected.look_s, within=deadline)
         group = observe_workers(now)
         waiting = _not_back(group, expected)
         watch.returned = watch.returned or not waiting
         if waiting:
-            return waiting + _silent(look_app(app, within=deadline), group, expected), None
+            return waiting + _silent(look_app(app, expected.look_s, within=deadline), group, expected), None
         members, evidence, waiting = _judge_modes(now, group, expected)
         waiting = waiting or _judge_work(now, group, expected, watch) or _judge_leader(now, group, expected)
     except _GateFailedError:
@@ -283,7 +286,7 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
     worker = app.worker(_reachable(app, url))
     now = {name: _seen(entry) for name, entry in worker.connectors().items()}
     owned = {work for member in group.members for work in member.tasks or ()}
-    judged = judge_connectors(expected.connectors, now, owned)
+    judged = judge_connectors(expected.connectors, now, owned, excused=expected.excused)
     now_s = app.clock.monotonic_s()
     long_ago = [name for name, at_s in watch.restarted_s.items() if now_s - at_s > RESTART_SHOWS_AFTER_S]
     again = [f"{name} failed in fencing again" for name in judged.to_restart if name in long_ago]

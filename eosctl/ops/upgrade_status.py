@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from eosctl.core.findings import ERROR, Finding
+from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode, UpgradeWorker
-from eosctl.core.upgrade_gates import RIGHTS_GATE, Gate
+from eosctl.core.upgrade_gates import RIGHTS_GATE
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
@@ -119,9 +120,8 @@ def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
 
 
 def _gate_finding(gate: Gate, cluster_id: str) -> Finding:
-    verb = "fails" if gate.status == "fail" else "can't be told"
     return Finding(
-        gate.id, ERROR, cluster_id, f"gate {gate.id} {verb}: {gate.evidence}", gate.fix, {"status": gate.status}
+        gate.id, ERROR, cluster_id, f"gate {gate.id} {gate.verb}: {gate.evidence}", gate.fix, {"status": gate.status}
     )
 
 

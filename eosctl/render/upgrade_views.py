@@ -17,7 +17,8 @@ def _actions(row: Row) -> object:
 
 def _apply_lines(report: Report) -> Iterable[str]:
     for gate in _list(report, "gates"):
-        yield f"gate {gate['status']}: {gate['id']}: {printable(str(gate['evidence']))}"
+        status = f"{gate['status']}, accepted" if gate["accepted"] else gate["status"]
+        yield f"gate {status}: {gate['id']}: {printable(str(gate['evidence']))}"
     losses = report.data.get("losses")
     for loss in losses if isinstance(losses, list) else []:
         yield f"lost: {loss}"

@@ -315,6 +315,8 @@ def _plan_lines(report: Report) -> Iterable[str]:
         yield f"  {gate['status']:<7}  {gate['id']}: {printable(gate['evidence'])}"
         if gate["status"] != "pass":
             yield f"           fix: {printable(gate['fix'])}"
+        if gate["stops_apply"]:
+            yield f"           apply stops here, unless it is given --accept-gate {gate['id']}"
     losses = report.data.get("losses")
     for loss in losses if isinstance(losses, list) else []:
         yield f"lost: {loss}"

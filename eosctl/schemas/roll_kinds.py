@@ -9,7 +9,14 @@ from eosctl.schemas.shapes import COUNTS, FINDING_ROW
 
 _MODE = {"disabled", "preparing", "enabled"}
 _ANY_MODE = _MODE | {"absent", "old_version", "not_enabled", "unknown", "unreachable"}
-_GATE = {"id": "str", "status": {"fail", "unknown"}, "evidence": "any", "fix": "str"}
+_GATE = {
+    "id": "str",
+    "status": {"fail", "unknown"},
+    "evidence": "any",
+    "fix": "str",
+    "stops_apply": "bool",
+    "accepted": "bool",
+}
 _APPLY: dict[str, Any] = {
     "row": {
         "mode": _MODE,

@@ -7,7 +7,14 @@ from typing import Any
 from eosctl.schemas.notation import Kind
 from eosctl.schemas.shapes import COUNTS, FINDING_ROW
 
-_GATE = {"id": "str", "status": {"pass", "fail", "unknown"}, "evidence": "any", "fix": "str"}
+_GATE = {
+    "id": "str",
+    "status": {"pass", "fail", "unknown"},
+    "evidence": "any",
+    "fix": "str",
+    "stops_apply": "bool",
+    "accepted": "bool",
+}
 _HARD: dict[str, Any] = {
     "offsets": [
         {"connector": "str", "offsets_topic": "str", "cluster": "str|null", "commands": ["str"], "note": "str"}

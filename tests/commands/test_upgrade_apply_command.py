@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,3 +81,17 @@ def test_a_mixed_fleet_is_found(invoke: Any) -> None:
     mixed = run(invoke, world(w1="enabled", w2="disabled"), "upgrade", "verify", "--to", "enabled", "-o", "json")
     assert mixed.exit_code == 3
     assert {row["code"] for row in mixed.json()["data"]["rows"]} >= {"wrong_mode", "no_mixed_modes"}
+
+
+def test_a_gate_is_accepted_by_name_and_that_is_recorded(invoke: Any, there: RollWorld, tmp_path: Path) -> None:
+    """A connector that failed weeks ago forbade every upgrade of its group."""
+    there.connector.fail()
+    unknown = run(invoke, there, *COMMAND, "--accept-gate", "connectors")
+    assert (unknown.exit_code, "there is no gate connectors" in unknown.stderr) == (2, True)
+    accepted = ["--accept-gate", "connectors_healthy", "--audit-log", str(tmp_path / "audit")]
+    plan = run(invoke, there, *COMMAND, *accepted, "--dry-run")
+    assert (plan.exit_code, "gate fail, accepted: connectors_healthy: a task 0 is FAILED" in plan.stdout) == (0, True)
+    done = run(invoke, there, *COMMAND, *accepted, "--yes", "-o", "json")
+    assert [(gate["id"], gate["accepted"]) for gate in done.json()["data"]["gates"]] == [("connectors_healthy", True)]
+    (line,) = (tmp_path / "audit").read_text().splitlines()
+    assert json.loads(line)["overrides"] == {"accept_gate": ["connectors_healthy"]}

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from eosctl.core.config_topic import ConfigState, ConnectorState
+from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode, UpgradeWorker
-from eosctl.core.upgrade_gates import Gate, evaluate_gates
+from eosctl.core.upgrade_gates import evaluate_gates
 from eosctl.core.upgrade_observation import Observation, RightsSeen, WorkerFile
 from tests.core.observations import ENABLED, aborted, good, source, topic, worker
 
@@ -233,9 +234,52 @@ def test_a_gate_says_why_it_could_not_look(what: str, changes: dict[str, Any], g
     ]
 
 
+@pytest.mark.parametrize(
+    ("status", "guards_data", "accepted", "stops"),
+    [
+        ("pass", True, False, False),
+        ("fail", False, False, True),
+        ("fail", True, True, False),
+        ("unknown", True, False, True),
+        ("unknown", True, True, False),
+        ("unknown", False, False, False),
+    ],
+)
+def test_an_unknown_gate_stops_apply_only_where_it_guards_data(
+    status: str, guards_data: bool, accepted: bool, stops: bool
+) -> None:
+    assert Gate("g", status, "", guards_data=guards_data, accepted=accepted).stops_apply is stops
+
+
+def test_what_nobody_could_look_at_stops_apply_where_records_may_be_lost() -> None:
+    """All of them let it go on: it reached `disabled` over aborted offsets that no look had had time to find."""
+    blind = replace(
+        good(),
+        topics=None,
+        open_transactions=None,
+        config_state=None,
+        differing_connectors=None,
+        aborted_offsets=None,
+        connectors=None,
+        kafka_cluster_id=None,
+        rival_groups=None,
+        rights=None,
+        workers=(worker(version=None, health=None),),
+    )
+    gates = evaluate_gates(blind, accepted={"offset_topic"})
+    assert {each.id for each in gates if each.stops_apply} == {
+        "same_kafka_cluster", "worker_versions", "config_topic", "no_open_transactions", "no_aborted_records",
+        "no_aborted_offsets", "task_sets_complete", "connectors_healthy",
+    }  # fmt: skip
+    assert {each.id for each in gates if each.accepted} == {"offset_topic"}
+    assert {"worker_health", "id_collisions", "rights_granted"} <= {
+        each.id for each in gates if each.status == "unknown"
+    }
+
+
 def test_a_gate_and_a_worker_as_plain_data() -> None:
     assert Gate("g", "fail", "seen", "do this").as_row() == {
-        "id": "g", "status": "fail", "evidence": "seen", "fix": "do this",
+        "id": "g", "status": "fail", "evidence": "seen", "fix": "do this", "stops_apply": True, "accepted": False,
     }  # fmt: skip
     there = UpgradeWorker(W, Mode.ENABLED, leader=True, version="4.3.1", health="healthy", evidence=("a", "b"))
     assert there.as_row() == {

@@ -36,7 +36,7 @@ def test_a_gate_that_fails_while_the_plan_is_read_refuses_it(tmp_path: Path) -> 
     app = there.app(tmp_path)
     prepared = prepare_roll(app, RollRequest(Mode.ENABLED), FakeDriver(there))
     there.connector.fail()
-    with pytest.raises(RefusedError, match=r"gate connectors_healthy: .*; nothing was written"):
+    with pytest.raises(RefusedError, match=r"gate connectors_healthy fails: .*; nothing was written"):
         apply_roll(app, prepared)
     assert there.starts == []
 
@@ -63,7 +63,7 @@ def test_no_pass_begins_while_a_gate_fails(tmp_path: Path) -> None:
     app = listening(there.app(tmp_path), there, last, there.connector.fail)
     report = roll(app, FakeDriver(there))
     assert report.exit_code is ExitCode.PARTIAL
-    assert report.problems[0].message.startswith("no worker may become enabled now: gate connectors_healthy: ")
+    assert report.problems[0].message.startswith("no worker may become enabled now: gate connectors_healthy fails: ")
     assert set(there.workers.values()) == {"preparing"}
 
 

@@ -204,7 +204,7 @@ def test_a_right_that_is_taken_away_meanwhile_stops_it_before_the_second_pass(tm
         app, prepare_roll(app, RollRequest(Mode.ENABLED, settle_timeout_s=60.0), FileDriver(there, directory=tmp_path))
     )
     assert report.exit_code is ExitCode.PARTIAL
-    assert "no worker may become enabled now: gate rights_granted: admin User:admin" in report.problems[0].message
+    assert "no worker may become enabled now: gate rights_granted fails: admin User:admin" in report.problems[0].message
     assert set(there.workers.values()) == {"preparing"}
 
 

@@ -1,0 +1,41 @@
+"""What one check before a change of the workers' mode came to; `upgrade_gates` has the checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The outcome of one check: `status` is pass, fail or unknown.
+
+    `guards_data`: to go on without knowing may lose records, or send them twice. `accepted`: the user goes on with it.
+    """
+
+    id: str
+    status: str
+    evidence: str
+    fix: str = ""
+    guards_data: bool = False
+    accepted: bool = False
+
+    @property
+    def stops_apply(self) -> bool:
+        """Whether no worker may be restarted as long as the gate is like this."""
+        return not self.accepted and (self.status == "fail" or (self.status == "unknown" and self.guards_data))
+
+    @property
+    def verb(self) -> str:
+        """How a sentence about a gate that does not pass goes on."""
+        return "fails" if self.status == "fail" else "can't be told"
+
+    def as_row(self) -> dict[str, object]:
+        """The gate as plain data."""
+        return {
+            "id": self.id,
+            "status": self.status,
+            "evidence": self.evidence,
+            "fix": self.fix,
+            "stops_apply": self.stops_apply,
+            "accepted": self.accepted,
+        }
