@@ -7,7 +7,7 @@ import click
 from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .options import EosctlGroup, pass_app
+from .options import EosctlGroup, pass_app, validation_option
 
 
 @click.group("connectors", cls=EosctlGroup)
@@ -23,8 +23,9 @@ def connectors() -> None:
 @connectors.command("check")
 @click.option("--connector", "names", multiple=True, metavar="NAME", help="Only this one (repeatable).")
 @click.option("--strict", is_flag=True, help="Warnings are findings too.")
+@validation_option
 @pass_app
-def check_command(app: App, names: tuple[str, ...], *, strict: bool) -> Report:
+def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: bool) -> Report:
     """Find what keeps source connectors and their tasks from being exactly-once.
 
     Per connector: whether it declares support with its present config, its transaction boundary, the transaction
@@ -32,10 +33,12 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool) -> Report:
     nothing, ids that another group uses too, and how long Connect needs to fence its tasks. Per task: a RUNNING task
     whose transactional id no coordinator knows is not exactly-once, and one that has committed nothing for five
     minutes may not get at its source. What could not be looked at is a warning. Exit code 3 when a finding is an error;
-    with --strict, also for a warning. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
+    with --strict, also for a warning. Changes nothing; but to learn of its support each connector validates its
+    config, for which some log in to their databases (--no-validate leaves it out). Needs Kafka Connect 3.3 and brokers
+    of 3.0 or newer.
 
     Example: eosctl connectors check --connector orders -b kafka:9092 -g connect-cluster
     """
     from eosctl.ops.connectors import check_connectors
 
-    return check_connectors(app, names, strict=strict)
+    return check_connectors(app, names, strict=strict, validate=validate)

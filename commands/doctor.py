@@ -7,19 +7,22 @@ import click
 from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .options import EosctlCommand, pass_app
+from .options import EosctlCommand, pass_app, validation_option
 
 
 @click.command("doctor", cls=EosctlCommand)
 @click.option("--strict", is_flag=True, help="Warnings, and checks that could not run, are findings too.")
+@validation_option
 @pass_app
-def doctor(app: App, *, strict: bool) -> Report:
+def doctor(app: App, *, strict: bool, validate: bool) -> Report:
     """Every check there is, and what to do first.
 
     Looks at the workers and their modes, the gates of the upgrade, hanging transactions, what FAILED tasks died of,
     task-count records, source connectors and each of their tasks, offsets topics, replication and rights. The worst
     comes first, each with what mends it. A check that can't run is a row too (not_checked, with the reason); rights
-    are checked where the workers' files (-w) name the principals. Changes nothing. Exit code 3 when a finding is an
+    are checked where the workers' files (-w) name the principals. Changes nothing; but source connectors validate
+    their configs, for which some log in to their databases (--no-validate leaves it out). What follows from a worker
+    that does not answer stands below it, and of many findings alike there is one. Exit code 3 when a finding is an
     error (with --strict, also for a warning), else 7 when a check could not run. Needs Kafka Connect 3.3 and brokers of
     3.0 or newer.
 
@@ -27,4 +30,4 @@ def doctor(app: App, *, strict: bool) -> Report:
     """
     from eosctl.ops.doctor import examine
 
-    return examine(app, strict=strict)
+    return examine(app, strict=strict, validate=validate)

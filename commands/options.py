@@ -143,6 +143,19 @@ def pass_app(function: _F) -> _F:
     return with_app  # type: ignore[return-value]  # functools.wraps keeps the shape click needs
 
 
+def validation_option(function: _F) -> _F:
+    """For commands that look and for which workers validate the connectors, which may log in to databases for it."""
+    option = click.option(
+        "--no-validate",
+        "validate",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        help="Do not have connectors validate their configs; some log in to their databases for it.",
+    )
+    return option(function)
+
+
 def write_options(function: _F) -> _F:
     """`--yes` and `--dry-run`, which every writing command has."""
     function = click.option("--dry-run", is_flag=True, help="Show the plan and stop.")(function)

@@ -9,7 +9,7 @@ import click
 from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .options import EosctlGroup, pass_app
+from .options import EosctlGroup, pass_app, validation_option
 from .upgrade_apply import apply_command
 
 
@@ -36,22 +36,24 @@ def upgrade() -> None:
 @click.option(
     "--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan to a file for `apply`."
 )
+@validation_option
 @pass_app
-def plan_command(app: App, target: str, *, hard: bool, plan_out: Path | None) -> Report:
+def plan_command(app: App, target: str, *, hard: bool, plan_out: Path | None, validate: bool) -> Report:
     """Which workers to restart, in which order, and what has to be true before.
 
-    Changes nothing. Each gate is pass, fail or unknown, with its evidence. Exit code 3 when a gate fails; unknown
-    gates alone are exit code 0, though those that guard data stop `apply`, and the plan says so. Give the workers'
-    files (-w) so that preparing and disabled can be told apart, and the rights of the users that they name be held
-    against the cluster's ACLs. --hard adds what going back to an older Connect takes: offsets to copy, aborted records
-    to repair, one roll or two. Needs Kafka Connect 3.3 or newer.
+    Changes nothing; but each source connector validates its config, for which some log in to their databases
+    (--no-validate leaves it out). Each gate is pass, fail or unknown, with its evidence. Exit code 3 when a gate fails;
+    unknown gates alone are exit code 0, though those that guard data stop `apply`, and the plan says so. Give the
+    workers' files (-w) so that preparing and disabled can be told apart, and the rights of the users that they name be
+    held against the cluster's ACLs. --hard adds what going back to an older Connect takes: offsets to copy, aborted
+    records to repair, one roll or two. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade plan --to enabled -b kafka:9092 -g connect-cluster
     """
     from eosctl.core.upgrade import Mode
     from eosctl.ops.upgrade import plan_upgrade
 
-    return plan_upgrade(app, Mode(target), hard=hard, plan_out=plan_out)
+    return plan_upgrade(app, Mode(target), hard=hard, plan_out=plan_out, validate=validate)
 
 
 @upgrade.command("status")
@@ -80,9 +82,10 @@ def status_command(app: App) -> Report:
 def verify_command(app: App, target: str) -> Report:
     """Exit code 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
 
-    Changes nothing. A gate that can't be told counts as one that fails; but rights_granted is a warning then, for ACLs
-    are not everybody's to see. preparing and disabled can be proven by the workers' files only (-w), or while an
-    upgrade of eosctl's own is the last that happened to the worker. Needs Kafka Connect 3.3 or newer.
+    Changes nothing; but each source connector validates its config, for which some log in to their databases. A gate
+    that can't be told counts as one that fails; but rights_granted is a warning then, for ACLs are not everybody's to
+    see. preparing and disabled can be proven by the workers' files only (-w), or while an upgrade of eosctl's own is
+    the last that happened to the worker. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade verify --to enabled -b kafka:9092 -g connect-cluster
     """

@@ -18,7 +18,7 @@ from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.property_names import idle_connector_names, idle_worker_names
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import Observation, ObservedConnector
+from eosctl.core.upgrade_observation import VALIDATION, Observation, ObservedConnector
 from eosctl.core.worker_modes import NOT_ENABLED_TEXT, PROPERTY
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
@@ -48,10 +48,12 @@ def group_findings(observation: Observation) -> list[Finding]:
     return [*leader_collisions(observation), *worker_properties(observation)]
 
 
-def support(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
+def support(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Whether the connector declares exactly-once support with this config (`exactlyOnceSupport`)."""
     name = connector.name
-    if connector.support_errors is None:
+    if VALIDATION in observation.unseen:
+        yield _not_validated(observation)
+    elif connector.support_errors is None:
         yield Finding(
             "support_unknown", WARNING, name, f"{name} was not validated, so its support is not known",
             "See whether a worker can be reached and has the connector's plugin, and run again.", certain=False,
@@ -74,13 +76,24 @@ def support(connector: ObservedConnector, _observation: Observation) -> Iterable
             )  # fmt: skip
 
 
+def _not_validated(observation: Observation) -> Finding:
+    """As it was asked for: one finding for all connectors."""
+    return Finding(
+        "support_unknown", INFO, "connectors",
+        f"whether source connectors support exactly-once is not known: {observation.why_unseen(VALIDATION)}",
+        "Leave out --no-validate; connectors may log in to their sources then.", certain=False,
+    )  # fmt: skip
+
+
 def _requires_support(connector: ObservedConnector) -> bool:
     """Whether Connect refuses the connector unless it supports exactly-once; `requested`, the default, lets it run."""
     return connector.config.get(PROPERTY, "").strip().lower() == "required"
 
 
-def boundary(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
+def boundary(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Whether the connector takes the transaction boundary that its config asks for."""
+    if VALIDATION in observation.unseen:
+        yield _not_validated(observation)
     for text in connector.boundary_errors:
         yield Finding(
             "boundary_refused", ERROR, connector.name, f"{connector.name}: {text}",

@@ -13,6 +13,8 @@ from eosctl.core.upgrade import Mode, UpgradeWorker
 
 OLDEST_VERSION = (3, 3)
 """The first Kafka release with exactly-once source support."""
+VALIDATION = "validation"
+"""What `Observation.unseen` calls the connectors' verdicts on their own configs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,19 @@ PROPERTY = "exactly.once.support"
 # AbstractHerder/DistributedHerder.validateSourceConnectorConfig, the same words from 3.3 to 4.3
 NOT_ENABLED_TEXT = "does not have exactly-once source support enabled"
 
-# These validate without reaching out to anything. MirrorSourceConnector comes last: it replaces the worker's own
-# verdict on the property by one on its consumer, so it can't tell.
+# These validate without reaching out to anything, and leave no error in the worker's log. MirrorSourceConnector comes
+# last: it replaces the worker's own verdict on the property by one on its consumer, so it can't tell.
+_FILE_STREAM = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 _HARMLESS = (
-    "org.apache.kafka.connect.file.FileStreamSourceConnector",
+    _FILE_STREAM,
     "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
     "org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
     "org.apache.kafka.connect.tools.VerifiableSourceConnector",
     "org.apache.kafka.connect.tools.SchemaSourceConnector",
     "org.apache.kafka.connect.tools.MockSourceConnector",
 )
+# Without these its own check of exactly-once fails, which the worker logs as an ERROR with its stack trace.
+_NEEDED = {_FILE_STREAM: {"topic": "eosctl-probe", "file": "eosctl-probe"}}
 _LAST = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
@@ -49,7 +52,9 @@ def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
 
 def probe_config(plugin: str) -> dict[str, str]:
     """The connector configuration to validate; nothing is created from it."""
-    return {"name": "eosctl-probe", "connector.class": plugin, "tasks.max": "1", PROPERTY: "required"}
+    return {"name": "eosctl-probe", "connector.class": plugin, "tasks.max": "1", PROPERTY: "required"} | _NEEDED.get(
+        plugin, {}
+    )
 
 
 def mode_of_validation(answer: Mapping[str, object]) -> WorkerMode:

@@ -17,14 +17,14 @@ from eosctl.ops.workers import no_answer, observe_workers
 from eosctl.report import Report
 
 
-def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = False) -> Report:
+def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = False, validate: bool = True) -> Report:
     """Findings about the source connectors (or `names`); exit 3 on an error, with `strict` also on a warning.
 
     Raises NotFoundError for a name that no connector has, what `no_answer` makes when no worker tells of connectors,
     and what `observe_workers` raises.
     """
     group = observe_workers(app)
-    observation = observe_connectors(app, group)
+    observation = observe_connectors(app, group, validate=validate)
     if observation.connectors is None:
         failures = [member.failure for member in group.members if member.failure is not None]
         failures = failures or [UnreachableError(observation.why_unseen("connectors"))]

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from eosctl.core.connector_findings import connector_findings, group_findings
 from eosctl.core.failure_scenarios import failure_findings
-from eosctl.core.findings import INFO, WARNING, Finding, is_bad, severity_counts, worst_first
+from eosctl.core.finding_folds import MOST_ALIKE, fold_alike, under_cause
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding, is_bad, severity_counts, worst_first
 from eosctl.core.group_findings import gate_finding, hanging_finding, topic_findings
-from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_gates import SUMMING_GATES, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
@@ -21,40 +20,20 @@ from eosctl.events import Event
 from eosctl.ops.acl_wanted import AclRequest
 from eosctl.ops.acls import check_acls
 from eosctl.ops.app import App
+from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.fence_report import NOT_CHECKED
-from eosctl.ops.offset_lint import lint_offsets
+from eosctl.ops.offset_lint import offset_findings
 from eosctl.ops.task_counts import validate_task_counts
 from eosctl.ops.txn_partitions import find_hanging_transactions
 from eosctl.ops.unfinished import unfinished_work
-from eosctl.ops.upgrade_observe import observe_upgrade
-from eosctl.ops.worker_report import probe_workers
-from eosctl.ops.workers import observe_workers
+from eosctl.ops.worker_report import SILENT_CODES, group_problems, silent_problem
+from eosctl.ops.workers import WorkerObservation
 from eosctl.report import Problem, Report, Row
 
 _Found = Iterable[Finding]
-_MOST_ALIKE = 3
 
 
-class _Visit:
-    """What several checks look at, looked at once; the error of the first look is the answer to all of them."""
-
-    def __init__(self, app: App) -> None:
-        self.app = app
-        self._seen: Observation | EosctlError | None = None
-
-    def observation(self) -> Observation:
-        """The group as the gates see it; raises what kept it from being seen."""
-        if self._seen is None:
-            try:
-                self._seen = observe_upgrade(self.app, observe_workers(self.app), Mode.ENABLED)
-            except EosctlError as exc:
-                self._seen = exc
-        if isinstance(self._seen, EosctlError):
-            raise self._seen
-        return self._seen
-
-
-def _unfinished(visit: _Visit) -> _Found:
+def _unfinished(visit: Visit) -> _Found:
     seen = visit.observation()
     if seen.kafka_cluster_id is None:  # the journals are of clusters
         return []
@@ -62,21 +41,29 @@ def _unfinished(visit: _Visit) -> _Found:
     return list(unfinished_work(visit.app, seen.kafka_cluster_id, states=states))
 
 
-def _workers(visit: _Visit) -> _Found:
-    return _of_problems("workers", probe_workers(visit.app).problems)
+def _workers(visit: Visit) -> _Found:
+    silent = fold_alike(_silent_finding(*each) for each in visit.silent())
+    return [*silent, *_of_problems("workers", group_problems(visit.app, visit.group()))]
 
 
-def _gates(visit: _Visit) -> _Found:
-    seen = visit.observation()
-    gates = [gate for gate in evaluate_gates(seen) if gate.id not in SUMMING_GATES]
-    return [finding for gate in gates for finding in gate_finding(gate, seen.group_id or "group")]
+def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
+    """An error where nothing answers: nothing can be proven of a group with such a member."""
+    problem = silent_problem(failure)
+    severity = ERROR if worker.health == "unreachable" else WARNING
+    return Finding(problem.code, severity, str(worker.url), problem.message, problem.hint or "See the message.")
 
 
-def _failures(visit: _Visit) -> _Found:
+def _gates(visit: Visit) -> _Found:
+    own, _following = visit.gates()
+    subject = visit.app.target.group_id or "group"
+    return [finding for gate in own for finding in gate_finding(gate, subject)]
+
+
+def _failures(visit: Visit) -> _Found:
     return failure_findings(visit.observation().connectors or _no_connectors(visit.observation()))
 
 
-def _transactions(visit: _Visit) -> _Found:
+def _transactions(visit: Visit) -> _Found:
     report = find_hanging_transactions(visit.app, None)
     if not report.summary["partitions"]:  # brokers leave out what one may not see, without a word
         raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
@@ -84,7 +71,7 @@ def _transactions(visit: _Visit) -> _Found:
     return [*map(hanging_finding, hanging), *_of_problems("transactions", report.problems)]
 
 
-def _task_counts(visit: _Visit) -> _Found:
+def _task_counts(visit: Visit) -> _Found:
     report = validate_task_counts(visit.app, strict=False)
     return [*(each for row in report.rows for each in _of_case(row)), *_of_problems("task_counts", report.problems)]
 
@@ -95,7 +82,7 @@ def _of_case(row: Row) -> _Found:
         yield Finding(each["code"], each["severity"], str(row["connector"]), each["message"], each["fix"])
 
 
-def _connectors(visit: _Visit) -> _Found:
+def _connectors(visit: Visit) -> _Found:
     seen = visit.observation()
     return [*connector_findings(seen, seen.connectors or _no_connectors(seen)), *group_findings(seen)]
 
@@ -106,9 +93,9 @@ def _no_connectors(seen: Observation) -> tuple[()]:
     return ()
 
 
-def _offsets(visit: _Visit) -> _Found:
-    report = lint_offsets(visit.app)
-    return [*(_of_row(row) for row in report.rows), *_of_problems("offsets", report.problems)]
+def _offsets(visit: Visit) -> _Found:
+    findings, problems = offset_findings(visit.app)
+    return [*findings, *_of_problems("offsets", problems)]
 
 
 def _of_row(row: Row) -> Finding:
@@ -119,14 +106,14 @@ def _of_row(row: Row) -> Finding:
     return Finding(code, severity, subject, message, fix, evidence if isinstance(evidence, Mapping) else {})
 
 
-def _topics(visit: _Visit) -> _Found:
+def _topics(visit: Visit) -> _Found:
     names = [visit.app.target.config_topic]
     names += [config.status_topic for config in visit.app.target.worker_configs if config.status_topic]
     with visit.app.topics() as store:
         return list(topic_findings(store.describe(names).values()))
 
 
-def _acls(visit: _Visit) -> _Found:
+def _acls(visit: Visit) -> _Found:
     """Only where the workers' files (-w) name the principals: no other source does."""
     try:
         report = check_acls(visit.app, AclRequest(every=True))
@@ -143,7 +130,7 @@ def _acls(visit: _Visit) -> _Found:
 @dataclass(frozen=True, slots=True)
 class _Check:
     id: str
-    run: Callable[[_Visit], _Found]
+    run: Callable[[Visit], _Found]
 
 
 # in the order in which a person would act: what was left half-done, what stops the group, what stops tasks, what will
@@ -161,12 +148,13 @@ CHECKS: tuple[_Check, ...] = (
 )
 
 
-def examine(app: App, *, strict: bool = False) -> Report:
+def examine(app: App, *, strict: bool = False, validate: bool = True) -> Report:
     """The findings of every check; exit 3 on an error, with `strict` also on a warning or a check that could not run.
 
-    Without an error, exit 7 when some checks could not run; when none could, that of the first reason (2, 4 or 5).
+    Source connectors are validated, unless not `validate`. Without an error, exit 7 when some checks could not run;
+    when none could, that of the first reason (2, 4 or 5).
     """
-    visit = _Visit(app)
+    visit = Visit(app, validate=validate)
     findings: dict[str, Sequence[Finding]] = {}
     failed: dict[str, EosctlError] = {}
     for check in CHECKS:
@@ -177,7 +165,29 @@ def examine(app: App, *, strict: bool = False) -> Report:
             raise
         except EosctlError as exc:
             failed[check.id], findings[check.id] = exc, [_not_checked(check.id, exc)]
+    findings = {check: fold_alike(found) for check, found in _under_silent_workers(visit, findings).items()}
     return _report(app, visit, findings, failed, strict=strict)
+
+
+def _under_silent_workers(visit: Visit, findings: Mapping[str, Sequence[Finding]]) -> dict[str, Sequence[Finding]]:
+    """What workers that do not answer bring about is no finding of its own: it stands below the first of them."""
+    causes = [each for each in findings["workers"] if each.code in SILENT_CODES]
+    if not causes:
+        return dict(findings)
+    reasons = [failure.message for _worker, failure in visit.silent()]
+    try:
+        gates = visit.gates()[1]
+    except EosctlError:
+        gates = []
+    subject = visit.app.target.group_id or "group"
+    following = [finding for gate in gates for finding in gate_finding(gate, subject)]
+    kept: dict[str, Sequence[Finding]] = {}
+    for check, found in findings.items():
+        caused = [each for each in found if each not in causes and any(one in each.message for one in reasons)]
+        following += caused
+        kept[check] = [each for each in found if each not in caused]
+    kept["workers"] = [under_cause(each, following) if each is causes[0] else each for each in findings["workers"]]
+    return kept
 
 
 def _not_checked(check: str, error: EosctlError) -> Finding:
@@ -193,9 +203,9 @@ def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
     for each in problems:
         by_code.setdefault(each.code, []).append(each)
     for code, alike in by_code.items():
-        for each in alike[:_MOST_ALIKE]:
+        for each in alike[:MOST_ALIKE]:
             yield Finding(code, WARNING, check, each.message, each.hint or "See the message.", certain=False)
-        more = len(alike) - _MOST_ALIKE
+        more = len(alike) - MOST_ALIKE
         if more > 0:
             fix = alike[0].hint or "See the messages of the first ones."
             yield Finding(code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=False)
@@ -203,7 +213,7 @@ def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
 
 def _report(
     app: App,
-    visit: _Visit,
+    visit: Visit,
     findings: Mapping[str, Sequence[Finding]],
     failed: Mapping[str, EosctlError],
     *,
@@ -232,7 +242,7 @@ def _report(
     )
 
 
-def _cluster_id(visit: _Visit) -> str | None:
+def _cluster_id(visit: Visit) -> str | None:
     try:
         return visit.observation().kafka_cluster_id
     except EosctlError:

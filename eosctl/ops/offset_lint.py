@@ -50,6 +50,18 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
     Those of one profile, TOPIC@PROFILE, are looked at on its cluster. Exit 3 when one is an error; with `strict`, also
     for a warning. Raises NotFoundError for a missing topic, UsageError for stores of several clusters.
     """
+    app, looked, findings = _gather(app, stores)
+    return _report(app, looked, findings, strict=strict)
+
+
+def offset_findings(app: App) -> tuple[Sequence[Finding], Sequence[Problem]]:
+    """Every finding about every offsets topic known, and what could not be looked at; raises as `lint_offsets`."""
+    _app, looked, findings = _gather(app, ())
+    return findings, looked.problems
+
+
+def _gather(app: App, stores: Sequence[str]) -> tuple[App, _Looked, list[Finding]]:
+    """What there is to say about `stores`, and the App of the cluster that they are on."""
     app, stores, profile = _located(app, stores)
     looked = _look(app, stores)
     if profile is not None:
@@ -69,7 +81,7 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
         else:
             looked.stores += there.stores
             looked.problems += there.problems
-    return _report(app, looked, findings, strict=strict)
+    return app, looked, findings
 
 
 def _findings(app: App, looked: _Looked) -> list[Finding]:

@@ -17,10 +17,13 @@ from eosctl.ops.workers import observe_workers
 from eosctl.report import Report
 
 
-def plan_upgrade(app: App, target: Mode, *, hard: bool = False, plan_out: Path | None = None) -> Report:
+def plan_upgrade(
+    app: App, target: Mode, *, hard: bool = False, plan_out: Path | None = None, validate: bool = True
+) -> Report:
     """The passes that lead to `target` and the gates on the way; exit 3 when a gate fails.
 
     `plan_out` is a file that `upgrade apply` takes.
+    Without `validate` no connector is asked for its verdict, and the gates that rest on it are unknown.
     With `hard`, `data.hard` has what an older Connect needs besides. Raises UsageError for `hard` with another target,
     and what `observe_workers` raises; what else can't be looked at makes its gates unknown.
     """
@@ -29,7 +32,7 @@ def plan_upgrade(app: App, target: Mode, *, hard: bool = False, plan_out: Path |
             "--hard is about an older Connect, so it goes with --to disabled", hint="Leave one of them out."
         )
     group = observe_workers(app)
-    observation = with_rights(app, observe_upgrade(app, group, target))
+    observation = with_rights(app, observe_upgrade(app, group, target, validate=validate))
     passes, gates = plan_passes(observation.workers, target), evaluate_gates(observation)
     statuses = [gate.status for gate in gates]
     plan = make_plan(

@@ -174,13 +174,14 @@ def look(
     files: Sequence[Path],
     *,
     accepted: Collection[str] = (),
+    validate: bool = True,
 ) -> View:
-    """The group as it is now, judged for the way to `target`."""
+    """The group as it is now, judged for the way to `target`; `validate` as `observe_upgrade` has it."""
     since_s = app.clock.monotonic_s()
     app = with_files(app, files)
     group = observe_workers(app)
     members = {str(member.url): member.member_id for member in group.members}
-    observation = with_rights(app, observe_upgrade(app, group, target))
+    observation = with_rights(app, observe_upgrade(app, group, target, validate=validate))
     observation = replace(observation, workers=with_brought(observation.workers, brought, members))
     gates = evaluate_gates(observation, accepted=accepted)
     return View(group, observation, gates, app.clock.monotonic_s() - since_s)

@@ -29,7 +29,7 @@ from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker, TopicStore
 from eosctl.ops.task_counts import read_both_views
 from eosctl.ops.upgrade_transactions import with_transactions
-from eosctl.ops.upgrade_validations import with_validations
+from eosctl.ops.upgrade_validations import with_validations, without_validations
 from eosctl.ops.workers import GroupObservation, WorkerObservation
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
@@ -37,17 +37,22 @@ _POLL_S = 0.5
 MAX_TIMEOUT_SETTING = "transaction.max.timeout.ms"
 
 
-def observe_upgrade(app: App, group: GroupObservation, target: Mode) -> Observation:
-    """Looks at everything that gates judge; what can't be looked at stays unseen, with the reason."""
+def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate: bool = True) -> Observation:
+    """Looks at everything that gates judge; what can't be looked at stays unseen, with the reason.
+
+    `validate`: workers validate each source connector, and some of those log in to their sources for it.
+    """
     observation = _with_connectors(app, group, _workers_only(app, group, target))
-    return with_validations(app, with_transactions(app, _with_topics(app, observation, _TOPIC_PARTS)))
+    observation = with_transactions(app, _with_topics(app, observation, _TOPIC_PARTS))
+    return with_validations(app, observation) if validate else without_validations(observation)
 
 
-def observe_connectors(app: App, group: GroupObservation) -> Observation:
+def observe_connectors(app: App, group: GroupObservation, *, validate: bool = True) -> Observation:
     """Only what the connector checks judge: no offsets topic is read, no open transaction waited for."""
     observation = _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED))
     parts = {what: _TOPIC_PARTS[what] for what in ("topics", "broker settings", "config topic")}
-    return with_validations(app, with_transactions(app, _with_topics(app, observation, parts)))
+    observation = with_transactions(app, _with_topics(app, observation, parts))
+    return with_validations(app, observation) if validate else without_validations(observation)
 
 
 def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observation:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from eosctl.core.upgrade_observation import Observation, ObservedConnector
+from eosctl.core.upgrade_observation import VALIDATION, Observation, ObservedConnector
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
@@ -36,6 +36,11 @@ def with_validations(app: App, observation: Observation) -> Observation:
         pool.shutdown(cancel_futures=True)
     connectors = tuple(_with_answers(each, answers.get(each.name)) for each in observation.connectors)
     return replace(observation, connectors=connectors)
+
+
+def without_validations(observation: Observation) -> Observation:
+    """The same, where no connector was to be asked."""
+    return observation.without((VALIDATION,), "no connector was validated (--no-validate)")
 
 
 def _with_answers(connector: ObservedConnector, answers: _Answers | None) -> ObservedConnector:

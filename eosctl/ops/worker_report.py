@@ -14,6 +14,7 @@ from eosctl.ops.task_counts import read_config_topic
 from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
 from eosctl.report import Problem, Report
 
+SILENT_CODES = frozenset({"worker_unreachable", "worker_not_answering"})
 _SILENT_HINT = "See whether it runs; -u gives the URL by which it is reached from here."
 
 
@@ -28,6 +29,11 @@ def list_workers(app: App) -> Report:
 def probe_workers(app: App) -> Report:
     """`eosctl workers probe`; exits and raises as `list_workers`."""
     return _report("workers-probe", *_with_lag(app, observe_workers(app)))
+
+
+def group_problems(app: App, group: GroupObservation) -> list[Problem]:
+    """What is wrong with a group that was looked at already, workers that are silent left out."""
+    return list(_problems(*_with_lag(app, group)))
 
 
 def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list[Problem]]:
@@ -50,13 +56,6 @@ def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list
 
 def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> Report:
     modes = Counter(member.mode.value for member in group.members)
-    found = [*problems]
-    if group.state not in (None, STABLE, EMPTY):
-        message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
-        found.append(Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning"))
-    found += _of_the_group(group)
-    found += [_silent(member.failure) for member in group.members if member.failure is not None]
-    found += [problem for member in group.members for problem in member.problems]
     return Report(
         kind=kind,
         rows=[member.as_row() for member in group.members],
@@ -70,9 +69,22 @@ def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> 
             }
         },
         target={"kafka_cluster_id": group.kafka_cluster_id, "group_id": group.group_id},
-        problems=found,
+        problems=[
+            *_problems(group, problems),
+            *(silent_problem(member.failure) for member in group.members if member.failure is not None),
+        ],
         exit_code=_exit_code(group.members),
     )
+
+
+def _problems(group: GroupObservation, before: Sequence[Problem]) -> Iterator[Problem]:
+    yield from before
+    if group.state not in (None, STABLE, EMPTY):
+        message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
+        yield Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning")
+    yield from _of_the_group(group)
+    for member in group.members:
+        yield from member.problems
 
 
 def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
@@ -87,7 +99,8 @@ def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
         yield Problem("unsigned_protocol", message, hint, "warning")
 
 
-def _silent(failure: EosctlError) -> Problem:
+def silent_problem(failure: EosctlError) -> Problem:
+    """A worker that does not answer, or not as one of Connect does."""
     if isinstance(failure, UnreachableError | DeadlineError):
         return Problem("worker_unreachable", failure.message, failure.hint or _SILENT_HINT)
     return Problem("worker_not_answering", failure.message, failure.hint)

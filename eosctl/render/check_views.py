@@ -3,7 +3,7 @@ each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from eosctl.render.cells import Column, View, printable, summary_lines
 from eosctl.report import Report, Row
@@ -19,7 +19,16 @@ def _finding_lines(report: Report) -> Iterable[str]:
         yield f"{row['severity']!s:<{width}}  {check}{row['code']}  {printable(about)}"
         for number, line in enumerate(str(row["fix"]).splitlines()):
             yield f"{'':<{width}}  {'     ' if number else 'fix: '}{printable(line)}"
+        yield from (f"{'':<{width}}  follows: {printable(text)}" for text in _following(row))
     yield from ("", *summary_lines(report))
+
+
+def _following(row: Row) -> Iterable[str]:
+    """What comes of this finding, and is none of its own therefore."""
+    evidence = row["evidence"]
+    follows = evidence.get("follows") if isinstance(evidence, Mapping) else None
+    for each in follows if isinstance(follows, list) else []:
+        yield f"{each['code']}: {each['message']}"
 
 
 def findings_view(empty: str) -> View:

@@ -112,6 +112,16 @@ def test_the_cure_of_slow_fencing_is_named_with_the_connector(invoke: Invoke) ->
     assert cure in outcome.stdout
 
 
+def test_without_validation_no_support_is_known_and_that_is_said_once(invoke: Invoke) -> None:
+    there = cluster(connectors={"orders": "source", "more": "source"})
+    rows = envelope_of(check(invoke, there, "--no-validate", "--strict", "-o", "json"), "connectors-check")["data"][
+        "rows"
+    ]
+    assert [(row["code"], row["severity"], row["subject"]) for row in rows] == [
+        ("support_unknown", "info", "connectors")
+    ]
+
+
 def test_nothing_wrong(invoke: Invoke) -> None:
     outcome = check(invoke, cluster(configs={"orders": {"offsets.storage.topic": "own"}}))
     assert (outcome.exit_code, outcome.stderr) == (0, "")

@@ -111,3 +111,21 @@ def test_an_aborted_offset_is_seen_and_the_plan_repairs_it(
     command = ("offsets", "import", str(repair), "--store", "global", "--keep-partitions", "--rewrite", "--yes")
     assert invoke(*command, *target_flags).exit_code == 0
     wait_until(lambda: not records(), what="the repair to be seen")
+
+
+def test_looking_leaves_no_error_in_a_workers_log(
+    invoke: Invoke, target_flags: list[str], stack: Stack, file_source: FileSource
+) -> None:
+    """The probe of the mode lacked a topic: each run left stack traces, one of `doctor` two for each worker."""
+    file_source.put()
+    file_source.wait_running()
+    [node] = stack.state.of_kind("worker")
+    log = Path(node.log)
+    before = log.stat().st_size
+    [worker] = invoke("workers", "probe", *target_flags, "-o", "json").json()["data"]["rows"]
+    assert worker["mode"] == "enabled"
+    for words in (("doctor",), ("doctor", "--no-validate"), ("upgrade", "plan", "--to", "enabled")):
+        assert invoke(*words, *target_flags).exit_code in (0, 3)  # other tests' topics have findings
+    said = log.read_bytes()[before:].decode(errors="replace").splitlines()
+    assert [line for line in said if "/config/validate " in line]
+    assert [line for line in said if "ERROR" in line and "validating" in line] == []

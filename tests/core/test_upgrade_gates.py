@@ -11,7 +11,7 @@ from eosctl.core.config_topic import ConfigState, ConnectorState
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_gates import evaluate_gates
-from eosctl.core.upgrade_observation import Observation, RightsSeen, WorkerFile
+from eosctl.core.upgrade_observation import VALIDATION, Observation, RightsSeen, WorkerFile
 from tests.core.observations import ENABLED, aborted, good, source, topic, worker
 
 W = "http://w0:8083"
@@ -275,6 +275,14 @@ def test_what_nobody_could_look_at_stops_apply_where_records_may_be_lost() -> No
     assert {"worker_health", "id_collisions", "rights_granted"} <= {
         each.id for each in gates if each.status == "unknown"
     }
+
+
+def test_gates_that_rest_on_a_validation_are_unknown_without_one() -> None:
+    """A transaction boundary that nobody was asked about passed."""
+    seen = replace(good(), connectors=source(support_errors=None)).without([VALIDATION], "nobody was asked")
+    for gate_id in ("connector_support", "transaction_boundaries"):
+        judged = gate(gate_id, seen)
+        assert (judged.status, judged.evidence.endswith("is not known: nobody was asked")) == ("unknown", True)
 
 
 def test_a_gate_and_a_worker_as_plain_data() -> None:

@@ -9,6 +9,7 @@ from eosctl.core.worker_modes import (
     WorkerMode,
     files_of,
     mode_of_validation,
+    probe_config,
     probe_plugins,
     read_worker_file,
     refine_mode,
@@ -46,6 +47,12 @@ def test_a_connector_that_replaces_the_workers_verdict_proves_nothing() -> None:
     """MirrorSourceConnector of a preparing worker (4.3.1) answers so: without errors of the worker."""
     errors = "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured"
     assert mode_of_validation(_answer(None, errors)) is WorkerMode.UNKNOWN
+
+
+def test_the_probe_of_a_file_source_is_complete() -> None:
+    """Without a topic its own check fails, and workers logged an ERROR with a stack trace at each look."""
+    assert {"topic", "file"} <= probe_config(FILE_SOURCE).keys()
+    assert not {"topic", "file"} & probe_config("com.acme.Jdbc").keys()
 
 
 def test_plugins_that_reach_out_to_nothing_come_first_and_mirror_source_last() -> None:
