@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.errors import InterruptedByUserError, RefusedError, UnconfirmedError
+from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, UnconfirmedError
 from eosctl.render import render_problems, render_report
 from eosctl.report import Problem, Report
 
@@ -52,7 +53,8 @@ def settle(
 
     `apply` None means that there is nothing to do. The plan is shown on stderr, so that stdout holds one document.
     `target` is where the write goes, if that is not where the command line points to (`TOPIC@PROFILE`, a file).
-    Every applied plan leaves one line in the audit log, whatever became of it. Raises UnconfirmedError when the answer
+    Every applied plan leaves one line in the audit log, whatever became of it; `write_options` adds those of refused
+    ones. Raises UnconfirmedError when the answer
     is no, or when there is no terminal to ask on and no `--yes`; InterruptedByUserError on Ctrl-C; RefusedError when
     the plan is about another cluster or group than the profile expects, or when it can't be recorded.
     """
@@ -79,7 +81,22 @@ def settle(
     render_problems(plan, stream=sys.stderr)
     if not yes:
         _ask(question, session)
+    session.write_begun = True
     return log.record(_action(session, target), plan, apply)
+
+
+def note_refusal(why: Problem, plan: Report | None = None) -> None:
+    """Adds the audit log's line of what a safety check refused; where that can't be done, the refusal stands alone.
+
+    A write that had begun has a line already, and what nobody agreed to was not refused by a check.
+    """
+    session = click.get_current_context().ensure_object(Session)
+    if session.write_begun or why.code == UnconfirmedError.code:
+        return
+    with suppress(OSError, EosctlError):
+        target = session.target()
+        plan = plan or Report("plan", target={"kafka_cluster_id": None, "group_id": target.group_id})
+        session.audit_log().add_refused(_action(session, target), plan, why)
 
 
 def _ask(question: str, session: Session) -> None:

@@ -20,9 +20,11 @@ def history(ctx: click.Context, since: str | None, command: str | None) -> Repor
     """What eosctl wrote: the audit log.
 
     Every write that was begun has one line in it, also when it failed, was interrupted or was killed: who, when,
-    where, with which arguments, which checks were set aside, what came of it, and the undo command. Plans that were
-    only shown, refused or declined are not in it. -o json has the digests of the plan and of the values before and
-    after it. Reads --audit-log FILE, else audit.jsonl in the state directory. Needs no Kafka.
+    where, with which arguments, what it touched (connectors, transactional ids, topics, workers), which checks were set
+    aside, what came of it, and the undo command. A write that a safety check refused has one too, with outcome refused;
+    -o wide tells why. Plans that were only shown, or answered with no, are not in it. -o json has the digests of the
+    plan and of the values before and after it. Reads --audit-log FILE, else audit.jsonl in the state directory. Needs
+    no Kafka.
 
     Example: eosctl history --since 7d --command offsets
     """

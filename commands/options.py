@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from eosctl.errors import ExitCode, RefusedError
+
 from .candidates import offer_names
 from .session import OUTPUTS, Session
 
@@ -157,6 +159,23 @@ def validation_option(function: _F) -> _F:
 
 
 def write_options(function: _F) -> _F:
-    """`--yes` and `--dry-run`, which every writing command has."""
-    function = click.option("--dry-run", is_flag=True, help="Show the plan and stop.")(function)
-    return click.option("-y", "--yes", is_flag=True, help="Apply without asking.")(function)
+    """`--yes` and `--dry-run`, which every writing command has; what a safety check refuses is in the audit log."""
+
+    @functools.wraps(function)
+    def noted(*args: Any, dry_run: bool, **kwargs: Any) -> Any:
+        from eosctl.report import Problem
+
+        from .confirm import note_refusal
+
+        try:
+            report = function(*args, dry_run=dry_run, **kwargs)
+        except RefusedError as exc:
+            if not dry_run:
+                note_refusal(Problem.of(exc))
+            raise
+        if report.exit_code == ExitCode.REFUSED and not dry_run:
+            note_refusal(next(each for each in report.problems if each.severity == "error"), report)
+        return report
+
+    wrapped = click.option("--dry-run", is_flag=True, help="Show the plan and stop.")(noted)
+    return click.option("-y", "--yes", is_flag=True, help="Apply without asking.")(wrapped)  # type: ignore[return-value]

@@ -28,7 +28,10 @@ OUTPUTS = ("text", "wide", "json", "yaml", "ndjson")
 
 
 class Session:
-    """`flags` are the global options as given anywhere on the command line; `doors` replace App's open_* in tests."""
+    """`flags` are the global options as given anywhere on the command line; `doors` replace App's open_* in tests.
+
+    `write_begun` says that the audit log knows of the command already.
+    """
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class Session:
     ) -> None:
         self.environ = os.environ if environ is None else environ
         self.flags: dict[str, Any] = {}
+        self.write_begun = False
         self._clock, self._can_ask, self._doors = clock, can_ask, dict(doors or {})
         self._on_event = on_event
         self._target: Target | None = None

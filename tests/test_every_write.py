@@ -61,6 +61,7 @@ def test_a_result_is_one_line_of_the_audit_log(invoke: Invoke, world: World, tmp
     assert (entry["exit_code"], entry["outcome"]) == (0, "ok")
     assert entry["summary"] == document["data"]["summary"]
     assert entry["target"]["kafka_cluster_id"] == CLUSTER
+    assert any(entry["touched"].values()), "nobody could say later what it was about"
     assert world.everything_written() != before, "a write that can't be seen makes the next test one of nothing"
 
 
@@ -119,7 +120,7 @@ def test_no_write_reaches_a_cluster_that_is_not_expected(
     outcome, entries = run_write(invoke, world, tmp_path, line, *expect)
     assert (outcome.exit_code, outcome.json()["status"]) == (6, "refused")
     assert "is fake-cluster-id, and the profile expects another" in outcome.stderr
-    assert entries == []
+    assert [(entry["command"], entry["outcome"]) for entry in entries] == [(line.leaf, "refused")]
     assert world.everything_written() == before
 
 
@@ -135,7 +136,9 @@ def test_no_migration_begins_on_a_cluster_that_is_not_expected(
     outcome = invoke("offsets", "migrate", "--plan", plan_file, "--yes", *where)
     assert outcome.exit_code == 6
     assert ("is cluster, and the profile expects another" in outcome.stderr) == (not begun), outcome.stderr
-    assert [entry["command"] for entry in audited(tmp_path)] == ["offsets migrate"] * begun
+    [entry] = audited(tmp_path)
+    assert (entry["command"], entry["outcome"]) == ("offsets migrate", "refused")
+    assert ("the profile expects another" in entry["error"]["message"]) == (not begun)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """The audit log: one JSON line for every write that was begun, whatever became of it; `eosctl history` reads it.
 
-A line is appended when its write is over. Until then the same entry lies in a file of its own under the state
-directory, locked by the process that writes: where the lock is free and the file still there, that process was
-killed, and the next eosctl adds the line with outcome `killed`. No secret may reach an entry.
+A write that a safety check refused has a line, too. A line is appended when its write is over. Until then the same
+entry lies in a file of its own under the state directory, locked by the process that writes: where the lock is free and
+the file still there, that process was killed, and the next eosctl adds the line with outcome `killed`. No secret may
+reach an entry.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.kept_file import sync_directory
 from eosctl.ops.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
+from eosctl.ops.touched import touched_by
 from eosctl.profiles import Target
 from eosctl.report import Json, Problem, Report, rfc3339
 
-KILLED, INTERRUPTED = "killed", "interrupted"
+KILLED, INTERRUPTED, REFUSED = "killed", "interrupted", "refused"
 _Entry = dict[str, Json]
 
 
@@ -49,6 +51,7 @@ class Action:
             "sudo_user": self.sudo_user,
             "command": self.command,
             "arguments": arguments,
+            "touched": touched_by(plan, arguments),
             "overrides": {name: arguments[name] for name in sorted(self.overrides)},
             "target": {
                 **plan.target,
@@ -91,12 +94,18 @@ class AuditLog:
                     self._finish(entry | self._failed(exc, plan), draft)
                 raise
             try:
-                self._finish(entry | self._done(result), draft)
+                touched = touched_by(result, _plain_arguments(action.arguments))
+                self._finish(entry | self._done(result) | {"touched": touched}, draft)
             except OSError as exc:
                 return _unrecorded(result, self.path, exc)
             return result
         finally:
             os.close(draft.descriptor)
+
+    def add_refused(self, action: Action, plan: Report, why: Problem) -> None:
+        """Adds the line of a write that a safety check refused: nothing was written; raises OSError."""
+        refused = Report(plan.kind, exit_code=ExitCode.REFUSED, problems=[why])
+        append_entry(self.path, self._entry(action, plan) | self._done(refused))
 
     def add_killed(self) -> None:
         """Adds the lines that are missing: of writes whose process was killed, or could not add one; raises OSError."""

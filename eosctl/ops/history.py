@@ -1,4 +1,7 @@
-"""`eosctl history`: the audit log as rows. It adds the lines of writes that were killed, and changes nothing else."""
+"""`eosctl history`: the audit log as rows. It adds the lines of writes that were killed, and changes nothing else.
+
+What each write touched is told of entries, too, that older versions wrote.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from typing import Any
 
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, UsageError
-from eosctl.ops.audit import AuditLog
+from eosctl.ops.audit import REFUSED, AuditLog
 from eosctl.ops.audit_file import read_entries
+from eosctl.ops.touched import touched_in
 from eosctl.report import Problem, Report
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -29,12 +33,14 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
         raise EosctlError(
             f"cannot read {log.path}: {exc.strerror or exc}", hint="Check the path and its rights."
         ) from exc
-    rows = [each for each in found.entries if _is_wanted(each, since_ms, (command or "").split())]
+    words = (command or "").split()
+    rows = [{**each, "touched": touched_in(each)} for each in found.entries if _is_wanted(each, since_ms, words)]
     if found.damaged:
         message = f"{log.path}: {found.damaged} damaged lines are left out"
         problems.append(Problem("damaged_history", message, "A crash or a full disk cut them off.", severity="warning"))
     outcomes = Counter(str(row.get("outcome")) for row in rows)
-    summary = {"writes": len(rows), "outcomes": dict(sorted(outcomes.items())), "damaged": found.damaged}
+    writes = len(rows) - outcomes[REFUSED]
+    summary = {"writes": writes, "outcomes": dict(sorted(outcomes.items())), "damaged": found.damaged}
     return Report("history", rows, summary, data={"log": str(log.path)}, problems=problems)
 
 

@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from eosctl.render.cells import Column, View
+from eosctl.report import Row
+
+_MOST_NAMED = 3
+_NOUNS = {
+    "connectors": ("connector", "connectors"),
+    "transactional_ids": ("id", "ids"),
+    "topics": ("topic", "topics"),
+    "workers": ("worker", "workers"),
+    "principals": ("principal", "principals"),
+}
+
+
+def _touched(row: Row) -> object:
+    """`connector orders; ids g-orders-0, g-orders-1; topic connect-offsets`, each with its first few names."""
+    touched = row["touched"]
+    parts = [_named(kind, touched[kind]) for kind in _NOUNS if kind in touched] if isinstance(touched, dict) else []
+    return "; ".join(parts) or None
+
+
+def _named(kind: str, names: Sequence[str]) -> str:
+    one, many = _NOUNS[kind]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{one if len(names) == 1 else many} {', '.join(names[:_MOST_NAMED])}{more}"
+
 
 _VALUES = (Column("NAME", "name"), Column("VALUE", "value"))
 TRUST_VIEWS = {
@@ -12,6 +38,7 @@ TRUST_VIEWS = {
             Column("USER", "user"),
             Column("COMMAND", "command"),
             Column("GROUP", "target.group_id"),
+            Column("TOUCHED", _touched),
             Column(
                 "OVERRIDES",
                 lambda row: list(overrides) if isinstance(overrides := row.get("overrides"), dict) else None,
@@ -20,6 +47,7 @@ TRUST_VIEWS = {
             Column("EXIT", "exit_code"),
             Column("UNDO", "undo"),
         ),
+        wide=(Column("ERROR", "error.message"),),
         empty="Nothing was written so far.",
     ),
     "profile-list": View(

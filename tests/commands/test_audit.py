@@ -26,6 +26,7 @@ from tests.conftest import Invoke, Outcome
 from tests.fakes.transactions import Scene, scene
 
 FENCE = ("fence", "g-orders-0")
+LEADER = ("fence", "connect-cluster-g", "--create-unknown")
 CLUSTER = "fake-cluster-id"
 
 
@@ -82,6 +83,7 @@ def test_one_write_is_one_line(run: Any, log: Path) -> None:
         (("--dry-run",), {}, 0),
         ((), {}, 6),
         ((), {"input": "n\n", "can_ask": True}, 6),
+        ((*LEADER[1:], "--dry-run"), {}, 6),
         (("--tasks", "2", "--yes"), {}, 2),
     ],
 )
@@ -90,6 +92,56 @@ def test_what_was_not_begun_is_not_recorded(
 ) -> None:
     assert run(*FENCE, *args, **more).exit_code == exit_code
     assert not log.exists() or lines(log) == []
+
+
+def test_what_a_check_refused_is_a_line_that_says_why(run: Any, stage: Scene, log: Path) -> None:
+    """A refusal left no trace, so nobody saw who had tried it, and why it was not done."""
+    done = run(*LEADER, "--yes")
+    assert (done.exit_code, stage.brokers.count("InitProducerId")) == (6, 0)
+    [entry] = lines(log)
+    assert (entry["command"], entry["outcome"], entry["exit_code"]) == ("fence", "refused", 6)
+    assert entry["error"]["code"] == "refused"
+    assert entry["error"]["message"] in done.stderr
+    assert entry["touched"] == {"transactional_ids": ["connect-cluster-g"]}
+    assert (entry["target"]["group_id"], entry["undo"], entry["backup"]) == ("g", None, None)
+    shown = run("history", "-o", "wide")
+    assert "id connect-cluster-g" in shown.stdout
+    assert entry["error"]["message"] in shown.stdout
+    assert run("history", "-o", "json").json()["data"]["summary"] == {
+        "writes": 0, "outcomes": {"refused": 1}, "damaged": 0
+    }  # fmt: skip
+
+
+def test_a_refusal_that_can_not_be_recorded_stays_one(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("")
+    done = run(*LEADER, "--yes", "--audit-log", str(tmp_path / "there" / "log"))
+    assert (done.exit_code, "audit log" in done.stderr) == (6, False)
+    assert "--allow-leader" in done.stderr
+
+
+def test_history_says_what_was_touched(run: Any, log: Path) -> None:
+    """Text had who, when and the command's name; which connector it was only JSON knew, and of `--from-file` nobody."""
+    assert run(*FENCE, "--live", "--yes").exit_code == 0
+    [entry] = lines(log)
+    assert entry["touched"] == {"connectors": ["orders"], "transactional_ids": ["g-orders-0"]}
+    assert "connector orders; id g-orders-0" in run("history").stdout
+
+
+def test_what_older_versions_recorded_is_told_by_its_arguments(invoke: Invoke, tmp_path: Path) -> None:
+    old = json.loads(entry(1, "offsets set")) | {"arguments": {"connector": "orders", "yes": True}}
+    many = json.loads(entry(2, "fence")) | {"arguments": {"transactional_ids": list("abcde")}}
+    (tmp_path / "log").write_text(f"{json.dumps(old)}\n{json.dumps(many)}\n{entry(3, 'fence')}\n")
+    shown = invoke("history", "--audit-log", str(tmp_path / "log"))
+    assert shown.exit_code == 0, shown.stderr
+    assert ("connector orders" in shown.stdout, "ids a, b, c and 2 more" in shown.stdout) == (True, True)
+
+
+def test_a_bulk_write_is_not_recorded_name_by_name(tmp_path: Path) -> None:
+    rows = [{"transactional_id": f"g-c-{number}", "outcome": "fenced"} for number in range(1200)]
+    rows.append({"transactional_id": "g-d-0", "outcome": "skipped_unknown"})
+    audit(tmp_path).record(ACTION, PLAN, lambda: Report("x-result", rows))
+    [found] = lines(tmp_path / "audit.jsonl")
+    assert (len(found["touched"]["transactional_ids"]), found["touched"]["left_out"]) == (1000, 200)
 
 
 @pytest.mark.parametrize("by", ["option", "environment", "profile"])
@@ -340,7 +392,10 @@ def test_a_write_to_another_cluster_or_group_is_refused(
     assert done.exit_code == 6
     assert all(word in done.stderr for word in words), done.stderr
     assert stage.brokers.count("InitProducerId") == 0
-    assert not log.exists()
+    [entry] = lines(log)
+    assert (entry["outcome"], entry["exit_code"], entry["touched"]["transactional_ids"]) == (
+        "refused", 6, ["g-orders-0"]
+    )  # fmt: skip
     shown = run(*FENCE, "--live", "--dry-run", *expecting(**expect))
     assert shown.exit_code == 0
     assert f"warning: {words[0]}" in shown.stderr

@@ -1,0 +1,74 @@
+"""What a write is about, by name: connectors, transactional ids, topics, workers, principals. For the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from eosctl.core.offset_views import DEDICATED, GLOBAL
+from eosctl.report import Json, Report
+
+KINDS = ("connectors", "transactional_ids", "topics", "workers", "principals")
+_MOST = 1000
+"""Of each kind; a bulk write touches more ids than anybody reads, and `left_out` counts the others."""
+_UNTOUCHED = {"keep", "kept", "conflict", "skipped_unknown", "done_before", "not_reached"}
+# member of a row -> its kind
+_OF_ROWS = {
+    "connector": "connectors",
+    "transactional_id": "transactional_ids",
+    "topic": "topics",
+    "worker": "workers",
+    "principal": "principals",
+}
+_OF_DATA = {"connector": "connectors", "connectors": "connectors", "from": "topics", "to": "topics"}
+_OF_ARGUMENTS = {
+    "connector": "connectors",
+    "connectors": "connectors",
+    "transactional_ids": "transactional_ids",
+    "topic": "topics",
+    "topics": "topics",
+}
+
+
+def touched_by(report: Report, arguments: Mapping[str, object]) -> dict[str, Json]:
+    """Kind -> names, sorted, of what a plan is about to touch or a result touched; a kind without names is left out."""
+    found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    _add_members(found, _OF_ARGUMENTS, arguments)
+    _add_members(found, _OF_DATA, report.data)
+    _add_rows(found, report.rows)
+    fence = report.data.get("fence")
+    _add_rows(found, fence["rows"] if isinstance(fence, Mapping) else ())
+    found["topics"] -= {GLOBAL, DEDICATED}
+    touched: dict[str, Json] = {kind: sorted(names)[:_MOST] for kind, names in found.items() if names}
+    left_out = sum(max(0, len(names) - _MOST) for names in found.values())
+    return touched | ({"left_out": left_out} if left_out else {})
+
+
+def touched_in(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same of an entry of the audit log; of one that an older eosctl wrote, as far as its arguments tell."""
+    there = entry.get("touched")
+    if isinstance(there, Mapping):
+        return there
+    arguments = entry.get("arguments")
+    return touched_by(Report("entry"), arguments if isinstance(arguments, Mapping) else {})
+
+
+def _add_members(found: dict[str, set[str]], kinds: Mapping[str, str], there: Mapping[str, object]) -> None:
+    for member, kind in kinds.items():
+        value = there.get(member)
+        names = value if isinstance(value, list | tuple) else [value]
+        found[kind].update(name for name in names if isinstance(name, str))
+
+
+def _add_rows(found: dict[str, set[str]], rows: Iterable[Mapping[str, Any]]) -> None:
+    """There may be millions: a lookup per member, and nothing else."""
+    for row in rows:
+        if row.get("action") in _UNTOUCHED or row.get("outcome") in _UNTOUCHED:
+            continue
+        for member, kind in _OF_ROWS.items():
+            if name := row.get(member):
+                found[kind].add(str(name))
+        if target := row.get("target"):
+            found["topics"].add(str(target["topic"]))
+        if (owner := row.get("owner")) and owner["connector"]:
+            found["connectors"].add(owner["connector"])
