@@ -104,8 +104,9 @@ def test_each_danger_has_a_flag_of_its_own_and_the_audit_log_tells_which_were_gi
     unknown = fence("g-orders-1", "job-0-7", "--yes", *flags[:2])
     assert (unknown.exit_code, "add --unknown-liveness" in unknown.stderr) == (6, True), unknown.stderr
     assert fence("g-orders-1", "job-0-7", "--yes", *flags).exit_code == 0
-    (line,) = (tmp_path / "state" / "eosctl" / "audit.jsonl").read_text().splitlines()
-    assert json.loads(line)["overrides"] == {"live": True, "discard_prepared": True, "unknown_liveness": True}
+    entries = [json.loads(line) for line in (tmp_path / "state" / "eosctl" / "audit.jsonl").read_text().splitlines()]
+    assert [entry["outcome"] for entry in entries] == ["refused", "refused", "refused", "ok"]
+    assert entries[-1]["overrides"] == {"live": True, "discard_prepared": True, "unknown_liveness": True}
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
