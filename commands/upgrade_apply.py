@@ -107,6 +107,12 @@ def apply_command(
         resume=given["resume"],
         start_over=given["start_over"],
         settle_timeout_s=given["settle_timeout"],
+        driver_options=tuple(
+            word
+            for option in _DRIVER_OPTIONS
+            if given[option] is not None
+            for word in (f"--{option.replace('_', '-')}", str(given[option]))
+        ),
         accepted=frozenset(given["accept_gate"]),
     )
     roll = prepare_roll(app, request, _driver(app, driver_name, given))

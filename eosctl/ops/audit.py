@@ -104,6 +104,7 @@ class AuditLog:
 
     def add_refused(self, action: Action, plan: Report, why: Problem) -> None:
         """Adds the line of a write that a safety check refused: nothing was written; raises OSError."""
+        self.add_killed()  # it began earlier
         refused = Report(plan.kind, exit_code=ExitCode.REFUSED, problems=[why])
         append_entry(self.path, self._entry(action, plan) | self._done(refused))
 

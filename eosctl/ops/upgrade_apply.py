@@ -36,7 +36,10 @@ _MENDED_BY_THE_OPEN_STEP = frozenset({MEMBERS_GATE, "worker_versions", "worker_h
 
 @dataclass(frozen=True, slots=True)
 class RollRequest:
-    """`target` None: that of the plan file, or of the roll that is resumed. `accepted` are gates, by their ids."""
+    """`target` None: that of the plan file, or of the roll that is resumed. `accepted` are gates, by their ids.
+
+    `driver_options` are the words that the driver was given, for commands that say how to go back.
+    """
 
     target: Mode | None = None
     plan: UpgradePlan | None = None
@@ -44,6 +47,7 @@ class RollRequest:
     start_over: bool = False
     accepted: frozenset[str] = frozenset()
     settle_timeout_s: float = 600.0
+    driver_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

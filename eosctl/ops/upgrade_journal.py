@@ -38,7 +38,8 @@ class Roll:
     """The newest roll in the journal; `connectors` are their states at its beginning.
 
     `known` are all members that its newest step saw; `steps` are those that are done.
-    `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished.
+    `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
+    the mode to go back to, if there is one.
     """
 
     target: Mode
@@ -52,6 +53,7 @@ class Roll:
     open: OpenStep | None = None
     stopped: str | None = None
     ended_ms: int | None = None
+    origin: Mode | None = None
 
     @property
     def unfinished(self) -> bool:
@@ -79,6 +81,7 @@ def _began(entry: Mapping[str, Any]) -> Roll:
         digest=str(entry["digest"]),
         began_ms=int(entry["time_ms"]),
         connectors=dict(entry["connectors"]),
+        origin=Mode(entry["origin"]) if entry.get("origin") else None,
     )
 
 

@@ -11,6 +11,7 @@ from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll, accept_hint, describe_roll, losses
 from eosctl.ops.upgrade_roll import StepOutcome
+from eosctl.ops.upgrade_undo import undo_command
 from eosctl.report import Problem, Report, Row
 
 
@@ -19,7 +20,7 @@ def plan_report(app: App, roll: PreparedRoll) -> Report:
 
     Raises UsageError for a worker that the driver can't handle.
     """
-    report = _report(app, roll, "upgrade-apply-plan", _planned(roll), problems=_earlier(roll))
+    report = _report(app, roll, "upgrade-apply-plan", _planned(roll), problems=_earlier(roll), unfinished=True)
     if not roll.blocking or not roll.steps():
         return report
     problems = [
@@ -45,7 +46,7 @@ def result_report(app: App, roll: PreparedRoll, outcomes: Sequence[StepOutcome],
             rows.append({**row, "outcome": "not_reached"})
         else:
             rows.append({**row, "outcome": outcome.outcome, "detail": outcome.detail, "backup": outcome.backup})
-    report = _report(app, roll, "upgrade-apply-result", rows, problems=[])
+    report = _report(app, roll, "upgrade-apply-result", rows, problems=[], unfinished=failure is not None)
     if failure is None:
         return report
     problems = [Problem.of(failure), _way_on(roll)]
@@ -74,7 +75,9 @@ def _row(roll: PreparedRoll, mode: Mode, worker: str, *, outcome: str) -> Row:
     }
 
 
-def _report(app: App, roll: PreparedRoll, kind: str, rows: Sequence[Row], *, problems: Sequence[Problem]) -> Report:
+def _report(
+    app: App, roll: PreparedRoll, kind: str, rows: Sequence[Row], *, problems: Sequence[Problem], unfinished: bool
+) -> Report:
     return Report(
         kind=kind,
         rows=rows,
@@ -89,6 +92,7 @@ def _report(app: App, roll: PreparedRoll, kind: str, rows: Sequence[Row], *, pro
             "gates": [gate.as_row() for gate in roll.view.gates if gate.status != "pass"],
             "losses": list(losses(roll)),
             "journal": str(roll.journal.path),
+            "undo": undo_command(roll, unfinished=unfinished),
         },
         target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
         problems=problems,

@@ -28,6 +28,7 @@ from eosctl.ops.upgrade_apply import (
 from eosctl.ops.upgrade_drivers import Acted
 from eosctl.ops.upgrade_journal import Brought, OpenStep
 from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_calm, await_settled, look_app, read_claim, standings
+from eosctl.ops.upgrade_undo import origin_of
 from eosctl.ops.workers import GroupObservation, observe_workers
 from eosctl.report import Report
 
@@ -108,6 +109,7 @@ def _write_begin(roll: PreparedRoll) -> None:
     roll.journal.write(
         "begin",
         target=roll.target.value,
+        origin=origin_of(worker.mode for worker in roll.plan.workers),
         driver=roll.driver.name,
         digest=(roll.request.plan or roll.plan).digest(),
         connectors=dict(roll.connectors),

@@ -90,7 +90,7 @@ def test_a_task_count_record(
     done = invoke(*words, lone_broker.bootstrap_servers)
     assert done.exit_code == 0, done.stderr
     assert done.json()["data"]["rows"][0]["after"]["task_count"] == 3
-    assert outcomes(invoke) == ["killed", "ok", "ok"]
+    assert outcomes(invoke) == ["killed", "refused", "ok", "ok"]
     killed, *_others = invoke("history", "-o", "json").json()["data"]["rows"]
     assert killed["undo"] == "eosctl task-counts write c --count 2"
 

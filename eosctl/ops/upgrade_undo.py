@@ -1,0 +1,32 @@
+"""The command that takes an upgrade back to the mode in which it found the workers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from eosctl.core.upgrade import POSSIBLE, Mode
+from eosctl.ops.upgrade_apply import PreparedRoll
+
+
+def origin_of(modes: Iterable[Mode]) -> Mode | None:
+    """The one mode in which the members were before; None where nobody can tell, or there is no one way back.
+
+    Of workers that are not enabled and say no more, it is disabled: what every group is that has never used it.
+    """
+    found = {mode for mode in modes if mode is not Mode.ABSENT}
+    if found in ({Mode.ENABLED}, {Mode.PREPARING}):
+        return found.pop()
+    return Mode.DISABLED if found and not any(Mode.ENABLED in POSSIBLE[mode] for mode in found) else None
+
+
+def undo_command(roll: PreparedRoll, *, unfinished: bool) -> str | None:
+    """What is to be pasted to go back, with the options that the driver was given; None without a mode to go back to.
+
+    One that is not finished has to be forgotten first.
+    """
+    origin = roll.begun.origin if roll.begun else origin_of(worker.mode for worker in roll.plan.workers)
+    if origin is None or origin is roll.target:
+        return None
+    words = ["eosctl", "upgrade", "apply", "--to", origin.value, "--driver", roll.driver.name]
+    return shlex.join([*words, *roll.request.driver_options, *(["--start-over"] if unfinished else ())])
