@@ -21,7 +21,7 @@ from eosctl.core.records import Bounds
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 
-_FILES = PlanFormat("eosctl-offsets-migration", 4, "offsets migrate")
+_FILES = PlanFormat("eosctl-offsets-migration", 5, "offsets migrate")
 _PART_RECORDS = 500_000
 Parts = tuple[tuple[int, ...], ...]
 """Partition numbers, each in one part; () where a key may be in two places."""
@@ -217,6 +217,8 @@ class MigrationPlan:
     `parts` are partition numbers, each in one part: all that is known of a key is in the part of its partition, on both
     sides, and nothing is shuffled. There are none where a key may be in two places. `planned_at` is when it was made,
     RFC 3339: a fresh plan is another one, whatever else it has in common with one that was applied before.
+    `stale_copies` is how many live copies of keys that are sent the targets have on other partitions: they get
+    tombstones.
     """
 
     cluster_id: str | None
@@ -231,6 +233,7 @@ class MigrationPlan:
     overrides: tuple[str, ...] = ()
     parts: Parts = ()
     planned_at: str = ""
+    stale_copies: int = 0
 
     def digest(self) -> str:
         """sha256 of the canonical JSON, in hex."""
@@ -243,6 +246,10 @@ class MigrationPlan:
     def transactional_id(self) -> str:
         """What the transactional ids of its write tasks begin with; a dash and the task's number follow."""
         return migration_transactional_id(self.name())
+
+    def cleaning_id(self) -> str:
+        """The transactional id under which tombstones go over stale copies."""
+        return f"{self.transactional_id()}-stale"
 
     def target_file(self) -> str | None:
         """The path of the target, if that is a file."""

@@ -84,6 +84,8 @@ class MigrationStages(Protocol):
     def least_parts(self, records: int) -> int: ...
     def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot: ...
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally: ...
+    def find_stale(self, folder: Path) -> int: ...
+    def stale(self, folder: Path) -> Iterator[Record]: ...
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
     def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]: ...
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]: ...
@@ -132,7 +134,8 @@ class Migration:
         refuse_open_transactions(targets, allowed=request.allow_open_transactions)
         if not read.in_place or not alike(sources, targets):
             parts = ()
-        if not self.stages.snapshot(targets, draft / "target", parts=parts).in_place:
+        in_place = self.stages.snapshot(targets, draft / "target", parts=parts).in_place
+        if not in_place:
             parts = ()
             self.app.on_event(Event(_SCATTERED.format(topics=some([topic.name for topic in targets])), warning=True))
         plan = MigrationPlan(
@@ -150,6 +153,8 @@ class Migration:
         )
         plan = replace(plan, tally=replace(self.stages.decide(draft, plan), records=read.records))
         plan.tally.check()
+        if not in_place and plan.target_file() is None:
+            plan = replace(plan, stale_copies=self.stages.find_stale(draft))
         return with_sample(plan, [plan_row(key) for key in self.stages.sample(draft)])
 
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:
@@ -162,8 +167,8 @@ class Migration:
 
 
 _SCATTERED = (
-    "keys in {topics} lie on partitions other than their own; migrate writes each where its newest record is, and "
-    "leaves other copies, of which a worker may read any last: `eosctl offsets lint --store TOPIC` gives the repair"
+    "keys in {topics} lie on partitions other than their own; migrate writes each where its newest record is: "
+    "`eosctl offsets lint --store TOPIC` gives the repair"
 )
 _NOTHING = Tally(
     records=0, older=0, nobodys=0, not_selected=0, superseded=0, keys=0, conflicts=0, scattered=0, counts={}

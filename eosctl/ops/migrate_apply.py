@@ -23,8 +23,9 @@ from eosctl.ops.app import App
 from eosctl.ops.backups import with_newer, write_blocks
 from eosctl.ops.journal import Journal
 from eosctl.ops.migrate import Allowances, Migration, existing_snapshot
+from eosctl.ops.migrate_clean import backup_lines, delete_copies
 from eosctl.ops.migrate_guard import refuse_running, refuse_running_source
-from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command
+from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command, stages_of
 from eosctl.ops.migrate_stale import drift_error
 from eosctl.ops.migrate_targets import create_missing, wait_until_visible
 from eosctl.ops.migrate_topics import app_of, moved_topics, present_topics, some
@@ -98,7 +99,7 @@ def _verified_again(migration: Migration, plan: MigrationPlan, folder: Path, all
         None if plan.target_file() else folder / "backup.ndjson",
         tuple(allowances.names()),
         already=plan.tally.to_write(),
-        skipped=tuple(stage for stage in Stage if stage is not Stage.VERIFY),
+        skipped=tuple(stage for stage in stages_of(plan) if stage is not Stage.VERIFY),
     )
 
 
@@ -156,7 +157,7 @@ class _Run:
 
     def run(self) -> Applied:
         """All stages that are not over."""
-        if Stage.WRITE in self.past.started:
+        if not self.past.started.isdisjoint({Stage.CLEAN, Stage.WRITE}):
             self._end_open_transactions(self.past.write_tasks)
         newer = self._refuse_drift()
         if not self.past.begun:
@@ -172,6 +173,7 @@ class _Run:
         topics = self._create()
         if topics.refused:
             return Applied(SentCounts(), Comparison(0, 0, ()), topics, backup, overrides, skipped=tuple(self.skipped))
+        self._clean()
         sent, already = self._write()
         compared = self._verify()
         if compared.is_as_planned():
@@ -193,13 +195,14 @@ class _Run:
         self.journal.write("done", stage=stage.value, **outcome)
 
     def _end_open_transactions(self, tasks: int) -> None:
-        """Fences the ids that so many tasks wrote with: what they left open ends now, not in minutes.
+        """Fences the ids that so many tasks wrote with, and that of `_clean`: what they left open ends now.
 
         Raises EosctlError when one can't be fenced: then it is not known what will still be written.
         """
         if self.plan.target_file() is not None:
             return
         ids = [f"{self.plan.transactional_id()}-{task}" for task in range(tasks)]
+        ids += [self.plan.cleaning_id()] if self.plan.stale_copies else []
         app = app_of(self.migration.app.with_whole_timeout(), self.plan.targets[0])
         with app.transactions() as admin:
             answers = list(admin.fence(ids, transaction_timeout_ms=_FENCE_TIMEOUT_MS))
@@ -256,11 +259,17 @@ class _Run:
             return path
         with self._noted(Stage.BACKUP):
             if not is_there:
-                write_blocks(path, self.migration.stages.backup(self.folder, self.plan))
+                write_blocks(path, self._backup_blocks())
             if newer:
                 with path.open("rb") as file:
                     write_blocks(path, with_newer(file, newer, name=str(path)))
         return path
+
+    def _backup_blocks(self) -> Iterator[bytes]:
+        stages, plan = self.migration.stages, self.plan
+        yield from stages.backup(self.folder, plan)
+        if plan.stale_copies:
+            yield from backup_lines(stages.stale(self.folder), cluster_id=plan.cluster_id)
 
     def _create(self) -> TopicsMade:
         """The missing topics; the stage is over when none was refused."""
@@ -271,6 +280,15 @@ class _Run:
         if not made.refused:
             self.journal.write("done", stage=Stage.CREATE.value, topics=list(made.created))
         return made
+
+    def _clean(self) -> None:
+        """Tombstones over older copies of what is to be written: a worker may read any copy last."""
+        if not self.plan.stale_copies or self._is_over(Stage.CLEAN):
+            return
+        refuse(self.migration.app, self.plan, self.allowances)
+        with self._noted(Stage.CLEAN) as outcome, self._nothing_left_open(0):
+            copies = self.migration.stages.stale(self.folder)
+            outcome["deleted"] = delete_copies(self.migration.app, self.plan, copies)
 
     def _write(self) -> tuple[SentCounts, int]:
         """What was sent, and how many records were there from an earlier run."""

@@ -12,6 +12,7 @@ from enum import StrEnum, unique
 from pathlib import Path
 from typing import Any
 
+from eosctl.core.migration import MigrationPlan
 from eosctl.deadline import Clock
 from eosctl.ops.journal import Journal
 
@@ -22,8 +23,14 @@ class Stage(StrEnum):
 
     BACKUP = "backup"
     CREATE = "create"
+    CLEAN = "clean"
     WRITE = "write"
     VERIFY = "verify"
+
+
+def stages_of(plan: MigrationPlan) -> list[Stage]:
+    """The stages that there are in an apply of `plan`."""
+    return [stage for stage in Stage if stage is not Stage.CLEAN or plan.stale_copies]
 
 
 @dataclass(frozen=True, slots=True)

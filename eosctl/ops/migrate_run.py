@@ -28,6 +28,7 @@ from eosctl.ops.migrate_stale import refuse_stale
 from eosctl.ops.migrate_stores import profile_of, source_names
 from eosctl.ops.migrate_topics import app_of, expected_records, gather_sources
 from eosctl.ops.old_snapshots import OldSnapshots, old_snapshots
+from eosctl.ops.stale_copies import stale_problem
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
 
@@ -174,6 +175,8 @@ def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[]
 def _warnings(app: App, plan: MigrationPlan) -> Iterator[Problem]:
     yield from _running(app, plan)
     yield from _unchecked(app, plan)
+    if plan.stale_copies:
+        yield stale_problem(plan.stale_copies)
     left = _old_snapshots(app, plan).problem(Path(plan.snapshot_base))
     if left is not None:
         yield left

@@ -33,6 +33,7 @@ from eosctl.ops.offset_rows import MOST_ROWS, first_rows, write_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offsets import refuse_same, report_target, require_store
+from eosctl.ops.stale_copies import stale_problem
 from eosctl.report import Problem, Report, Row
 
 MOST_IN_ONE_TRANSACTION = 200_000
@@ -238,15 +239,7 @@ def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Sto
     stale = [write for write in writes if write.reason == STALE_COPY]
     cleaned = {(write.topic, write.key.raw) for write in stale}
     if stale:
-        message = (
-            f"{counted(len(stale), 'older copy', 'older copies')} of keys that are written lie on other partitions, "
-            f"first in topic {stale[0].topic} on {stale[0].partition}, and get tombstones"
-        )
-        hint = (
-            "Until compaction has removed those (delete.retention.ms) a worker that starts may read one last: "
-            "restart none before, or look at its offsets afterwards."
-        )
-        yield Problem("stale_copies", message, hint=hint, severity="warning")
+        yield stale_problem(len(stale), where=f", first in topic {stale[0].topic} on {stale[0].partition}")
     for write in writes:
         if (write.topic, write.key.raw) in cleaned:
             continue

@@ -152,6 +152,18 @@ class MigrationJob:
         found = [(row.connector, row.action, row["keys"], row.claims, row.both) for row in groups]
         return Tally.of(found, records=records, **read.asDict())  # type: ignore[union-attr] # aggregates are one row
 
+    def find_stale(self, folder: Path) -> int:
+        """Lands `folder`/stale: the live copies of keys that will be sent on other partitions; returns how many."""
+        with self._stage("looking for copies on other partitions"):
+            found = transforms.stale(self._records(folder / "target"), self._decisions(folder))
+            found.write.mode("overwrite").parquet(str(folder / "stale"))
+            return self._stale(folder).count()
+
+    def stale(self, folder: Path) -> Iterator[Record]:
+        """What `find_stale` has found."""
+        for record in read_parquet(folder / "stale"):
+            yield record._replace(topic=topic_of(record.topic))
+
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
         """Up to `limit` decisions to show: changes and conflicts first, then by topic and key."""
         files = parquet_files(folder / "decisions")
@@ -168,16 +180,17 @@ class MigrationJob:
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""
         with self._stage(f"looking for new offsets in the {side}"):
-            records = self._records(drift).where("connector is not null")
+            records = self._records(drift)
             if side == "target":
-                records = transforms.foreign(records, self._decisions(folder))
+                records = transforms.foreign(self._without_cleaned(records, folder), self._decisions(folder))
+            records = records.where("connector is not null")
             return sorted(row.connector for row in records.select("connector").distinct().collect())
 
     def newer(self, drift: Path, folder: Path) -> list[Record]:
         """What the snapshot `drift` of the target has, of keys that will be sent, that is not the plan's own."""
         with self._stage("looking for new offsets in the target"):
             decisions = self._decisions(folder)
-            found = transforms.foreign(self._records(drift), decisions)
+            found = transforms.foreign(self._without_cleaned(self._records(drift), folder), decisions)
             found = found.join(transforms.sent(decisions).select("topic", "key"), ["topic", "key"], "left_semi")
             rows = found.select("topic", "partition", "offset", "timestamp_ms", "key", "value").collect()
         return [
@@ -196,7 +209,8 @@ class MigrationJob:
         again = folder / "resume-target"
         self.snapshot(targets, again)
         with self._stage("looking for what is written already"):
-            missing = transforms.unwritten(self._decisions(folder), transforms.newest_per_key(self._records(again)))
+            now = self._without_cleaned(self._records(again), folder)
+            missing = transforms.unwritten(self._decisions(folder), transforms.newest_per_key(now))
             missing.write.mode("overwrite").parquet(str(folder / "unwritten"))
             return self._decisions(folder, "unwritten").count()
 
@@ -294,9 +308,7 @@ class MigrationJob:
         again = folder / f"verify-{side}"
         self.snapshot(topics, again)
         with self._stage(f"comparing the {side}"):
-            now = transforms.newest_per_key(self._records(again))
-            rule = transforms.target_mismatches if side == "target" else transforms.source_mismatches
-            mismatches = rule(self._decisions(folder), now).cache()
+            mismatches = self._mismatches(self._records(again), folder, side=side).cache()
             try:
                 rows = mismatches.orderBy("topic", "key").limit(limit).collect()
                 return Comparison(
@@ -304,6 +316,23 @@ class MigrationJob:
                 )
             finally:
                 mismatches.unpersist()
+
+    def _mismatches(self, records: DataFrame, folder: Path, *, side: str) -> DataFrame:
+        decisions = self._decisions(folder)
+        if side == "source":
+            return transforms.source_mismatches(decisions, transforms.newest_per_key(records))
+        now = transforms.newest_per_key(self._without_cleaned(records, folder))
+        found = transforms.target_mismatches(decisions, now)
+        if not (folder / "stale").exists():
+            return found
+        return found.union(transforms.uncleaned(records, decisions, self._stale(folder)))
+
+    def _without_cleaned(self, records: DataFrame, folder: Path) -> DataFrame:
+        """`records` of the target without the tombstones that the plan puts over copies on other partitions."""
+        return transforms.without_cleaned(records, self._stale(folder)) if (folder / "stale").exists() else records
+
+    def _stale(self, folder: Path) -> DataFrame:
+        return self.spark.read.schema(transforms.STALE).parquet(str(folder / "stale"))
 
     def _records(self, folder: Path) -> DataFrame:
         return self.spark.read.schema(RECORDS).parquet(str(folder))

@@ -30,6 +30,9 @@ DECISIONS = (
 """Rows of `decisions`, one per target key: `value` is the source's (null for a deletion), `before` the target's bytes,
 `partition` where the target has it now (null: nowhere), `claims` how many source records wanted the key."""
 
+STALE = "topic string, partition int, offset long, timestamp_ms long, key binary, value binary"
+"""Rows of `stale`: older copies of keys that are written on another partition."""
+
 MISMATCHES = (
     "side string, status string, connector string, topic string, partition int, key binary, expected binary, "
     "actual binary"
@@ -206,6 +209,34 @@ def unwritten(decisions: DataFrame, target_now: DataFrame) -> DataFrame:
     now = target_now.select("topic", "key", _meaning("value", "nothing").alias("now"))
     joined = sent(decisions).join(now, ["topic", "key"], "left").where(~F.col("value").eqNullSafe(F.col("now")))
     return joined.select(*_names(DECISIONS))
+
+
+def stale(target: DataFrame, decisions: DataFrame) -> DataFrame:
+    """The live copies of keys that are sent, on other partitions than theirs, as STALE; `target` is RECORDS."""
+    ours = sent(decisions).select("topic", "key", F.col("partition").alias("stays")).where("stays is not null")
+    copies = target.where(~F.col("nothing")).join(ours, ["topic", "key"]).where("partition <> stays")
+    return copies.select(*_names(STALE))
+
+
+def without_cleaned(records: DataFrame, stale: DataFrame) -> DataFrame:
+    """`records` (RECORDS, of the target) without the tombstones in places of `stale` (STALE): those are ours."""
+    cleaned = stale.select("topic", "partition", "key").withColumn("nothing", F.lit(True))
+    return records.join(cleaned, ["topic", "partition", "key", "nothing"], "left_anti")
+
+
+def uncleaned(records: DataFrame, decisions: DataFrame, stale: DataFrame) -> DataFrame:
+    """Copies of STALE that `records` (RECORDS, of the target, read again) still have, as MISMATCHES."""
+    wanted = stale.select("topic", "partition", "key").join(
+        decisions.select("topic", "key", "connector"), ["topic", "key"]
+    )
+    there = records.where(~F.col("nothing")).drop("connector").join(wanted, ["topic", "partition", "key"])
+    return (
+        there.withColumns(
+            {"side": F.lit("target"), "status": F.lit("unexpected"), "expected": F.lit(None).cast("binary")}
+        )
+        .withColumn("actual", F.col("value"))
+        .select(*_names(MISMATCHES))
+    )
 
 
 def foreign(records: DataFrame, decisions: DataFrame) -> DataFrame:

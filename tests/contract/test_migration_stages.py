@@ -311,6 +311,40 @@ def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> No
     assert stages.compare(folder, stage.planned(to_a, to_z), side="target", limit=1).differing == 0
 
 
+def test_older_copies_of_what_is_written(stage: Stage, name: str, tmp_path: Path) -> None:
+    """Those on other partitions than the newest; what is put over them is neither drift nor a difference."""
+    stages, source, target = stage.stages, f"{name}-source", f"{name}-target"
+    stage.create(source, target)
+    written, deleted, kept, alone = (key("a", each) for each in ("written", "deleted", "kept", "alone"))
+    stage.put(source, (written, b"s", 9), (deleted, None, 9), (kept, b"k", 9), (alone, b"s", 9))
+    away = {each: (partition_for(each, PARTITIONS) + 1) % PARTITIONS for each in (written, deleted, kept, alone)}
+    for each in away:
+        stage.put(target, (each, b"old", 1), partition=away[each])
+    stage.put(target, (written, b"t", 2), (deleted, b"t", 2), (kept, b"k", 2))
+    sources, targets = stage.planned(source), stage.planned(target)
+    stages.snapshot(sources, tmp_path / "source")
+    assert not stages.snapshot(targets, tmp_path / "target").in_place
+    plan = stage.plan(tmp_path, sources, targets, Route("a", "a", target))
+    assert stages.find_stale(tmp_path) == 2
+    copies = {each.key: each for each in stages.stale(tmp_path)}
+    assert {each: (copy.topic, copy.partition, copy.value, copy.timestamp_ms) for each, copy in copies.items()} == {
+        each: (target, away[each], b"old", T + 1000) for each in (written, deleted)
+    }
+    stage.put(target, (written, None, 10), partition=away[written])
+    stage.put(target, (deleted, None, 10), partition=away[deleted])
+    assert stages.unwritten(tmp_path, stage.planned(target)) == 3, "a tombstone elsewhere is not the deletion"
+    assert stages.write(tmp_path, plan, tasks=1, records=3).records() == 3
+    now = stage.planned(target)
+    assert (stages.unwritten(tmp_path, now), stages.compare(tmp_path, now, side="target").differing) == (0, 0)
+    stages.snapshot(stage.planned(target, after={target: targets[0]}), tmp_path / "drift-target")
+    assert stages.new_offsets(tmp_path / "drift-target", tmp_path, side="target") == []
+    assert stages.newer(tmp_path / "drift-target", tmp_path) == []
+    stage.put(target, (written, b"old", 11), partition=away[written])
+    stage.put(target, (written, b"s", 12))
+    again = stages.compare(tmp_path, stage.planned(target), side="target")
+    assert again.mismatches == (Mismatch("target", "unexpected", "a", target, away[written], written, None, b"old"),)
+
+
 def test_parts_are_decided_and_written_each_by_its_task(stage: Stage, name: str, tmp_path: Path) -> None:
     """Every key is where Connect looks for it, so nothing is shuffled."""
     stages, parts = stage.stages, ((0,), (1, 2))

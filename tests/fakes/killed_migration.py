@@ -18,20 +18,27 @@ from tests.fakes.migration import DOWN, SOURCE, Scene
 PARTITIONS, TASKS = 3, 2
 KEYS = {b'["%s",{"p":%d}]' % (name, number): b'{"n":%d}' % number for name in (b"a", b"b") for number in range(3)}
 KEPT = b'["a",{"p":99}]'
-OLD = b'["a",{"p":0}]'
+OLD, GONE = b'["a",{"p":0}]', b'["a",{"p":98}]'
+COPIES = {key: (partition_for(key, PARTITIONS) + 1) % PARTITIONS for key in (OLD, GONE)}
 
 
 class KillableScene(Scene):
     """A plan of its own over fakes: `run` ends it at a step, with `kill.error`; `fenced` are ids.
 
-    In a `scattered` one a key is on two partitions, so that all are shuffled.
+    In a `scattered` one a key is on two partitions, so that all are shuffled. With `copies` the target has older
+    values of two keys, one of which is written and one deleted, on another partition than the newer ones.
     """
 
-    def __init__(self, folder: Path, *, scattered: bool = False) -> None:
+    def __init__(self, folder: Path, *, scattered: bool = False, copies: bool = False) -> None:
         super().__init__(folder, partitions=PARTITIONS)
         self.kill, self.fenced = Kill(), list[str]()
         self.add_topic("offsets-a", PARTITIONS)
         self.put(SOURCE, KEYS)
+        if copies:
+            self.put(SOURCE, {GONE: None})
+            for key, place in COPIES.items():
+                self.topics.put("offsets-a", key, b'{"n":-2}', partition=place)
+            self.put("offsets-a", {GONE: b'{"n":-1}'})
         self.put("offsets-a", {KEPT: b'{"n":99}', OLD: b'{"n":-1}'})
         if scattered:
             self.stages.parallelism = TASKS
@@ -43,6 +50,9 @@ class KillableScene(Scene):
         for each in ("snapshot", "line", "unwritten", "record", "compare"):
             self.stages.before(each, self.kill.tick)
         self.stages.after("transaction", self.kill.tick)
+        for each in ("record", "write"):
+            self.topics.before(each, self.kill.tick)
+        self.topics.after("write", self.kill.tick)
         self.topics.before("create", self.kill.tick)
         self.topics.after("create", self.kill.tick)
         self.brokers.calls.before("fence", self._fences)
@@ -77,6 +87,11 @@ class KillableScene(Scene):
     def target(self) -> dict[bytes, tuple[int, bytes | None]]:
         found = {**self.committed("offsets-a"), **self.committed("offsets-b")}
         return {key: (record.partition, record.value) for key, record in found.items()}
+
+    def live(self, topic: str) -> dict[tuple[bytes | None, int], bytes]:
+        """What has a value, by key and partition."""
+        last = {(record.key, record.partition): record.value for record in self.topics.read(topic).records}
+        return {place: value for place, value in last.items() if value is not None}
 
     def plan_folder(self) -> Path:
         return Path(self.planned.snapshot_base) / self.planned.name()

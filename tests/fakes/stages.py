@@ -120,6 +120,25 @@ class FakeStages(Faults):
                 scattered=sum(number > 1 for number in places.values()),
             )
 
+    def find_stale(self, folder: Path) -> int:
+        with self.call("find_stale"):
+            stays = {
+                (one.topic, one.key): one.there[0] for one in _decisions(folder) if one.action in SENDS and one.there
+            }
+            found = [
+                row
+                for row in kept_rows(folder / "target", Row)
+                if row.key is not None
+                and _meaning(row.value) is not None
+                and stays.get((row.topic, row.key), row.partition) != row.partition
+            ]
+            keep_rows(folder / "stale", found)
+            return len(found)
+
+    def stale(self, folder: Path) -> Iterator[Record]:
+        for row in kept_rows(folder / "stale", Row):
+            yield Record(topic_of(row.topic), *row[1:6])
+
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
         with self.call("sample"):
             decided = sorted(_decisions(folder), key=lambda one: (one.action == Action.KEEP, one.topic, one.key))
@@ -136,7 +155,8 @@ class FakeStages(Faults):
         with self.call("new_offsets", side):
             ours = {(one.topic, one.key, one.value) for one in _decisions(folder) if one.action in SENDS}
             ours = ours if side == "target" else set()
-            rows = [row for row in kept_rows(drift, Row) if (row.topic, row.key, _meaning(row.value)) not in ours]
+            there = _without_cleaned(kept_rows(drift, Row), folder) if side == "target" else kept_rows(drift, Row)
+            rows = [row for row in there if (row.topic, row.key, _meaning(row.value)) not in ours]
             return sorted({owner.connector for row in rows if (owner := key_owner(row.key))})
 
     def newer(self, drift: Path, folder: Path) -> list[Record]:
@@ -144,7 +164,7 @@ class FakeStages(Faults):
             sends = {(one.topic, one.key): one.value for one in _decisions(folder) if one.action in SENDS}
             return [
                 Record(topic_of(row.topic), *row[1:6])
-                for row in kept_rows(drift, Row)
+                for row in _without_cleaned(kept_rows(drift, Row), folder)
                 if row.key is not None
                 and sends.get((row.topic, row.key), row.key) not in (row.key, _meaning(row.value))
             ]
@@ -153,8 +173,10 @@ class FakeStages(Faults):
         self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
     ) -> Comparison:
         with self.call("compare", side, parts):
-            now, decided = _newest_per_key(self._read(topics)), _decisions(folder)
+            rows, decided = self._read(topics), _decisions(folder)
+            now = _newest_per_key(_without_cleaned(rows, folder) if side == "target" else rows)
             found = [wrong for one in decided if (wrong := _mismatch(one, now, side=side)) is not None]
+            found += _uncleaned(rows, decided, folder) if side == "target" else []
             shown = sorted(found, key=lambda wrong: (wrong.topic, wrong.key))
             return Comparison(len(decided), len(found), tuple(shown[:limit]))
 
@@ -165,7 +187,7 @@ class FakeStages(Faults):
 
     def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int:
         with self.call("unwritten"):
-            now, nothing = _newest_per_key(self._read(targets)), object()
+            now, nothing = _newest_per_key(_without_cleaned(self._read(targets), folder)), object()
             missing = [
                 one
                 for one in _decisions(folder)
@@ -241,6 +263,28 @@ class FakeStages(Faults):
         if any(read.values()):
             found = self._topics.read(topic.topic).records
             yield from (record for record in found if record.offset in read.get(record.partition, ()))
+
+
+def _stale_places(folder: Path) -> set[tuple[str, int, bytes | None]]:
+    """Where copies were that the plan puts tombstones over."""
+    rows = kept_rows(folder / "stale", Row) if (folder / "stale").exists() else []
+    return {(row.topic, row.partition, row.key) for row in rows}
+
+
+def _without_cleaned(rows: Iterable[Row], folder: Path) -> list[Row]:
+    """The rows of a target without those tombstones."""
+    cleaned = _stale_places(folder)
+    return [row for row in rows if not is_nothing(row.value) or (row.topic, row.partition, row.key) not in cleaned]
+
+
+def _uncleaned(rows: Iterable[Row], decided: Iterable[Decided], folder: Path) -> list[Mismatch]:
+    """The copies that are there still."""
+    places, owners = _stale_places(folder), {(one.topic, one.key): one.connector for one in decided}
+    return [
+        Mismatch("target", "unexpected", owners[row.topic, row.key], row.topic, row.partition, row.key, None, row.value)
+        for row in rows
+        if row.key is not None and not is_nothing(row.value) and (row.topic, row.partition, row.key) in places
+    ]
 
 
 def _newest_per_key(rows: Iterable[Row]) -> Newest:
