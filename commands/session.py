@@ -158,9 +158,10 @@ class Session:
         """
         from eosctl.deadline import Clock
         from eosctl.ops.audit import AuditLog
+        from eosctl.ops.audit_file import log_path
 
         named = (self._target or self.shown_target(None)).audit_log
-        path = Path(named).expanduser() if named else self.state_dir() / "audit.jsonl"
+        path = log_path(named, self.state_dir())
         pending = path.with_name(f"{path.name}.writes") if named else self.state_dir() / "writes"
         return AuditLog(path, pending, self._clock or Clock())
 

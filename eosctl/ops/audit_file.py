@@ -24,6 +24,11 @@ class Entries:
     damaged: int
 
 
+def log_path(named: str | None, state_dir: Path) -> Path:
+    """Where the log is: the file that the user named, else one in the state directory."""
+    return Path(named).expanduser() if named else state_dir / "audit.jsonl"
+
+
 def read_entries(path: Path) -> Entries:
     """Every entry of the log at `path`, none where there is no file; raises OSError."""
     try:

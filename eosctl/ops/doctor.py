@@ -23,6 +23,7 @@ from eosctl.ops.app import App
 from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.fence_report import NOT_CHECKED
 from eosctl.ops.offset_lint import offset_findings
+from eosctl.ops.past_writes import with_past_fences
 from eosctl.ops.task_counts import validate_task_counts
 from eosctl.ops.txn_partitions import find_hanging_transactions
 from eosctl.ops.unfinished import unfinished_work
@@ -60,7 +61,8 @@ def _gates(visit: Visit) -> _Found:
 
 
 def _failures(visit: Visit) -> _Found:
-    return failure_findings(visit.observation().connectors or _no_connectors(visit.observation()))
+    seen = visit.observation()
+    return with_past_fences(visit.app, failure_findings(seen.connectors or _no_connectors(seen)), seen.kafka_cluster_id)
 
 
 def _transactions(visit: Visit) -> _Found:

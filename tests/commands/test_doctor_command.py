@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -284,3 +285,60 @@ def test_no_connector_validates_itself_where_that_is_not_wanted(invoke: Invoke) 
     [unknown] = [row for row in rows if row["code"] == "support_unknown"]
     assert (unknown["severity"], unknown["subject"]) == ("info", "connectors")
     assert "--no-validate" in unknown["message"]
+
+
+FENCED = "org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer with the same id"
+
+
+def failure(invoke: Invoke, there: ConfigWorld) -> dict[str, Any]:
+    """What doctor finds of the FAILED task."""
+    rows = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)["data"]["rows"]
+    [row] = [row for row in rows if row["check"] == "failures"]
+    return dict(row)
+
+
+def test_a_task_that_eosctl_fenced_is_told_as_such(invoke: Invoke) -> None:
+    """It read as "another producer took its id", and nobody remembered the command of an hour ago."""
+    there = cluster()
+    fence = ("fence", "g-orders-0", "--live", "--yes", *WHERE)
+    assert invoke(*fence, **there.surroundings).exit_code == 0
+    there.connect.connectors["orders"].fail(trace=FENCED)
+    row = failure(invoke, there)
+    assert (row["code"], row["subject"]) == ("task_fenced", "orders/0")
+    assert row["message"].startswith("orders/0 is FAILED: fenced by `eosctl fence --live` at 2023-11-14T22:13:")
+    assert row["evidence"]["fenced_by"]["transactional_id"] == "g-orders-0"
+    assert "restart" in row["fix"]
+    there.connect.connectors["orders"].fail(trace="java.io.IOException: disk")
+    assert "eosctl" not in failure(invoke, there)["message"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"outcome": "refused"},
+        {"overrides": {}},
+        {"touched": {"transactional_ids": ["g-orders-1"]}},
+        {"target": {"kafka_cluster_id": "another"}},
+    ],
+)
+def test_other_writes_explain_no_fenced_task(invoke: Invoke, tmp_path: Path, changes: dict[str, Any]) -> None:
+    """One that was refused, one that no running task was hit by, of another task, on another cluster."""
+    there = cluster()
+    there.connect.connectors["orders"].fail(trace=FENCED)
+    entry = {
+        "id": "1", "command": "fence", "outcome": "ok", "time": "T", "overrides": {"live": True},
+        "touched": {"transactional_ids": ["g-orders-0"]}, "target": {"kafka_cluster_id": "cluster-1"},
+    }  # fmt: skip
+    log = tmp_path / "state" / "eosctl" / "audit.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text(json.dumps(entry) + "\n")
+    assert "fenced by `eosctl fence --live` at T" in failure(invoke, there)["message"]
+    log.write_text(json.dumps(entry | changes) + "\n")
+    assert "another producer took its transactional id" in failure(invoke, there)["message"]
+
+
+def test_a_log_that_can_not_be_read_leaves_the_finding(invoke: Invoke, tmp_path: Path) -> None:
+    there = cluster()
+    there.connect.connectors["orders"].fail(trace=FENCED)
+    (tmp_path / "state" / "eosctl" / "audit.jsonl").mkdir(parents=True)
+    assert "another producer took its transactional id" in failure(invoke, there)["message"]
