@@ -32,8 +32,9 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: b
     timeout against the boundary's interval and the brokers' maximum, its own offsets topic, property names that do
     nothing, ids that another group uses too, and how long Connect needs to fence its tasks. Per task: a RUNNING task
     whose transactional id no coordinator knows is not exactly-once, and one that has committed nothing for five
-    minutes may not get at its source. What could not be looked at is a warning. Exit code 3 when a finding is an error;
-    with --strict, also for a warning. Changes nothing; but to learn of its support each connector validates its
+    minutes may not get at its source. A connector that writes to another Kafka cluster is looked at there, and so is
+    what its offsets need to be found there. What could not be looked at is a warning. Exit code 3 when a finding is an
+    error; with --strict, also for a warning. Changes nothing; but to learn of its support each connector validates its
     config, for which some log in to their databases (--no-validate leaves it out). Needs Kafka Connect 3.3 and brokers
     of 3.0 or newer.
 

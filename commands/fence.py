@@ -67,6 +67,9 @@ def fence(
     (--allow-leader); open transactions under ids like those of Flink's sink, PREFIX-SUBTASK-NUMBER, which may hold
     what a checkpoint has prepared (--discard-prepared).
 
+    The ids of a --connector that writes to another Kafka cluster (producer.override.bootstrap.servers) are fenced
+    there, by what its config says; where that refers to secrets that only a worker can resolve, nothing is fenced.
+
     Which tasks may run is asked from the coordinators of the groups, and whether those have failed from the workers.
     With --live no worker is asked; with --unknown-liveness they get five seconds; with both, nobody is asked.
 

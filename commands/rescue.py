@@ -25,7 +25,8 @@ def rescue(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
     rescue recognises this, fences the recorded ids itself, writes the task-count record that Connect could not write,
     restarts the failed tasks and waits until each has taken its id. Anything else it refuses, with what it saw. The
     lasting cure, which it prints, is to make Connect's own fencing faster. Each step is in a journal: after a kill, or
-    a step that failed, the same command says what was done and goes on. --timeout is per step.
+    a step that failed, the same command says what was done and goes on. --timeout is per step. The ids of a connector
+    that writes to another Kafka cluster are fenced there.
 
     Needs Kafka 3.3 or newer. ACLs: WRITE on the config topic and on the TransactionalId eosctl-config-GROUP, besides
     those of `eosctl fence`.

@@ -106,7 +106,8 @@ def write_command(app: App, connector: str, count: int, no_fence: bool, yes: boo
     A record that is newer than the newest task commit tells the leader that nobody is left to fence, whether that is
     true or not. So it is refused while the connector has tasks, while the group rebalances, and where it would leave
     out ids that are alive. With workers up it is written under an id of eosctl's own, with none under the leader's.
-    A record that says so already is left as it is, also while tasks run: exit code 0.
+    A record that says so already is left as it is, also while tasks run: exit code 0. The ids of a connector that
+    writes to another Kafka cluster are fenced there.
 
     A stopped connector's ids are also fenced by Connect itself: see `eosctl fence --via connect`. Needs Kafka 3.3.
     ACLs: WRITE on the config topic and on the TransactionalId eosctl-config-GROUP (connect-cluster-GROUP with no

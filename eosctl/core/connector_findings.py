@@ -15,6 +15,7 @@ from eosctl.core.ids import leader_transactional_id, task_transactional_id
 from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_findings import missing_topic_finding, topic_findings
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.own_clusters import own_cluster
 from eosctl.core.property_names import idle_connector_names, idle_worker_names
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import Mode
@@ -175,10 +176,11 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
 
 def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """How long the connector stands still at each reconfiguration, while Connect fences the recorded ids one by one."""
-    if observation.crowding is None:
+    unseen = _ids_unseen(connector, observation) or observation.why_unseen("coordinators")
+    if observation.crowding is None or _ids_unseen(connector, observation):
         yield Finding(
             "fencing_pace_unknown", WARNING, connector.name,
-            f"how long {connector.name} is fenced is not known: {observation.why_unseen('coordinators')}",
+            f"how long {connector.name} is fenced is not known: {unseen}",
             "Needs the config topic and the coordinators of the ids.", certain=False,
         )  # fmt: skip
         return
@@ -270,11 +272,12 @@ def collision_findings(subject: str, ids: Iterable[str], observation: Observatio
 
 def task_audit(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """A RUNNING task whose transactional id no coordinator knows writes without transactions, whatever REST says."""
-    if observation.unknown_ids is None or observation.group_id is None:
+    unseen = _ids_unseen(connector, observation)
+    if observation.unknown_ids is None or observation.group_id is None or unseen:
         yield Finding(
             "task_audit_unknown", WARNING, connector.name,
             f"whether the tasks of {connector.name} write transactions is not known: "
-            f"{observation.why_unseen('transactions')}",
+            f"{unseen or observation.why_unseen('transactions')}",
             "Needs -b, -g, and DESCRIBE on the transactional ids.", certain=False,
         )  # fmt: skip
         return
@@ -289,6 +292,12 @@ def task_audit(connector: ObservedConnector, observation: Observation) -> Iterab
                 f"{connector.name}/{task} {runs}, and no coordinator knows {transactional_id}: {words}",
                 fix, {"transactional_id": transactional_id, "state": state, "worker": worker},
             )  # fmt: skip
+
+
+def _ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
+    """Why the ids of a connector with brokers of its own could not be looked at there; empty for all others."""
+    seen = observation.own_clusters.get(connector.name)
+    return seen.ids_unseen if seen is not None else ""
 
 
 def commit_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
@@ -332,5 +341,5 @@ def _number(text: str | None, default: int) -> int:
 
 RULES: Sequence[Rule] = (
     task_audit, commit_age, support, boundary, interval, broker_maximum, client_overrides, fencing_pace, collisions,
-    offsets_topic, properties,
+    own_cluster, offsets_topic, properties,
 )  # fmt: skip

@@ -16,7 +16,8 @@ from eosctl.core.java_properties import PROVIDER, Properties, split_list
 from eosctl.errors import EosctlError
 
 CLUSTER_PROPERTY = "producer.override.bootstrap.servers"
-_PREFIXES = ("consumer.override.", "producer.override.")  # the first that names brokers reads the offsets
+_PRODUCER = "producer.override."
+_PREFIXES = ("consumer.override.", _PRODUCER)  # the first that names brokers reads the offsets
 _TAKEN = {
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config", "ssl.truststore.type",
     "ssl.truststore.certificates", "ssl.keystore.type", "ssl.keystore.certificate.chain", "ssl.keystore.key",
@@ -39,11 +40,23 @@ class OwnBrokers:
 
 
 def own_brokers(config: Mapping[str, str], *, here: Collection[str]) -> OwnBrokers | None:
-    """The brokers that a connector's producer goes to; None where the config names none, or just those of `here`."""
+    """The brokers that a connector's producer goes to; None where the config names none, or just those of `here`.
+
+    The settings are those that its offsets are read with.
+    """
+    prefix = next((prefix for prefix in _PREFIXES if config.get(f"{prefix}bootstrap.servers")), _PRODUCER)
+    return _brokers(config, prefix, here=here)
+
+
+def brokers_of_ids(config: Mapping[str, str], *, here: Collection[str]) -> OwnBrokers | None:
+    """The same with the settings of the producers, whose transactional ids are there."""
+    return _brokers(config, _PRODUCER, here=here)
+
+
+def _brokers(config: Mapping[str, str], prefix: str, *, here: Collection[str]) -> OwnBrokers | None:
     servers = config.get(CLUSTER_PROPERTY)
     if not servers or set(split_list(servers)) == set(here):
         return None
-    prefix = next(prefix for prefix in _PREFIXES if config.get(f"{prefix}bootstrap.servers"))
     values = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
     values = {name: value for name, value in values.items() if _MATTERS.match(name) or name in _TAKEN}
     why_not = _why_not(values, prefix)

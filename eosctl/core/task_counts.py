@@ -103,8 +103,12 @@ def cases(
     *,
     listings: Sequence[TransactionListing] | None = None,
     types: Mapping[str, str] | None = None,
+    elsewhere: Mapping[str, Sequence[TransactionListing] | None] | None = None,
 ) -> list[Case]:
-    """One case per connector that the topic speaks of, by name; `types` is what Connect told of each."""
+    """One case per connector that the topic speaks of, by name; `types` is what Connect told of each.
+
+    `elsewhere` are the listings of the Kafka clusters that connectors have of their own, None where one is unknown.
+    """
     ignored = _ignored_task_counts(state)
     names = sorted({*state.connectors, *ignored})
     alive = None if listings is None else alive_tasks(listings, group_id, names)
@@ -115,6 +119,9 @@ def cases(
         connector = state.connectors.get(name) or ConnectorState(name)
         kind = plugin_type(connector.config, (types or {}).get(name))
         tasks = None if alive is None else tuple(alive.get(name, ()))
+        if elsewhere and name in elsewhere:
+            there = elsewhere[name]
+            tasks = None if there is None else tuple(alive_tasks(there, group_id, names).get(name, ()))
         result.append(Case(connector, group_id, kind, tasks, tuple(ignored.get(name, ())), groups))
     return result
 

@@ -13,6 +13,7 @@ from eosctl.core.client_overrides import client_overrides
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.gate import Gate
 from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
+from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation
@@ -20,7 +21,7 @@ from eosctl.core.wording import counted
 from eosctl.core.worker_url import shared_urls
 
 SAFE_REPLICATION = 3
-MEMBERS_GATE, CONNECTORS_GATE = "members_known", "connectors_healthy"
+MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
 RIGHTS_GATE = "rights_granted"
 """The one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
 _MOST_SENTENCES = 5
@@ -353,6 +354,9 @@ _RULES: tuple[_Rule, ...] = (
           _of_sources(connectors.broker_maximum, "brokers accept every transaction timeout"), only_up=True),
     _Rule("client_overrides", "Remove them, or set what the evidence names.",
           _of_sources(client_overrides, "no producer setting that exactly-once tasks die of"), only_up=True),
+    _Rule(CLUSTERS_GATE, "Name the same brokers for all three clients; copy the offsets with `eosctl offsets switch`.",
+          _of_sources(own_cluster, "those with Kafka brokers of their own find their offsets there"), only_up=True,
+          guards_data=True),
     _Rule("fencing_pace", "Set the two admin.override.retry.backoff properties that the evidence names.",
           _of_sources(connectors.fencing_pace, "Connect can fence each of them in time"), only_up=True),
     _Rule("id_collisions", "Rename the connector, or the group.", _id_collisions, only_up=True),

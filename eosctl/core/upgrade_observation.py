@@ -61,6 +61,23 @@ class OpenTransaction:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnCluster:
+    """The Kafka cluster that a connector's config names, as far as it was seen; `servers` as the config spells them.
+
+    `ids_unseen` is why its transactional ids could not be looked at there, if so. `topic` is the offsets topic that
+    its tasks have there with exactly-once alone; None where the config names one. `lacking` is how many offsets of the
+    global topic are not in it; None where that was not looked at, or could not be, which `topic_unseen` says.
+    """
+
+    servers: str
+    ids_unseen: str = ""
+    topic: str | None = None
+    topic_exists: bool = False
+    lacking: int | None = None
+    topic_unseen: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerFile:
     """A worker's properties file, as given with -w."""
 
@@ -88,7 +105,8 @@ class Observation:
     `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
     RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing.
-    `task_sets_ms` is when each connector's tasks were written.
+    `task_sets_ms` is when each connector's tasks were written. `own_clusters` are those of source connectors whose
+    configs name other Kafka brokers.
     """
 
     target: Mode
@@ -113,6 +131,7 @@ class Observation:
     task_sets_ms: Mapping[str, int] = field(default_factory=dict)
     rival_groups: GroupWork | None = None
     rights: RightsSeen | None = None
+    own_clusters: Mapping[str, OwnCluster] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
 
     def sources(self) -> list[ObservedConnector]:

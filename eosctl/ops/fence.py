@@ -45,6 +45,7 @@ from eosctl.ops.fence_liveness import Liveness, find_liveness
 from eosctl.ops.fence_owners import owners_of
 from eosctl.ops.fence_report import fence_report
 from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers, pace_caution
+from eosctl.ops.own_clusters import ids_are_there
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 
@@ -56,14 +57,22 @@ FenceRoute = Callable[[App, Sequence[str]], Iterator[FenceAnswer]]
 
 @dataclass(frozen=True, slots=True)
 class FencePlan:
-    """What would be fenced, and what that was decided from."""
+    """What would be fenced, and what that was decided from.
+
+    `cluster_id` is that of the cluster where the ids are, `home_id` that of the group's own.
+    """
 
     request: FenceRequest
     gathered: Gathered
     liveness: Liveness
     cluster_id: str
+    home_id: str
     items: Sequence[FenceItem]
     problems: tuple[Problem, ...]
+
+    def where(self, app: App) -> App:
+        """The surroundings where the ids are."""
+        return _where(app, self.gathered)
 
     def wanted(self) -> list[str]:
         """The ids to fence, in order."""
@@ -80,7 +89,11 @@ class FencePlan:
 
     def report(self, app: App) -> Report:
         """The plan as rows."""
-        return fence_report(app, "fence-plan", self.items, cluster_id=self.cluster_id, problems=self.problems)
+        return fence_report(app, "fence-plan", self.items, cluster_id=self.home_id, problems=self.problems)
+
+
+def _where(app: App, gathered: Gathered) -> App:
+    return app if gathered.at is None else gathered.at.there(app)
 
 
 def plan_fence(app: App, request: FenceRequest) -> FencePlan:
@@ -94,7 +107,10 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     if request.via == "connect":
         check_connect_route(app, request)
     gathered = gather_ids(app, request)
-    cluster_id, described = _describe(app, request, gathered.ids)
+    cluster_id, described = _describe(_where(app, gathered), request, gathered.ids)
+    home_id, elsewhere = cluster_id, list[Problem]()
+    if gathered.at is not None and request.connector is not None:
+        home_id, elsewhere = _cluster_id(app), [ids_are_there(request.connector, gathered.at, cluster_id)]
     liveness = find_liveness(app, request, gathered.ids)
     _refuse_never_there(app, request, liveness, described)
     items = plan_items(
@@ -110,13 +126,18 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
         refuse_live(blocked_live(items))
     if not request.unknown_liveness:
         refuse_unknown(items, liveness.unknown)
-    plan = FencePlan(request, gathered, liveness, cluster_id, items, ())
+    plan = FencePlan(request, gathered, liveness, cluster_id, home_id, items, ())
     if not request.discard_prepared:
         refuse_prepared(plan.prepared())
-    problems = [*gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared())]
+    problems = [*elsewhere, *gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared())]
     if request.via == "connect" and request.connector is not None:
         problems += pace_caution(app, request.connector, items)
     return replace(plan, problems=tuple(problems))
+
+
+def _cluster_id(app: App) -> str:
+    with app.transactions() as admin:
+        return admin.cluster_id()
 
 
 def plan_recorded(app: App, connector: str) -> FencePlan:
@@ -162,7 +183,9 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     problems = list(plan.problems)
     interrupted, broken = False, None
     try:
-        for answer in _with_progress(app, (route or _route(plan))(app, plan.wanted()), total=len(plan.wanted())):
+        for answer in _with_progress(
+            app, (route or _route(app, plan))(plan.where(app), plan.wanted()), total=len(plan.wanted())
+        ):
             items[answer.transactional_id] = settled(items[answer.transactional_id], answer)
     except KeyboardInterrupt:
         interrupted = True
@@ -175,19 +198,19 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     else:
         _mark_unanswered(items, KafkaFault(-1, "NO_ANSWER", "no answer came for this id"))
     if not interrupted:
-        _ask_again(app, items)
-    report = fence_report(app, "fence-result", list(items.values()), cluster_id=plan.cluster_id, problems=problems)
+        _ask_again(plan.where(app), items)
+    report = fence_report(app, "fence-result", list(items.values()), cluster_id=plan.home_id, problems=problems)
     if interrupted:
         return replace(report, exit_code=ExitCode.INTERRUPTED)
     nothing_done = report.exit_code is ExitCode.FAILED or not report.rows
     return replace(report, exit_code=broken.exit_code) if broken and nothing_done else report
 
 
-def _route(plan: FencePlan) -> FenceRoute:
+def _route(app: App, plan: FencePlan) -> FenceRoute:
     connector = plan.request.connector
     if plan.request.via == "connect" and connector is not None:
         before = {item.transactional_id: item.before for item in plan.items}
-        return lambda app, ids: fence_through_connect(app, connector, {one: before[one] for one in ids})
+        return lambda there, ids: fence_through_connect(app, connector, {one: before[one] for one in ids}, there=there)
     return fence_with_producers if plan.request.via == "producer" else _natively
 
 
@@ -212,7 +235,7 @@ def _recheck(app: App, plan: FencePlan) -> None:
     Flink may have prepared one meanwhile.
     """
     if plan.cluster_id:
-        with app.transactions() as admin:
+        with plan.where(app).transactions() as admin:
             if admin.cluster_id() != plan.cluster_id:
                 raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, this is another one")
             if not plan.request.discard_prepared:

@@ -9,8 +9,10 @@ from shlex import quote
 
 from eosctl.core.fencing import unique_ids
 from eosctl.core.ids import Owner, task_transactional_ids
-from eosctl.errors import NotFoundError, UsageError
+from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.own_clusters import where_ids_are
+from eosctl.ops.switch_elsewhere import Elsewhere
 from eosctl.ops.txn_report import hidden_ids_warning, missing_ids_problems
 from eosctl.report import Problem
 
@@ -37,21 +39,26 @@ class FenceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The ids in a stable order; `task_count_record` is set where the ids were derived from it."""
+    """The ids in a stable order; `task_count_record` is set where the ids were derived from it.
+
+    `at` leads to the Kafka cluster where they are, if that is one of the connector's own.
+    """
 
     ids: Sequence[str]
     task_count_record: int | None = None
     connector_of: Mapping[str, Owner] = field(default_factory=dict)
     connectors: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
+    at: Elsewhere | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TaskCount:
-    """The newest task-count record of a connector, and the names of all connectors of the topic."""
+    """The newest task-count record of a connector, its config, and the names of all connectors of the topic."""
 
     count: int | None
     connectors: frozenset[str]
+    config: Mapping[str, object] | None = None
 
 
 def gather_ids(app: App, request: FenceRequest) -> Gathered:
@@ -110,19 +117,34 @@ def _with_connector(
 ) -> Gathered:
     group_id = app.target.require_group_id()
     recorded = None
-    connectors: frozenset[str] = frozenset()
     if request.tasks is None:
         found = newest_task_count(app, connector)
-        recorded, connectors = found.count, found.connectors
+        recorded = found.count
         count = _require_count(app, connector, recorded)
     else:
+        found = _what_is_known(app, connector)
         count = request.tasks
         tasks = {0: "no task", 1: "task 0"}.get(count, f"tasks 0 to {count - 1}")
         message = f"fencing {tasks} of {connector} as told by --tasks, not by the task-count record"
         problems.append(Problem("task_count_overridden", message, severity="warning"))
+    at = where_ids_are(app, connector, found.config)
+    if at is not None and ids:
+        raise UsageError(
+            f"{connector} writes to another Kafka cluster, where its transactional ids are",
+            hint="Fence them apart: --connector alone.",
+        )
+    connectors = found.connectors if request.tasks is None else frozenset[str]()
     derived = task_transactional_ids(group_id, connector, count)
     owners = {transactional_id: Owner("task", connector, task) for task, transactional_id in enumerate(derived)}
-    return Gathered(unique_ids([*ids, *derived]), recorded, owners, connectors, tuple(problems))
+    return Gathered(unique_ids([*ids, *derived]), recorded, owners, connectors, tuple(problems), at)
+
+
+def _what_is_known(app: App, connector: str) -> TaskCount:
+    """What the config topic says, where it can be read: with --tasks it need not."""
+    try:
+        return newest_task_count(app, connector)
+    except EosctlError:
+        return TaskCount(None, frozenset())
 
 
 def _require_count(app: App, connector: str, count: int | None) -> int:
@@ -143,4 +165,6 @@ def newest_task_count(app: App, connector: str) -> TaskCount:
     with app.topics() as store:
         state = read_config_topic(app, store).state
     known = state.connectors.get(connector)
-    return TaskCount(None if known is None else known.task_count_record, frozenset(state.connectors))
+    if known is None:
+        return TaskCount(None, frozenset(state.connectors))
+    return TaskCount(known.task_count_record, frozenset(state.connectors), known.config)

@@ -106,14 +106,16 @@ def leader_worker(app: App) -> ConnectWorker:
 
 
 def fence_through_connect(
-    app: App, connector: str, before: Mapping[str, TransactionDescription | None]
+    app: App, connector: str, before: Mapping[str, TransactionDescription | None], *, there: App
 ) -> Iterator[FenceAnswer]:
     """A signed `PUT /connectors/C/fence`; what it did is read from the coordinators, not believed.
+
+    `there` leads to the cluster that the connector's tasks write to.
 
     Raises what the worker's last answer was, after the answers for ids that were fenced all the same.
     """
     failure = put_fence(app, connector)
-    with app.transactions() as admin:
+    with there.transactions() as admin:
         now = admin.describe_transactions(list(before))
     for transactional_id, old in before.items():
         answer = _compare(transactional_id, old, now.get(transactional_id))

@@ -20,7 +20,9 @@ from eosctl.ops.app import App
 from eosctl.ops.fence import FencePlan, plan_recorded
 from eosctl.ops.fence_routes import leader_worker
 from eosctl.ops.journal import Journal, journal_of
+from eosctl.ops.own_clusters import where_ids_are
 from eosctl.ops.rescue_journal import Begun, unfinished_rescue
+from eosctl.ops.switch_elsewhere import Elsewhere
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
 from eosctl.ops.task_counts import read_config_topic
 from eosctl.ops.worker_view import refuse_unreachable
@@ -43,6 +45,11 @@ class Patient:
     round_over: bool
     journal: Journal
     begun: Begun | None = None
+    at: Elsewhere | None = None
+
+    def where_ids_are(self, app: App) -> App:
+        """The surroundings of the cluster that the tasks write to."""
+        return app if self.at is None else self.at.there(app)
 
     def failed(self) -> list[int]:
         """The tasks that are FAILED."""
@@ -98,7 +105,10 @@ def _steps(patient: Patient) -> tuple[str, ...]:
 
 
 def examine(app: App, name: str) -> Patient:
-    """The connector now; raises NotFoundError, RefusedError while the group is not stable, and what reading raises."""
+    """The connector now; raises NotFoundError, RefusedError while the group is not stable, and what reading raises.
+
+    Raises RefusedError, too, where the tasks write to a Kafka cluster to which eosctl can't go.
+    """
     group, cluster_id = read_group(app, gone_ok=True)
     refuse_never_there(app, group, [name])
     if group.state != STABLE:
@@ -122,6 +132,7 @@ def examine(app: App, name: str) -> Patient:
         round_over=all(leader.partition("://")[2] == task.worker for task in tasks),
         journal=journal,
         begun=begun,
+        at=where_ids_are(app, name, connector.config),
     )
 
 

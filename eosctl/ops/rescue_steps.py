@@ -56,10 +56,11 @@ def _wait(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
     patient_app = replace(app, deadline=Deadline.after(2 * ROUND_S + app.deadline.timeout_s, app.clock))
     patient_app.deadline.sleep(left_s)
     ids = plan.fence.wanted() if plan.fence else []
-    touched = _touched(patient_app, ids)
+    there = plan.patient.where_ids_are(patient_app)
+    touched = _touched(there, ids)
     while True:
         patient_app.deadline.sleep(_STILL_S)
-        now = _touched(patient_app, ids)
+        now = _touched(there, ids)
         if now == touched:
             return f"waited {app.clock.monotonic_s() - began_s:.0f} s: no id was touched in the last {_STILL_S:g} s"
         patient_app.deadline.check("waiting for the leader's fencing round to end")
@@ -112,7 +113,7 @@ def _restart(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
     """Asks the leader to restart the failed tasks, after noting the state of their ids."""
     failed = plan.patient.failed()
     ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
-    before = _touched(app, [ids[task] for task in failed])
+    before = _touched(plan.patient.where_ids_are(app), [ids[task] for task in failed])
     noted = {each: None if epoch is None else list(epoch) for each, epoch in before.items()}
     plan.patient.journal.write("start", step=RESTART, restarted=noted)
     leader_worker(app).restart(plan.connector, only_failed=True)
@@ -128,7 +129,7 @@ def _watch(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
         tasks = running_tasks(app).get(plan.connector, ())
         failed = [task for task in tasks if task.state == "FAILED"]
         if tasks and all(task.state == "RUNNING" for task in tasks):
-            now = _touched(app, list(before))
+            now = _touched(plan.patient.where_ids_are(app), list(before))
             idle = [each for each, epoch in now.items() if epoch is None or epoch == before[each]]
             if not idle:
                 return f"RUNNING: {counted(len(tasks), 'task')}, seen after {app.clock.monotonic_s() - began_s:.1f} s"

@@ -33,18 +33,19 @@ class Elsewhere:
     def app(self, app: App) -> App:
         """The same surroundings, but for the topics."""
         open_topics = app.open_topics
-        return replace(app, open_topics=lambda asked: open_topics(self._there(asked)))
+        return replace(app, open_topics=lambda asked: open_topics(self.there(asked)))
 
     def app_of_tasks(self, app: App) -> App:
         """The same surroundings, but for the topics, the transactions and the ACLs: the tasks are clients there."""
         open_transactions, open_acls = app.open_transactions, app.open_acls
         return replace(
             self.app(app),
-            open_transactions=lambda asked: open_transactions(self._there(asked)),
-            open_acls=lambda asked: open_acls(self._there(asked)),
+            open_transactions=lambda asked: open_transactions(self.there(asked)),
+            open_acls=lambda asked: open_acls(self.there(asked)),
         )
 
-    def _there(self, app: App) -> App:
+    def there(self, app: App) -> App:
+        """The same surroundings at the other cluster, with nothing of this one but group and workers."""
         return replace(app, target=replace(app.target, client=self.client))
 
 

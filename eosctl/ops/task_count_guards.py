@@ -78,10 +78,11 @@ def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState, *, ma
         )
 
 
-def refuse_running_round(app: App, scene: Scene) -> None:
+def refuse_running_round(app: App, scene: Scene, *, there: App) -> None:
     """A round that began before the stop goes on for up to ROUND_S, and may write a record of its own after ours.
 
     It can be seen only by what it touches: about one recorded id per second, with a timeout that nobody else sets.
+    `there` leads to the cluster that the connector's tasks write to.
     Raises RefusedError.
     """
     age_s = app.clock.now_s() - scene.committed_ms / 1000
@@ -95,7 +96,7 @@ def refuse_running_round(app: App, scene: Scene) -> None:
         return
     ids = task_transactional_ids(app.target.require_group_id(), scene.connector.name, recorded)
     app.on_event(Event(f"looking whether a fencing round of the leader still runs ({_ROUND_SEEN_S:g} s)"))
-    with app.transactions() as admin:
+    with there.transactions() as admin:
         before = admin.describe_transactions(ids)
         app.deadline.sleep(_ROUND_SEEN_S)
         now = admin.describe_transactions(ids)
@@ -122,10 +123,13 @@ def refuse_implausible(connector: ConnectorState) -> None:
         )
 
 
-def refuse_left_out(app: App, connector: str, count: int, *, fenced: Sequence[str]) -> None:
-    """Raises RefusedError where a record of `count` would leave out ids that are alive and not `fenced` before it."""
+def refuse_left_out(app: App, connector: str, count: int, *, fenced: Sequence[str], there: App) -> None:
+    """Raises RefusedError where a record of `count` would leave out ids that are alive and not `fenced` before it.
+
+    `there` leads to the cluster that the connector's tasks write to.
+    """
     group_id = app.target.require_group_id()
-    with app.transactions() as admin:
+    with there.transactions() as admin:
         listings = admin.list_transactions().complete()
         alive = alive_tasks(listings, group_id, [connector]).get(connector, [])
         beyond = left_out(alive, count, fenced=set(fenced))

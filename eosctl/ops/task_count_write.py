@@ -18,6 +18,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.fence import FencePlan, apply_fence, plan_recorded
+from eosctl.ops.own_clusters import where_ids_are
 from eosctl.ops.task_count_guards import (
     observe_for_write,
     refuse_implausible,
@@ -56,20 +57,23 @@ class WritePlan:
 def plan_write(app: App, request: WriteRequest) -> WritePlan:
     """Reads topic, group and coordinators.
 
-    Raises NotFoundError for an unknown connector; RefusedError while it has tasks, while the group is neither Stable
-    nor Empty, while a fencing round of the leader is seen, and for a record that would leave out ids that are alive.
+    Raises NotFoundError for an unknown connector; RefusedError where its tasks write to a Kafka cluster to which eosctl
+    can't go, while it has tasks, while the group is neither Stable nor Empty, while a fencing round of the leader is
+    seen, and for a record that would leave out ids that are alive.
     A record that is there already is nothing to do, whether tasks run or not.
     """
     scene = observe_for_write(app, request.connector, count=request.count)
+    at = where_ids_are(app, request.connector, scene.connector.config)
+    there = app if at is None else at.there(app)
     fence = None
     if says_already(scene.connector, request.count):
-        refuse_left_out(app, request.connector, request.count, fenced=())
+        refuse_left_out(app, request.connector, request.count, fenced=(), there=there)
         return WritePlan(request, scene, fence)
-    refuse_running_round(app, scene)
+    refuse_running_round(app, scene, there=there)
     if request.fence and scene.connector.task_count_record:
         refuse_implausible(scene.connector)
         fence = plan_recorded(app, request.connector)
-    refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else ())
+    refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else (), there=there)
     problems = [*_not_fenced(request, scene), *(fence.problems if fence else ())]
     return WritePlan(request, scene, fence, tuple(problems))
 

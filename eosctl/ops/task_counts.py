@@ -13,12 +13,13 @@ from eosctl.core.config_view import aborted_records, differing_connectors, state
 from eosctl.core.record_file import UNKNOWN, read_records
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.task_count_findings import Case
-from eosctl.core.task_counts import case_row, cases
+from eosctl.core.task_counts import case_row, cases, plugin_type
 from eosctl.core.transactions import TransactionListing
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
 from eosctl.ops.absent_group import Known, doubt_about
 from eosctl.ops.app import App
+from eosctl.ops.own_clusters import task_clusters
 from eosctl.ops.ports import TopicStore
 from eosctl.ops.workers import discover_urls, in_turn, read_group
 from eosctl.report import Json, Problem, Report, Row
@@ -107,7 +108,8 @@ def _observe(app: App) -> _Observation:
     types = _ask_connect(app, topic, problems)
     if listings is not None:
         problems += _group_problems(app, topic, listings)
-    found = cases(topic.state, group_id, listings=listings, types=types)
+    elsewhere = _listed_elsewhere(app, topic, problems)
+    found = cases(topic.state, group_id, listings=listings, types=types, elsewhere=elsewhere)
     return _Observation(topic, found, types is not None, problems)
 
 
@@ -149,6 +151,31 @@ def _list_transactions(app: App, problems: list[Problem]) -> Sequence[Transactio
         message = f"can't tell which transactional ids are alive: {exc.message}"
         problems.append(Problem("alive_ids_unknown", message, hint=exc.hint, severity="warning"))
         return None
+
+
+def _listed_elsewhere(
+    app: App, topic: ConfigTopic, problems: list[Problem]
+) -> dict[str, Sequence[TransactionListing] | None]:
+    """Connector -> every id of the Kafka cluster that its config names, if any; None, with a warning, where unknown."""
+    configs = {
+        name: each.config
+        for name, each in topic.state.connectors.items()
+        if each.config is not None and plugin_type(each.config) != "sink"
+    }
+    places, why_not = task_clusters(app, configs)
+    found: dict[str, Sequence[TransactionListing] | None] = dict.fromkeys(why_not)
+    reasons = dict(why_not)
+    for there, names in places:
+        try:
+            with there.transactions() as admin:
+                found |= dict.fromkeys(names, admin.list_transactions().complete())
+        except EosctlError as exc:
+            reasons |= dict.fromkeys(names, exc.message)
+            found |= dict.fromkeys(names)
+    for name, reason in sorted(reasons.items()):
+        message = f"{name} writes to another Kafka cluster: which of its transactional ids are alive there is unknown: "
+        problems.append(Problem("alive_ids_unknown", f"{message}{reason}", severity="warning"))
+    return found
 
 
 def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mapping[str, str] | None:

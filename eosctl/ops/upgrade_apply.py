@@ -13,7 +13,7 @@ from eosctl.core.connect_group import EMPTY, STABLE
 from eosctl.core.gate import Gate
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker, what_is_lost
-from eosctl.core.upgrade_gates import CONNECTORS_GATE, GATE_IDS, MEMBERS_GATE, evaluate_gates
+from eosctl.core.upgrade_gates import CLUSTERS_GATE, CONNECTORS_GATE, GATE_IDS, MEMBERS_GATE, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.upgrade_plan import PlannedPass, UpgradePlan, make_plan
 from eosctl.core.worker_url import parse_worker_url
@@ -124,7 +124,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         plan = request.plan
     but = _MENDED_BY_THE_ROLL | (_MENDED_BY_THE_OPEN_STEP if open_step else frozenset())
     if open_step is not None and view.group.state == EMPTY:
-        but |= {"group_stable", "same_kafka_cluster"}
+        but |= {"group_stable", "same_kafka_cluster", CLUSTERS_GATE}  # a worker tells which connectors there are
     return PreparedRoll(
         request=request,
         target=target,

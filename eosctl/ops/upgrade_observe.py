@@ -26,6 +26,7 @@ from eosctl.core.worker_modes import files_of, read_worker_file
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
+from eosctl.ops.own_clusters import with_own_clusters
 from eosctl.ops.ports import ConnectWorker, TopicStore
 from eosctl.ops.task_counts import read_both_views
 from eosctl.ops.upgrade_transactions import with_transactions
@@ -42,14 +43,17 @@ def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate
 
     `validate`: workers validate each source connector, and some of those log in to their sources for it.
     """
-    observation = _with_connectors(app, group, _workers_only(app, group, target))
+    observation = with_own_clusters(app, _with_connectors(app, group, _workers_only(app, group, target)))
     observation = with_transactions(app, _with_topics(app, observation, _TOPIC_PARTS))
     return with_validations(app, observation) if validate else without_validations(observation)
 
 
 def observe_connectors(app: App, group: GroupObservation, *, validate: bool = True) -> Observation:
-    """Only what the connector checks judge: no offsets topic is read, no open transaction waited for."""
-    observation = _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED))
+    """Only what the connector checks judge: no open transaction is waited for.
+
+    Offsets topics are read only where a connector's offsets move to a Kafka cluster of its own.
+    """
+    observation = with_own_clusters(app, _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED)))
     parts = {what: _TOPIC_PARTS[what] for what in ("topics", "broker settings", "config topic")}
     observation = with_transactions(app, _with_topics(app, observation, parts))
     return with_validations(app, observation) if validate else without_validations(observation)

@@ -6,7 +6,7 @@ Reads only. Each part stands alone: what can't be asked leaves its part of the o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from eosctl.core.connect_group import DEAD, ConnectGroup, connect_group
@@ -21,6 +21,7 @@ from eosctl.core.upgrade_observation import Observation, ObservedConnector, Quie
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError
 from eosctl.ops.app import App
+from eosctl.ops.own_clusters import task_clusters
 from eosctl.ops.ports import TransactionAdmin
 
 START_PATIENCE_S = 5.0
@@ -33,16 +34,25 @@ _Part = Callable[[App, TransactionAdmin, Observation], Observation]
 
 
 def with_transactions(app: App, observation: Observation) -> Observation:
-    """Adds what the coordinators tell of the connectors' ids; needs the connectors, a cluster and a group."""
-    parts: Mapping[str, _Part] = {
-        "coordinators": _crowding,
-        "transactions": _unknown_ids,
-        "commits": _quiet_tasks,
-        "other groups": _rivals,
-    }
+    """Adds what the coordinators tell of the connectors' ids; needs the connectors, a cluster and a group.
+
+    The ids of a connector that writes to a Kafka cluster of its own are asked for there.
+    """
+    parts = {**_OF_TASKS, "other groups": _rivals}
     reason = _why_not(app, observation)
     if reason is not None:
         return observation.without(parts, reason)
+    here = [each for each in observation.connectors or () if each.name not in observation.own_clusters]
+    asked = _asked(app, replace(observation, connectors=tuple(here)), parts)
+    asked = replace(asked, connectors=observation.connectors)
+    places, _why_not_there = task_clusters(app, {each.name: each.config for each in observation.sources()})
+    for there, names in places:
+        asked = _with_tasks_there(there, asked, names)
+    return asked
+
+
+def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
+    """Each part alone: what can't be asked leaves its part unseen."""
     try:
         with app.transactions() as admin:
             for what, add in parts.items():
@@ -53,6 +63,24 @@ def with_transactions(app: App, observation: Observation) -> Observation:
     except EosctlError as exc:
         observation = observation.without(parts, exc.message)
     return observation
+
+
+def _with_tasks_there(app: App, observation: Observation, names: Collection[str]) -> Observation:
+    """The same for the connectors `names`, whose tasks are clients of the cluster of `app`: everything, or nothing."""
+    theirs = tuple(each for each in observation.connectors or () if each.name in names)
+    seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, unseen={})
+    seen = _asked(app, seen, _OF_TASKS)
+    if seen.crowding is None or seen.unknown_ids is None:
+        reason = next(iter(seen.unseen.values()))
+        unseen = {name: replace(observation.own_clusters[name], ids_unseen=reason) for name in names}
+        return replace(observation, own_clusters={**observation.own_clusters, **unseen})
+    crowding, unknown = observation.crowding, observation.unknown_ids
+    return replace(
+        observation,
+        crowding=None if crowding is None else {**crowding, **seen.crowding},
+        unknown_ids=None if unknown is None else unknown | seen.unknown_ids,
+        quiet={**observation.quiet, **seen.quiet},
+    )
 
 
 def _why_not(app: App, observation: Observation) -> str | None:
@@ -154,3 +182,6 @@ def _work_of(group: ConnectGroup) -> tuple[Work, ...] | None:
     if not members or any(member.owned is None for member in members):
         return None
     return tuple(work for member in members for work in member.owned or ())
+
+
+_OF_TASKS: Mapping[str, _Part] = {"coordinators": _crowding, "transactions": _unknown_ids, "commits": _quiet_tasks}

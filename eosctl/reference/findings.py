@@ -183,6 +183,24 @@ FINDINGS = (
         "Remove it; acks=all, retries above 0, at most 5 requests in flight.",
     ),
     Entry("override_ignored", "An override that has no effect on exactly-once tasks.", "Remove it."),
+    Entry(
+        "clients_disagree",
+        "The connector's producer goes to other Kafka brokers than its consumer or admin client: exactly-once tasks "
+        "then commit offsets on one cluster and look for them, or are fenced, on another.",
+        "Give producer.override, consumer.override and admin.override the same bootstrap.servers.",
+    ),
+    Entry(
+        "offsets_move",
+        "With exactly-once the connector's offsets are on the Kafka cluster that it writes to, in a topic that lacks "
+        "them: its source would be read again.",
+        "Copy them first: `eosctl offsets switch --connector C --to TOPIC`.",
+    ),
+    Entry(
+        "offsets_move_unknown",
+        "With exactly-once the connector's offsets are on the Kafka cluster that it writes to; whether they are there "
+        "is not known.",
+        _NOT_SEEN,
+    ),
     Entry("broker_maximum_unknown", "Whether brokers accept the transaction timeout is not known.", _NOT_SEEN),
     Entry("offsets_topic_unknown", "The connector's own offsets topic could not be looked at.", _NOT_SEEN),
     Entry(

@@ -72,6 +72,11 @@ GATES = (
         "Remove it from the connector's config, or from the workers' files.",
     ),
     Entry(
+        "own_clusters",
+        "Connectors that write to another Kafka cluster find their offsets there as exactly-once tasks.",
+        "Name the same brokers for producer, consumer and admin client; copy the offsets: `eosctl offsets switch`.",
+    ),
+    Entry(
         "fencing_pace",
         "Connect can fence each connector's ids in its 90 seconds.",
         "Set admin.override.retry.backoff.ms and .max.ms to 10.",

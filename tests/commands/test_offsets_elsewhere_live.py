@@ -216,6 +216,12 @@ def test_a_connector_is_followed_to_brokers_of_its_own(
     linted = invoke(*target_flags, "offsets", "lint", "-o", "json").json()
     assert own in linted["data"]["topics"]
 
+    checked = invoke(*target_flags, "connectors", "check", source.name, "-o", "json").json()
+    assert checked["data"]["rows"] == [], "its id is known there, and only there"
+    fence = ("fence", "--connector", source.name, "--tasks", "1", "--live", "--dry-run", "-o", "json")
+    [row] = invoke(*target_flags, *fence).json()["data"]["rows"]
+    assert (row["outcome"], row["before"]["state"]) == ("would_fence", "CompleteCommit")
+
     moved = run("switch", "--to", following, "--yes")
     assert moved["exit_code"] == 0, moved["errors"]
     source.append("six")

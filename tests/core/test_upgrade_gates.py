@@ -201,6 +201,7 @@ OF_SOURCES = (
     "transaction_timeouts",
     "broker_transaction_timeout",
     "client_overrides",
+    "own_clusters",
     "fencing_pace",
     "tasks_exactly_once",
 )
@@ -269,7 +270,7 @@ def test_what_nobody_could_look_at_stops_apply_where_records_may_be_lost() -> No
     gates = evaluate_gates(blind, accepted={"offset_topic"})
     assert {each.id for each in gates if each.stops_apply} == {
         "same_kafka_cluster", "worker_versions", "config_topic", "no_open_transactions", "no_aborted_records",
-        "no_aborted_offsets", "task_sets_complete", "connectors_healthy",
+        "no_aborted_offsets", "task_sets_complete", "connectors_healthy", "own_clusters",
     }  # fmt: skip
     assert {each.id for each in gates if each.accepted} == {"offset_topic"}
     assert {"worker_health", "id_collisions", "rights_granted"} <= {
