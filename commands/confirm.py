@@ -26,6 +26,7 @@ OVERRIDES = frozenset(
         *(
             "accept_drift",
             "accept_gate",
+            "accept_gone",
             "allow_leader",
             "allow_open_transactions",
             "create_unknown",

@@ -63,6 +63,10 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @click.option("--namespace", metavar="NAME", help="kubernetes: the namespace.")
 @click.option("--env-name", metavar="NAME", help="kubernetes: the variable that sets the mode in the pods.")
 @click.option("--sandbox", metavar="NAME", help="sandbox: its name (default: default).")
+@click.option(
+    "--accept-gone", multiple=True, metavar="URL",
+    help="This worker will never start again: do not miss it (repeatable).",
+)  # fmt: skip
 @write_options
 @pass_app
 def apply_command(
@@ -75,6 +79,8 @@ def apply_command(
     restarted while another does not answer. The first gate that fails ends the run and leaves the cluster running;
     --resume goes on. A gate that guards data and can't be told stops it too (`upgrade plan` says which do); --timeout
     is for each look, and --accept-gate for a gate that you have looked at. A kill or Ctrl-C is safe at any time.
+    On the way back a worker that died is given its mode where it lies, and what failed since the upgrade began holds
+    nothing up. A worker that left the group is missed until it is seen again, or given up with --accept-gone.
     WORDS, PATH, NAME and DEST may hold {url} {host} {port}, WORDS also {mode} and {config}; no shell reads them.
 
     \b
@@ -114,9 +120,10 @@ def apply_command(
             for word in (f"--{option.replace('_', '-')}", str(given[option]))
         ),
         accepted=frozenset(given["accept_gate"]),
+        gone=frozenset(given["accept_gone"]),
     )
     roll = prepare_roll(app, request, _driver(app, driver_name, given))
-    may_apply = roll.steps() and not roll.blocking
+    may_apply = (roll.steps() or roll.gone) and not roll.blocking
     return settle(
         plan_report(app, roll), (lambda: apply_roll(app, roll)) if may_apply else None,
         question=f"Restart the workers to reach {roll.target.value}?", yes=yes, dry_run=dry_run,

@@ -96,9 +96,9 @@ def _worker_versions(observation: Observation) -> _Verdict:
     for worker in observation.workers:
         if is_older(worker.version, OLDEST_VERSION):
             failures.append(f"{worker.name} runs {shown_version(str(worker.version))}")
-        elif worker.version is None:
+        elif worker.version is None and worker.mode is not Mode.ABSENT:
             unknowns.append(f"the version of {worker.name} is not known")
-        elif kafka_version(worker.version) is None and worker.mode not in _TOLD:
+        elif worker.version and kafka_version(worker.version) is None and worker.mode not in _TOLD:
             unknowns.append(f"{worker.name} runs {shown_version(worker.version)}")
     versions = sorted({shown_version(worker.version) for worker in observation.workers if worker.version})
     return _Verdict(f"versions: {', '.join(versions)}", failures, unknowns)
@@ -106,7 +106,8 @@ def _worker_versions(observation: Observation) -> _Verdict:
 
 def _worker_health(observation: Observation) -> _Verdict:
     failures = [f"{w.name} is {w.health}" for w in observation.workers if w.health in ("starting", "unhealthy")]
-    silent = [w for w in observation.workers if w.health in (None, "unknown", "unreachable")]
+    there = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
+    silent = [w for w in there if w.health in (None, "unknown", "unreachable")]
     mute = [f"{w.name}, which runs {shown_version(str(w.version))}" for w in silent if _has_no_health(w)]
     unknowns = [f"{w.name} does not tell its health" for w in silent if not _has_no_health(w)]
     proof = f"every worker answers; Kafka tells health from 3.9 on, so not {', '.join(mute)}"
@@ -226,9 +227,10 @@ def _connectors_healthy(observation: Observation) -> _Verdict:
     failures = [
         f"{connector.name} {part} is {state}"
         for connector in observation.connectors
-        for part, state in connector.states.items()
-        if state not in ("RUNNING", "PAUSED", "STOPPED")
+        for part, state in connector.unwell().items()
     ]
+    if failures and observation.way_back:
+        return _Verdict(f"no reason to stay, on the way back: {'; '.join(failures)}")
     return _Verdict(
         f"{counted(len(observation.connectors), 'connector')} and all tasks are as they should be", failures
     )
@@ -323,7 +325,8 @@ def _worker_files(observation: Observation) -> _Verdict:
 
 
 _RULES: tuple[_Rule, ...] = (
-    _Rule(MEMBERS_GATE, "Start it, or remove it for good; give each a URL of its own. An unknown one voids it all.",
+    _Rule(MEMBERS_GATE,
+          "Start it; `upgrade apply --accept-gone` gives up one that an upgrade lost. Each needs a URL of its own.",
           _members_known),
     _Rule("group_stable", "Wait for the end of the rebalance and plan again.", _group_stable),
     _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster, guards_data=True),

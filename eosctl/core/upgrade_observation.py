@@ -35,6 +35,10 @@ class ObservedConnector:
     traces: Mapping[str, str] = field(default_factory=dict)
     workers: Mapping[str, str] = field(default_factory=dict)
 
+    def unwell(self) -> dict[str, str]:
+        """Part -> state of what does not run, and was not told to rest."""
+        return {part: state for part, state in self.states.items() if state not in ("RUNNING", "PAUSED", "STOPPED")}
+
     def tasks(self) -> dict[int, str]:
         """Task number -> state."""
         return {int(part[5:]): state for part, state in self.states.items() if part.startswith("task ")}
@@ -106,7 +110,8 @@ class Observation:
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
     RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing.
     `task_sets_ms` is when each connector's tasks were written. `own_clusters` are those of source connectors whose
-    configs name other Kafka brokers.
+    configs name other Kafka brokers. `way_back`: an upgrade is taken back, so what failed since it began must not hold
+    that up.
     """
 
     target: Mode
@@ -133,6 +138,7 @@ class Observation:
     rights: RightsSeen | None = None
     own_clusters: Mapping[str, OwnCluster] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
+    way_back: bool = False
 
     def sources(self) -> list[ObservedConnector]:
         """The source connectors."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eosctl.core.gate import Gate
 from eosctl.core.hard_downgrade import plan_hard_downgrade
 from eosctl.core.upgrade import Mode, plan_passes, what_is_lost
-from eosctl.core.upgrade_gates import evaluate_gates
+from eosctl.core.upgrade_observation import Observation
 from eosctl.core.upgrade_plan import make_plan, plan_file_text
 from eosctl.errors import ExitCode, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
-from eosctl.ops.upgrade_observe import observe_upgrade
-from eosctl.ops.upgrade_rights import with_rights
-from eosctl.ops.workers import observe_workers
+from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
+from eosctl.ops.upgrade_look import NOTHING_KNOWN, Lenience, look
 from eosctl.report import Report
 
 
@@ -31,9 +31,8 @@ def plan_upgrade(
         raise UsageError(
             "--hard is about an older Connect, so it goes with --to disabled", hint="Leave one of them out."
         )
-    group = observe_workers(app)
-    observation = with_rights(app, observe_upgrade(app, group, target, validate=validate))
-    passes, gates = plan_passes(observation.workers, target), evaluate_gates(observation)
+    observation, gates = _look(app, target, validate=validate)
+    passes = plan_passes(observation.workers, target)
     statuses = [gate.status for gate in gates]
     plan = make_plan(
         observation.workers,
@@ -63,3 +62,14 @@ def plan_upgrade(
         target={"kafka_cluster_id": observation.kafka_cluster_id, "group_id": app.target.group_id},
         exit_code=ExitCode.FINDINGS if "fail" in statuses else ExitCode.OK,
     )
+
+
+def _look(app: App, target: Mode, *, validate: bool) -> tuple[Observation, tuple[Gate, ...]]:
+    """What is seen of the group, and what this machine's journal knows of workers that left it, or come back."""
+    roll = None
+    if app.target.client is not None and app.target.group_id is not None:
+        with app.transactions() as admin:
+            roll = newest_roll(upgrade_journal(app, admin.cluster_id()))
+    lenience = Lenience(way_back=roll is not None and roll.is_taken_back_by(target))
+    view = look(app, target, roll.lost_memory if roll else NOTHING_KNOWN, lenience=lenience, validate=validate)
+    return view.observation, view.gates

@@ -6,26 +6,22 @@ The plan follows from what is seen now and, where a run was cut off, from its jo
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from eosctl.core.connect_group import EMPTY, STABLE
 from eosctl.core.gate import Gate
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker, what_is_lost
-from eosctl.core.upgrade_gates import CLUSTERS_GATE, CONNECTORS_GATE, GATE_IDS, MEMBERS_GATE, evaluate_gates
+from eosctl.core.upgrade_gates import CLUSTERS_GATE, CONNECTORS_GATE, GATE_IDS, MEMBERS_GATE
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.upgrade_plan import PlannedPass, UpgradePlan, make_plan
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
-from eosctl.ops.upgrade_drivers import Driver
-from eosctl.ops.upgrade_journal import Brought, OpenStep, Roll, newest_roll, upgrade_journal, with_brought
-from eosctl.ops.upgrade_observe import observe_upgrade
-from eosctl.ops.upgrade_rights import with_rights
-from eosctl.ops.upgrade_settle import with_files
-from eosctl.ops.workers import GroupObservation, observe_workers, read_group
+from eosctl.ops.upgrade_drivers import Driver, SetsAlone
+from eosctl.ops.upgrade_journal import Memory, OpenStep, Roll, newest_roll, upgrade_journal
+from eosctl.ops.upgrade_look import NOTHING_KNOWN, STRICT, Lenience, View, look, with_driver_files
 from eosctl.report import rfc3339
 
 # what the first pass mends itself
@@ -33,12 +29,16 @@ _MENDED_BY_THE_ROLL = frozenset({"no_mixed_modes"})
 # what a step that was cut off leaves behind, and its repetition mends; other workers are looked at by `_others_ill`
 _MENDED_BY_THE_OPEN_STEP = frozenset({MEMBERS_GATE, "worker_versions", "worker_health", CONNECTORS_GATE})
 
+# what nobody can be asked while no worker is there
+_MENDED_BY_ANY_WORKER = frozenset({"group_stable", "same_kafka_cluster", CLUSTERS_GATE})
+
 
 @dataclass(frozen=True, slots=True)
 class RollRequest:
     """`target` None: that of the plan file, or of the roll that is resumed. `accepted` are gates, by their ids.
 
-    `driver_options` are the words that the driver was given, for commands that say how to go back.
+    `gone` are workers (URLs) that will never start again. `driver_options` are the words that the driver was given, for
+    commands that say how to go back.
     """
 
     target: Mode | None = None
@@ -46,27 +46,9 @@ class RollRequest:
     resume: bool = False
     start_over: bool = False
     accepted: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
     settle_timeout_s: float = 600.0
     driver_options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One look at the whole group, with what the journal knows of its workers added; `took_s` is how long it took."""
-
-    group: GroupObservation
-    observation: Observation
-    gates: tuple[Gate, ...]
-    took_s: float
-
-    @property
-    def members(self) -> dict[str, str | None]:
-        """URL -> member id of all members."""
-        return {str(m.url): m.member_id for m in self.group.members if m.url is not None and m.member_id is not None}
-
-    def stopping(self, *, but: frozenset[str]) -> list[Gate]:
-        """The gates that let nobody be restarted, without those of `but`."""
-        return [gate for gate in self.gates if gate.stops_apply and gate.id not in but]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +56,7 @@ class PreparedRoll:
     """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
 
     `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
-    is `excused`.
+    is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up.
     """
 
     request: RollRequest
@@ -90,13 +72,19 @@ class PreparedRoll:
     excused: frozenset[Work]
     journal: Journal
     cluster_id: str
-    brought: Mapping[str, Brought] = field(default_factory=dict)
+    lenience: Lenience = STRICT
+    memory: Memory = NOTHING_KNOWN
+    dead: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
 
     def steps(self) -> list[tuple[Mode, str]]:
         """What is still to be done, worker by worker, the leader of now last."""
         first = [(self.open.mode, name) for name in self.open.workers] if self.open else []
         leader = self.view.group.leader_url
-        ordered = [(each.mode, sorted(each.workers, key=lambda name: (name == leader, name))) for each in self.passes]
+        ordered = [
+            (each.mode, sorted(each.workers, key=lambda name: (name not in self.dead, name == leader, name)))
+            for each in self.passes
+        ]
         return first + [(mode, name) for mode, names in ordered for name in names]
 
 
@@ -110,21 +98,24 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
     journal = upgrade_journal(app, cluster_id)
-    begun = _begun(app, request, journal)
+    newest = newest_roll(journal)
+    gone = _gone(request, newest)
+    newest = newest.without(gone) if newest else None
+    begun = _begun(app, request, newest, journal)
     target = _target(request, begun)
     open_step = begun.open if begun else None
-    brought = begun.brought if begun else {}
-    view = look(app, target, brought, driver_files(app, driver), accepted=request.accepted)
-    workers = _after_open(view.observation.workers, open_step, at_once=driver.at_once)
+    lenience = _lenience(request, target, newest, begun, driver)
+    memory = begun.memory if begun else newest.lost_memory if newest else NOTHING_KNOWN
+    view = look(with_driver_files(app, driver), target, memory, lenience=lenience)
+    _require_gone(gone, view)
+    dead = [worker for worker in view.lost if open_step is None or worker.name not in open_step.workers]
+    workers = [*_after_open(view.observation.workers, open_step, at_once=driver.at_once), *dead]
     plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
     if request.plan is not None and begun is None:
         difference = request.plan.difference(plan)
         if difference is not None:
             raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
         plan = request.plan
-    but = _MENDED_BY_THE_ROLL | (_MENDED_BY_THE_OPEN_STEP if open_step else frozenset())
-    if open_step is not None and view.group.state == EMPTY:
-        but |= {"group_stable", "same_kafka_cluster", CLUSTERS_GATE}  # a worker tells which connectors there are
     return PreparedRoll(
         request=request,
         target=target,
@@ -134,13 +125,49 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         passes=plan.passes,
         open=open_step,
         begun=begun,
-        blocking=(*_others_ill(begun, view, driver, request.accepted), *view.stopping(but=but)),
+        blocking=(*_others_ill(begun, view, driver, lenience), *view.stopping(but=_mended(open_step, view))),
         connectors=begun.connectors if begun else _states(view.observation),
-        excused=_failed(view.observation) if CONNECTORS_GATE in request.accepted else frozenset(),
+        excused=_excused(view.observation, begun, lenience),
         journal=journal,
         cluster_id=cluster_id,
-        brought=brought,
+        memory=memory,
+        lenience=lenience,
+        dead=frozenset(worker.name for worker in dead),
+        gone=gone,
     )
+
+
+def _gone(request: RollRequest, newest: Roll | None) -> frozenset[str]:
+    """The workers that were given up by name; raises UsageError for one that no upgrade had in hand."""
+    gone = frozenset(parse_worker_url(url).text for url in request.gone)
+    known = (newest.known | newest.next_start.keys()) if newest else frozenset()
+    strangers = sorted(gone - known)
+    if strangers:
+        raise UsageError(
+            f"--accept-gone {strangers[0]}: no upgrade of this group knows that worker",
+            hint=f"It knows {', '.join(sorted(known)) or 'none'}; a worker that was given up is not missed any more.",
+        )
+    return gone
+
+
+def _require_gone(gone: frozenset[str], view: View) -> None:
+    there = sorted(gone & view.members.keys())
+    if there:
+        raise RefusedError(f"--accept-gone {there[0]}: it is a member of the group; nothing was written")
+
+
+def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Roll | None, driver: Driver) -> Lenience:
+    way_back = begun.way_back if begun else newest is not None and newest.is_taken_back_by(target)
+    sets_lost = isinstance(driver, SetsAlone) and target is not Mode.ENABLED
+    return Lenience(accepted=request.accepted, way_back=way_back, sets_lost=sets_lost)
+
+
+def _mended(open_step: OpenStep | None, view: View) -> frozenset[str]:
+    """The gates that the first pass mends, and those that a repetition of the open step does."""
+    if open_step is None:
+        return _MENDED_BY_THE_ROLL
+    mended = _MENDED_BY_THE_ROLL | _MENDED_BY_THE_OPEN_STEP
+    return mended | _MENDED_BY_ANY_WORKER if view.group.state == EMPTY else mended
 
 
 def _require_gates(names: Collection[str]) -> None:
@@ -156,49 +183,19 @@ def accept_hint(gates: Sequence[Gate]) -> str:
     return f"{names} goes on as it is.{more_time}"
 
 
-def _others_ill(begun: Roll | None, view: View, driver: Driver, accepted: Collection[str]) -> list[Gate]:
+def _others_ill(begun: Roll | None, view: View, driver: Driver, lenience: Lenience) -> list[Gate]:
     """Workers beside the open step's that the roll knew and that are gone or don't answer.
 
     Pods may come back under other names, so nobody is missed where a controller restarts them.
     """
-    if begun is None or driver.at_once or view.group.state not in (STABLE, EMPTY) or MEMBERS_GATE in accepted:
+    if begun is None or driver.at_once or view.group.state not in (STABLE, EMPTY) or MEMBERS_GATE in lenience.accepted:
         return []
-    under_way = set(begun.open.workers if begun.open else ())
+    under_way = {*(begun.open.workers if begun.open else ()), *(worker.name for worker in view.lost)}
     silent = {worker.name for worker in view.observation.workers if worker.mode is Mode.UNREACHABLE}
     ill = sorted(((begun.known - view.members.keys()) | silent) - under_way)
     text = f"{', '.join(ill)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
-    fix = "Start it; if it is gone for good, plan anew with --start-over."
+    fix = "Start it; if it is gone for good, say so with --accept-gone and its URL."
     return [Gate(MEMBERS_GATE, "fail", text, fix)] if ill else []
-
-
-def look(
-    app: App,
-    target: Mode,
-    brought: Mapping[str, Brought],
-    files: Sequence[Path],
-    *,
-    accepted: Collection[str] = (),
-    validate: bool = True,
-) -> View:
-    """The group as it is now, judged for the way to `target`; `validate` as `observe_upgrade` has it."""
-    since_s = app.clock.monotonic_s()
-    app = with_files(app, files)
-    group = observe_workers(app)
-    members = {str(member.url): member.member_id for member in group.members}
-    observation = with_rights(app, observe_upgrade(app, group, target, validate=validate))
-    observation = replace(observation, workers=with_brought(observation.workers, brought, members))
-    gates = evaluate_gates(observation, accepted=accepted)
-    return View(group, observation, gates, app.clock.monotonic_s() - since_s)
-
-
-def driver_files(app: App, driver: Driver) -> Sequence[Path]:
-    """The workers' files that the driver knows; a worker that it does not know is the plan's business, not ours."""
-    group, _cluster_id = read_group(app)
-    urls = [parse_worker_url(member.url).text for member in group.members if member.url]
-    try:
-        return driver.files(urls)
-    except UsageError:
-        return ()
 
 
 def blocking_modes(workers: Sequence[UpgradeWorker], mode: Mode) -> list[str]:
@@ -211,9 +208,8 @@ def blocking_modes(workers: Sequence[UpgradeWorker], mode: Mode) -> list[str]:
     ]
 
 
-def _begun(app: App, request: RollRequest, journal: Journal) -> Roll | None:
+def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal) -> Roll | None:
     """The roll to go on with; raises RefusedError where that is not what was asked for, or another eosctl is at it."""
-    newest = newest_roll(journal)
     unfinished = newest if newest is not None and newest.unfinished else None
     if request.resume:
         if unfinished is None:
@@ -273,14 +269,20 @@ def _states(observation: Observation) -> dict[str, str]:
     return {each.name: each.states.get("connector", "UNKNOWN") for each in observation.connectors or ()}
 
 
-def _failed(observation: Observation) -> frozenset[Work]:
-    """The connectors and tasks that are FAILED."""
-    return frozenset(
+def _excused(observation: Observation, begun: Roll | None, lenience: Lenience) -> frozenset[Work]:
+    """The connectors and tasks that need not run again: they did not before, and that was accepted, or is taken back.
+
+    While a step is open, its worker's tasks wait for it: those that are FAILED do not.
+    """
+    before = begun.excused if begun else frozenset()
+    if not lenience.way_back and CONNECTORS_GATE not in lenience.accepted:
+        return before
+    return before | {
         (each.name, CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task ")))
         for each in observation.connectors or ()
-        for part, state in each.states.items()
-        if state == "FAILED"
-    )
+        for part, state in each.unwell().items()
+        if state == "FAILED" or begun is None
+    }
 
 
 def losses(roll: PreparedRoll) -> tuple[str, ...]:

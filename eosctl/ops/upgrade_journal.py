@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
+from eosctl.core.group_protocol import Work
+from eosctl.core.upgrade import POSSIBLE, TARGETS, Mode, UpgradeWorker
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal, journal_of
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Roll:
     """The newest roll in the journal; `connectors` are their states at its beginning.
 
     `known` are all members that its newest step saw; `steps` are those that are done.
+    `next_start` is in which modes each worker may start next, of all that this and former rolls had in hand.
+    `way_back`: it takes back the roll before; `excused` are connectors and tasks that did not run when it began.
     `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
     the mode to go back to, if there is one.
     """
@@ -49,6 +54,9 @@ class Roll:
     connectors: Mapping[str, str]
     brought: Mapping[str, Brought] = field(default_factory=dict)
     known: frozenset[str] = frozenset()
+    next_start: Mapping[str, frozenset[Mode]] = field(default_factory=dict)
+    way_back: bool = False
+    excused: frozenset[Work] = frozenset()
     steps: tuple[tuple[Mode, str], ...] = ()
     open: OpenStep | None = None
     stopped: str | None = None
@@ -60,6 +68,59 @@ class Roll:
         """Whether it was begun and did not come to its end."""
         return self.ended_ms is None
 
+    @property
+    def memory(self) -> Memory:
+        """What it knows of workers."""
+        return Memory(self.brought, self.next_start)
+
+    @property
+    def lost_memory(self) -> Memory:
+        """What counts for another roll: not who was brought where, for that one looks for itself."""
+        return Memory(next_start=self.next_start)
+
+    def is_taken_back_by(self, target: Mode) -> bool:
+        """Whether a roll to `target` is the way back from this one, or goes on with that."""
+        before, after = TARGETS.index(self.target), TARGETS.index(target)
+        return after < before or (self.way_back and after <= before)
+
+    def without(self, gone: Collection[str]) -> Roll:
+        """The same, and nothing is expected any more of workers that are gone for good."""
+        step = self.open
+        if step is not None:
+            members = {name: member_id for name, member_id in step.members.items() if name not in gone}
+            workers = tuple(name for name in step.workers if name not in gone)
+            step = replace(step, members=members, workers=workers) if workers else None
+        return replace(self, open=step, known=self.known - set(gone), next_start=_without(self.next_start, gone))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a journal knows of workers: to which mode it brought them, and in which modes they may start next."""
+
+    brought: Mapping[str, Brought] = field(default_factory=dict)
+    next_start: Mapping[str, frozenset[Mode]] = field(default_factory=dict)
+
+    def after(self, brought: Mapping[str, Brought], *, at_once: bool = False) -> Memory:
+        """The same, once these were brought there; `at_once`, by a controller, they come back under other URLs."""
+        starts = {} if at_once else {name: frozenset({each.mode}) for name, each in brought.items()}
+        return Memory({**self.brought, **brought}, {**self.next_start, **starts})
+
+    def lost(self, members: Collection[str], target: Mode) -> tuple[UpgradeWorker, ...]:
+        """Workers that left the group, and that may come back in another mode than `target`."""
+        return tuple(
+            UpgradeWorker(name, Mode.ABSENT, evidence=(f"it left the group, and may come back {_either(modes)}",))
+            for name, modes in sorted(self.next_start.items())
+            if name not in members and modes != {target}
+        )
+
+
+def _either(modes: Collection[Mode]) -> str:
+    return " or ".join(mode.value for mode in TARGETS if mode in modes)
+
+
+def _without(there: Mapping[str, _Value], gone: Collection[str]) -> dict[str, _Value]:
+    return {name: value for name, value in there.items() if name not in gone}
+
 
 def upgrade_journal(app: App, cluster_id: str) -> Journal:
     """The journal of the group's upgrades."""
@@ -70,11 +131,11 @@ def newest_roll(journal: Journal) -> Roll | None:
     """The roll that began last, as far as the file tells; raises EosctlError."""
     roll: Roll | None = None
     for entry in journal.entries():
-        roll = _began(entry) if entry.get("event") == "begin" else roll and _after(roll, entry)
+        roll = _began(entry, roll) if entry.get("event") == "begin" else roll and _after(roll, entry)
     return roll
 
 
-def _began(entry: Mapping[str, Any]) -> Roll:
+def _began(entry: Mapping[str, Any], former: Roll | None) -> Roll:
     return Roll(
         target=Mode(entry["target"]),
         driver=str(entry["driver"]),
@@ -82,6 +143,9 @@ def _began(entry: Mapping[str, Any]) -> Roll:
         began_ms=int(entry["time_ms"]),
         connectors=dict(entry["connectors"]),
         origin=Mode(entry["origin"]) if entry.get("origin") else None,
+        next_start=_without(former.next_start if former else {}, entry.get("gone", ())),
+        way_back=bool(entry.get("way_back")),
+        excused=frozenset((str(name), int(number)) for name, number in entry.get("excused", ())),
     )
 
 
@@ -89,14 +153,26 @@ def _after(roll: Roll, entry: Mapping[str, Any]) -> Roll:
     match entry.get("event"):
         case "start":
             step = OpenStep(Mode(entry["mode"]), tuple(entry["workers"]), dict(entry["members"]))
-            return replace(roll, open=step, known=frozenset(step.members) | set(step.workers), stopped=None)
+            starts = {name: roll.next_start.get(name, frozenset(TARGETS)) | {step.mode} for name in step.workers}
+            # where a controller restarts them, workers come back under other URLs
+            starts = {} if entry.get("at_once") else {**roll.next_start, **starts}
+            known = frozenset(step.members) | set(step.workers)
+            return replace(roll, open=step, known=known, next_start=starts, stopped=None)
         case "restarted" if roll.open is not None:
             return replace(roll, open=replace(roll.open, restarted=True, words=str(entry["words"])))
         case "done" if roll.open is not None:
             mode, members = roll.open.mode, entry["members"]
             brought = {name: Brought(mode, members[name]) for name in members}
+            memory = roll.memory.after(brought, at_once=bool(entry.get("at_once")))
             steps = (*roll.steps, *((mode, name) for name in roll.open.workers))
-            return replace(roll, brought={**roll.brought, **brought}, steps=steps, open=None, stopped=None)
+            roll = replace(roll, brought=memory.brought, next_start=memory.next_start)
+            return replace(roll, steps=steps, open=None, stopped=None)
+        case "configured":
+            name, mode = str(entry["worker"]), Mode(entry["mode"])
+            starts = {**roll.next_start, name: frozenset({mode})}
+            return replace(roll, next_start=starts, steps=(*roll.steps, (mode, name)), stopped=None)
+        case "resume":
+            return roll.without(entry.get("gone", ()))
         case "stopped":
             return replace(roll, stopped=str(entry["message"]))
         case "end":

@@ -63,6 +63,8 @@ def _planned(roll: PreparedRoll) -> list[Row]:
 
 def _row(roll: PreparedRoll, mode: Mode, worker: str, *, outcome: str) -> Row:
     actions = [] if outcome == "done_before" else list(roll.driver.actions([worker], mode))
+    if worker in roll.dead and actions:
+        actions = [actions[0], "it is no member of the group, and is not started"]
     leader = any(each.name == worker and each.leader for each in roll.view.observation.workers)
     return {
         "mode": mode.value,

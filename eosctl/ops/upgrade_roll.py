@@ -17,16 +17,14 @@ from eosctl.events import Event, OnEvent
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import (
     PreparedRoll,
-    View,
     accept_hint,
     blocking_modes,
-    driver_files,
-    look,
     losses,
     prepare_roll,
 )
-from eosctl.ops.upgrade_drivers import Acted
-from eosctl.ops.upgrade_journal import Brought, OpenStep
+from eosctl.ops.upgrade_drivers import Acted, SetsAlone
+from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
+from eosctl.ops.upgrade_look import View, look, with_driver_files
 from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_calm, await_settled, look_app, read_claim, standings
 from eosctl.ops.upgrade_undo import origin_of
 from eosctl.ops.workers import GroupObservation, observe_workers
@@ -46,12 +44,12 @@ class StepOutcome:
 
 @dataclass(slots=True)
 class _Run:
-    """A roll under way: `brought` and `outcomes` grow; `view` is the last look at the whole group."""
+    """A roll under way: `memory` and `outcomes` grow; `view` is the last look at the whole group."""
 
     app: App
     roll: PreparedRoll
     view: View
-    brought: dict[str, Brought]
+    memory: Memory
     outcomes: list[StepOutcome] = field(default_factory=list)
 
     @property
@@ -72,7 +70,7 @@ def apply_roll(app: App, roll: PreparedRoll) -> Report:
         app = replace(app, on_event=sentences(app.on_event)).with_whole_timeout()
         _require_unchanged(app, roll)
         _write_begin(roll)
-        run = _Run(app, roll, roll.view, dict(roll.brought))
+        run = _Run(app, roll, roll.view, roll.memory)
         failure: EosctlError | None = None
         try:
             _roll(run)
@@ -104,7 +102,12 @@ def _require_unchanged(app: App, roll: PreparedRoll) -> None:
 
 def _write_begin(roll: PreparedRoll) -> None:
     if roll.begun is not None:
-        roll.journal.write("resume", driver=roll.driver.name, accepted_gates=sorted(roll.request.accepted))
+        roll.journal.write(
+            "resume",
+            driver=roll.driver.name,
+            accepted_gates=sorted(roll.request.accepted),
+            gone=sorted(roll.gone),
+        )
         return
     roll.journal.write(
         "begin",
@@ -115,6 +118,9 @@ def _write_begin(roll: PreparedRoll) -> None:
         connectors=dict(roll.connectors),
         losses=list(losses(roll)),
         accepted_gates=sorted(roll.request.accepted),
+        gone=sorted(roll.gone),
+        way_back=roll.lenience.way_back,
+        excused=[list(work) for work in sorted(roll.excused)],
     )
 
 
@@ -136,6 +142,9 @@ def _roll(run: _Run) -> None:
     for each in run.roll.passes:
         pending = set(each.workers)
         _barrier(run, each.mode, pending)
+        for name in sorted(pending & run.roll.dead - run.view.members.keys()):
+            _set_alone(run, each.mode, name)
+            pending.remove(name)
         while pending:
             workers = tuple(sorted(pending)) if run.roll.driver.at_once else (_next(run, each.mode, pending),)
             _step(run, each.mode, workers)
@@ -144,9 +153,8 @@ def _roll(run: _Run) -> None:
 
 def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     """What must be true of all workers before the first of them gets `mode`; raises RefusedError."""
-    app, accepted = look_app(run.app, run.look_s), run.roll.request.accepted
-    files = driver_files(app, run.roll.driver)
-    view = run.view = look(app, run.roll.target, run.brought, files, accepted=accepted)
+    app, roll = look_app(run.app, run.look_s), run.roll
+    view = run.view = look(with_driver_files(app, roll.driver), roll.target, run.memory, lenience=roll.lenience)
     refusals = blocking_modes(view.observation.workers, mode)
     stopping = view.stopping(but=frozenset({"no_mixed_modes"}))
     refusals += [f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in stopping]
@@ -184,11 +192,37 @@ def _step(run: _Run, mode: Mode, workers: tuple[str, ...]) -> None:
         outcome.detail = exc.message
         app.on_event(Event("", standings=standings(workers, mode, "failed")))
         raise
-    run.roll.journal.write("done", members=dict(settled.members), evidence=list(settled.evidence))
-    run.brought |= {name: Brought(mode, member_id) for name, member_id in settled.members.items()}
+    at_once = run.roll.driver.at_once
+    run.roll.journal.write("done", members=dict(settled.members), evidence=list(settled.evidence), at_once=at_once)
+    brought = {name: Brought(mode, member_id) for name, member_id in settled.members.items()}
+    run.memory = run.memory.after(brought, at_once=at_once)
     outcome.outcome, outcome.detail = "done", "; ".join(settled.evidence)
     words = f"{', '.join(workers)}: {mode.value}, everything as before"
     run.app.on_event(Event(words, standings=standings(workers, mode, "done")))
+
+
+def _set_alone(run: _Run, mode: Mode, worker: str) -> None:
+    """Sets the mode of a worker that is no member: whenever it starts again, it must not be what it was before."""
+    driver = run.roll.driver
+    if not isinstance(driver, SetsAlone):
+        raise TypeError(f"{driver.name} can't set the mode of a worker that is down")
+    outcome = StepOutcome(mode, (worker,), "failed")
+    run.outcomes.append(outcome)
+    app = replace(run.app, deadline=Deadline.after(_timeout_s(run, (worker,)), run.app.clock))
+    try:
+        acted = driver.set_alone(app, worker, mode)
+    except EosctlError as exc:
+        outcome.detail = f"it is no member of the group, and could not be given {mode.value}: {exc.message}"
+        raise RefusedError(
+            f"{worker}: {outcome.detail}",
+            hint=f"--accept-gone {quote(worker)} goes on without it, if it is gone for good.",
+        ) from exc
+    outcome.backup = acted.backup
+    run.roll.journal.write("configured", worker=worker, mode=mode.value, words=acted.words)
+    run.memory = replace(run.memory, next_start={**run.memory.next_start, worker: frozenset({mode})})
+    outcome.outcome, outcome.detail = "done", f"{acted.words}; it is no member of the group, and was not started"
+    words = f"{worker}: {outcome.detail}"
+    run.app.on_event(Event(words, standings=standings((worker,), mode, "done")))
 
 
 def _timeout_s(run: _Run, workers: tuple[str, ...]) -> float:
@@ -213,7 +247,8 @@ def _act(
         group = observe_workers(look_app(app, look_s)) if again else await_calm(app, workers, mode, look_s=look_s)
         members = _members(group, again, at_once=roll.driver.at_once)
         claim = read_claim(look_app(app, look_s), group)
-        roll.journal.write("start", mode=mode.value, workers=list(workers), members=members)
+        at_once = roll.driver.at_once
+        roll.journal.write("start", mode=mode.value, workers=list(workers), members=members, at_once=at_once)
         words = f"{', '.join(workers)}: restarting as {mode.value}"
         app.on_event(Event(words, standings=standings(workers, mode, "restarting")))
     acted = roll.driver.bring(app, workers, mode)
@@ -246,7 +281,8 @@ def _expected(
         connectors=roll.connectors,
         excused=roll.excused,
         claim=claim,
-        fenceable=frozenset(workers) | {name for name, it in run.brought.items() if it.mode is not Mode.DISABLED},
+        fenceable=frozenset(workers)
+        | {name for name, it in run.memory.brought.items() if it.mode is not Mode.DISABLED},
         words=acted.words,
         settle_timeout_s=timeout_s,
         patience_s=None if roll.driver.waits_for_person else timeout_s,

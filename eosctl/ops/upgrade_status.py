@@ -12,8 +12,9 @@ from eosctl.core.upgrade_gates import RIGHTS_GATE
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
-from eosctl.ops.upgrade_apply import View, describe_roll, look
+from eosctl.ops.upgrade_apply import describe_roll
 from eosctl.ops.upgrade_journal import Brought, Roll, newest_roll, upgrade_journal
+from eosctl.ops.upgrade_look import NOTHING_KNOWN, View, look
 from eosctl.report import Json, Problem, Report, rfc3339
 
 _JUDGED_PER_WORKER = "modes_proven"
@@ -26,7 +27,8 @@ def upgrade_status(app: App) -> Report:
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)
-    view = look(app, roll.target if roll else Mode.ENABLED, roll.brought if roll else {}, (), validate=False)
+    memory = roll.memory if roll else NOTHING_KNOWN
+    view = look(app, roll.target if roll else Mode.ENABLED, memory, validate=False)
     workers = view.observation.workers
     silent = [worker for worker in workers if worker.mode is Mode.UNREACHABLE]
     problems = [Problem("worker_unreachable", f"the worker at {w.name} can't be reached") for w in silent]
@@ -52,7 +54,7 @@ def verify_upgrade(app: App, target: Mode) -> Report:
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)
-    view = look(app, target, roll.brought if roll else {}, ())
+    view = look(app, target, roll.memory if roll else NOTHING_KNOWN)
     findings = [
         *(_worker_finding(worker, target) for worker in view.observation.workers if worker.mode is not target),
         *(_gate_finding(gate, cluster_id) for gate in _open_gates(view)),

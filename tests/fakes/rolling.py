@@ -171,6 +171,11 @@ class FakeDriver:
     def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
         return [f"restart {workers[0]} as {mode.value}"]
 
+    def set_alone(self, _app: App, worker: str, mode: Mode) -> Acted:
+        self.world.kill.tick()
+        self.world.files[worker] = mode.value
+        return Acted("configured")
+
     def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
         (url,) = workers
         self.world.kill.tick()

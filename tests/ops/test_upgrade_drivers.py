@@ -14,10 +14,11 @@ from eosctl.deadline import Clock, Deadline
 from eosctl.errors import DeadlineError, EosctlError, InputFileError, NotFoundError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers import Driver
+from eosctl.ops.upgrade_drivers import Driver, SetsAlone
 from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
 from eosctl.ops.upgrade_drivers.commands import CommandDriver
 from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver
+from eosctl.ops.upgrade_drivers.programs import run_program
 from eosctl.ops.upgrade_drivers.properties_files import edit_mode
 from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
 from eosctl.ops.upgrade_drivers.systemd import SystemdDriver
@@ -152,6 +153,25 @@ def test_systemd_over_ssh(app: App, tmp_path: Path, program: Program, properties
     assert called[-1] == ["systemctl", "restart", "connect"]
     assert driver.bring(app, [WORKER], Mode.PREPARING).backup is None
     assert list(driver.files([WORKER])) == []
+
+
+@pytest.mark.parametrize("way", ["here", "ssh", "command"])
+def test_the_mode_of_a_worker_that_is_down_is_set_and_it_is_not_started(
+    app: App, tmp_path: Path, program: Program, properties: Path, way: str
+) -> None:
+    """Its next start, whenever that is, must not be in the mode that the others have left."""
+    program("ssh", 'for script; do :; done; exec sh -c "$script"')
+    program("systemctl")
+    program("nothing")
+    drivers: dict[str, SetsAlone] = {
+        "here": SystemdDriver("connect", str(properties)),
+        "ssh": SystemdDriver("connect", str(properties), "ops@{host}"),
+        "command": CommandDriver(restart="systemctl restart connect", properties=str(properties)),
+    }
+    acted = drivers[way].set_alone(app, WORKER, Mode.PREPARING)
+    assert (properties.read_bytes(), bool(acted.backup)) == (AFTER, True)
+    run_program(app, ["nothing"])
+    assert "systemctl" not in {call[0] for call in calls(tmp_path)}
 
 
 def test_a_program_that_fails_says_its_last_words(app: App, program: Program, properties: Path) -> None:

@@ -139,17 +139,21 @@ def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, plan: Path) -> str:
     return node.name
 
 
-def take_one_away(stack: Stack, tmp_path: Path) -> None:
-    """Stops one worker for good, and waits until the other two have its work: the way back is shorter with two."""
+def take_one_away(stack: Stack, tmp_path: Path) -> Path:
+    """Stops one worker, and waits until the other two have its work; returns its file, which says enabled."""
     found = Stack.find(stack.directory)
     assert found is not None
-    found.stop_node(found.state.of_kind("worker")[0].name)
+    node = found.state.of_kind("worker")[0]
+    found.stop_node(node.name)
 
     def two_are_left() -> bool:
-        outcome = eosctl(stack, tmp_path, "plan", "--to", "disabled")
-        return outcome.exit_code == 0 and len(json.loads(outcome.stdout)["data"]["rows"]) == 2
+        data = json.loads(eosctl(stack, tmp_path, "plan", "--to", "disabled").stdout)["data"]
+        modes = sorted(row["mode"] for row in data["rows"])
+        healthy = next(gate["evidence"] for gate in data["gates"] if gate["id"] == "connectors_healthy")
+        return modes == ["absent", "enabled", "enabled"] and "no reason to stay" not in healthy
 
     wait_until(two_are_left, what="two workers with healthy connectors", timeout_s=180)
+    return Path(node.config)
 
 
 def systemctl(stack: Stack, tmp_path: Path) -> Path:
@@ -200,16 +204,17 @@ def test_there_and_back_while_a_source_is_fed(rolling: Stack, tmp_path: Path) ->
         window = caught_up(rolling, tmp_path, last)
         assert [window[number] for number in range(first, last + 1)] == [1] * (last + 1 - first)
 
-        take_one_away(rolling, tmp_path)
+        dead = take_one_away(rolling, tmp_path)
         back = eosctl(
             rolling, tmp_path, "apply", "--to", "disabled", "--driver", "systemd", "--unit", "connect@{port}",
             "--properties-file", str(tmp_path / "connect-{port}.properties"), "--yes", *SETTLE,
             PATH=f"{systemctl(rolling, tmp_path)}{os.pathsep}{os.environ['PATH']}",
         )  # fmt: skip
         document = envelope_of(back, "upgrade-apply-result")
-        assert [row["mode"] for row in document["data"]["rows"]] == ["preparing"] * 2 + ["disabled"] * 2
+        assert [row["mode"] for row in document["data"]["rows"]] == ["preparing"] * 2 + ["disabled"] * 3
+        assert "exactly.once.source.support=disabled" in dead.read_text(), "it may not come back enabled"
         assert all(Path(row["backup"]).is_file() for row in document["data"]["rows"])
     found_at_last = caught_up(rolling, tmp_path, feeder.written)
     assert [number for number in range(feeder.written + 1) if not found_at_last[number]] == []
     verified = envelope_of(eosctl(rolling, tmp_path, "verify", "--to", "enabled"), "upgrade-verify", 3)
-    assert {row["code"] for row in verified["data"]["rows"]} == {"wrong_mode"}
+    assert {row["code"] for row in verified["data"]["rows"]} == {"wrong_mode", "members_known"}

@@ -33,7 +33,11 @@ def test_a_worker_that_does_not_come_back_stops_the_roll(tmp_path: Path) -> None
     assert "did not come up" in failed.problems[0].message
     assert "--resume" in str(failed.problems[1].hint)
     status = upgrade_status(app)
-    assert {row["worker"]: row["roll"] for row in status.rows} == {W1: "not begun", W2: "brought to preparing"}
+    assert {row["worker"]: (row["mode"], row["roll"]) for row in status.rows} == {
+        W1: ("not_enabled", "not begun"),
+        W2: ("preparing", "brought to preparing"),
+        W3: ("absent", "under way to preparing"),
+    }
     assert isinstance(status.data["roll"], dict)
     assert status.data["roll"]["under_way"] == {"mode": "preparing", "workers": [W3]}
     done = roll(app, driver, None, resume=True)

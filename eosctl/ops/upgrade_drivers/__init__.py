@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from eosctl.core.upgrade import Mode
 from eosctl.ops.app import App
@@ -38,7 +38,15 @@ class Driver(Protocol):
         """The workers' properties files, as far as they are on this machine: evidence of their modes."""
 
     def actions(self, workers: Sequence[str], mode: Mode, /) -> Sequence[str]:
-        """What `bring` would do, for the plan; raises UsageError for a worker that it can't handle."""
+        """What `bring` would do, for the plan, first how the mode is set; raises UsageError where it can't."""
 
     def bring(self, app: App, workers: Sequence[str], mode: Mode, /) -> Acted:
         """Sets the mode and restarts; safe to do again, also for a worker that is down. Raises EosctlError."""
+
+
+@runtime_checkable
+class SetsAlone(Protocol):
+    """A driver that can set the mode of a worker that is down, and leave it down."""
+
+    def set_alone(self, app: App, worker: str, mode: Mode, /) -> Acted:
+        """Sets the mode only, safe to do again; raises EosctlError."""

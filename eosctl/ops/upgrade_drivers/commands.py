@@ -51,14 +51,19 @@ class CommandDriver:
     def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
         """Sets, then restarts."""
         (worker,) = workers
+        backup = self.set_alone(app, worker, mode).backup
+        run_program(app, self._words(self.restart, worker, mode, "--restart-command"))
+        return Acted("configured and restarted", backup)
+
+    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+        """Sets."""
         backup, file = None, self._file(worker)
         if self.set_config is not None:
             run_program(app, self._words(self.set_config, worker, mode, "--set-config-command"))
         elif file is not None:
             edited = edit_mode(file, mode, app.clock)
             backup = str(edited.backup) if edited.backup else None
-        run_program(app, self._words(self.restart, worker, mode, "--restart-command"))
-        return Acted("configured and restarted", backup)
+        return Acted("configured", backup)
 
     def _file(self, worker: str) -> Path | None:
         if self.properties is None:

@@ -11,6 +11,7 @@ from eosctl.core.upgrade import Mode
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import SETTING, Acted
+from eosctl.ops.upgrade_drivers.properties_files import edit_mode
 from eosctl.sandbox.settings import Eos
 from eosctl.sandbox.stack import Stack
 
@@ -43,6 +44,12 @@ class SandboxDriver:
         name = self._node(stack, worker)
         stack.restart_node(name, mode=Eos(mode.value))
         return Acted(f"{name} restarted")
+
+    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+        """Changes the node's file."""
+        (file,) = self.files([worker])
+        edited = edit_mode(file, mode, app.clock)
+        return Acted(f"{SETTING}={mode.value} set in {file}", str(edited.backup) if edited.backup else None)
 
     def _stack(self) -> Stack:
         stack = Stack.find(self.directory)

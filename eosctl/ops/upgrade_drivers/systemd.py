@@ -43,7 +43,7 @@ class SystemdDriver:
     def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
         """The edit and the restart."""
         (worker,) = workers
-        where = "" if self.ssh is None else f" on {self._destination(worker)}"
+        where = self._where(worker)
         return [
             f"set {SETTING}={mode.value} in {self._properties(worker)}{where}",
             f"systemctl restart {self._unit(worker)}{where}",
@@ -52,13 +52,23 @@ class SystemdDriver:
     def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
         """Edits the file, keeping a backup beside it, and restarts the unit."""
         (worker,) = workers
-        if self.ssh is None:
-            backup = edit_mode(Path(self._properties(worker)), mode, app.clock).backup
-            run_program(app, ["systemctl", "restart", self._unit(worker)])
-            return Acted(f"{self._unit(worker)} restarted", str(backup) if backup else None)
-        remote_backup = self._edit_remote(app, worker, mode)
-        self._remote(app, worker, shlex.join(["systemctl", "restart", self._unit(worker)]))
-        return Acted(f"{self._unit(worker)} on {self._destination(worker)} restarted", remote_backup)
+        backup = self.set_alone(app, worker, mode).backup
+        self._run(app, worker, ["systemctl", "restart", self._unit(worker)])
+        return Acted(f"{self._unit(worker)}{self._where(worker)} restarted", backup)
+
+    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+        """Edits the file."""
+        words = f"{SETTING}={mode.value} set in {self._properties(worker)}{self._where(worker)}"
+        if self.ssh is not None:
+            return Acted(words, self._edit_remote(app, worker, mode))
+        backup = edit_mode(Path(self._properties(worker)), mode, app.clock).backup
+        return Acted(words, str(backup) if backup else None)
+
+    def _run(self, app: App, worker: str, words: list[str]) -> bytes:
+        return run_program(app, words) if self.ssh is None else self._remote(app, worker, shlex.join(words))
+
+    def _where(self, worker: str) -> str:
+        return "" if self.ssh is None else f" on {self._destination(worker)}"
 
     def _edit_remote(self, app: App, worker: str, mode: Mode) -> str | None:
         file = self._properties(worker)

@@ -1,0 +1,115 @@
+"""One look at a whole group for `upgrade plan`, `apply`, `status` and `verify`: what is seen, remembered, and judged.
+
+Reads only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eosctl.core.connect_group import EMPTY, STABLE
+from eosctl.core.gate import Gate
+from eosctl.core.upgrade import Mode, UpgradeWorker
+from eosctl.core.upgrade_gates import MEMBERS_GATE, evaluate_gates
+from eosctl.core.upgrade_observation import Observation
+from eosctl.core.worker_modes import files_of, read_worker_file
+from eosctl.core.worker_url import parse_worker_url
+from eosctl.errors import UsageError
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers import Driver
+from eosctl.ops.upgrade_journal import Memory, with_brought
+from eosctl.ops.upgrade_observe import observe_upgrade
+from eosctl.ops.upgrade_rights import with_rights
+from eosctl.ops.upgrade_settle import with_files
+from eosctl.ops.workers import GroupObservation, observe_workers, read_group
+
+NOTHING_KNOWN = Memory()
+
+
+@dataclass(frozen=True, slots=True)
+class Lenience:
+    """What does not hold up this roll: `accepted` gates; on the `way_back` what failed since the upgrade began.
+
+    `sets_lost`: workers that left the group are given their mode where they lie, and so need not be there.
+    """
+
+    accepted: frozenset[str] = frozenset()
+    way_back: bool = False
+    sets_lost: bool = False
+
+
+STRICT = Lenience()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look at the whole group, with what the journal knows of its workers added; `took_s` is how long it took.
+
+    `lost` are workers that left the group and are given their mode where they lie; the observation is without them.
+    """
+
+    group: GroupObservation
+    observation: Observation
+    gates: tuple[Gate, ...]
+    lost: tuple[UpgradeWorker, ...]
+    took_s: float
+
+    @property
+    def members(self) -> dict[str, str | None]:
+        """URL -> member id of all members."""
+        return _members(self.group)
+
+    def stopping(self, *, but: frozenset[str]) -> list[Gate]:
+        """The gates that let nobody be restarted, without those of `but`."""
+        return [gate for gate in self.gates if gate.stops_apply and gate.id not in but]
+
+
+def look(
+    app: App, target: Mode, memory: Memory = NOTHING_KNOWN, *, lenience: Lenience = STRICT, validate: bool = True
+) -> View:
+    """The group as it is now, judged for the way to `target`; raises what `observe_workers` raises.
+
+    `validate` as `observe_upgrade` has it.
+    """
+    since_s = app.clock.monotonic_s()
+    group = observe_workers(app)
+    observation = with_rights(app, observe_upgrade(app, group, target, validate=validate))
+    members = _members(group)
+    known = with_brought(observation.workers, memory.brought, members)
+    lost = memory.lost(members, target) if group.state in (STABLE, EMPTY) else ()
+    told = [_with_files_of(app, worker) for worker in lost]
+    theirs = {name for worker, paths in told for name in (worker.name, *paths)}
+    workers = [worker for worker in known if worker.mode is not Mode.ABSENT or worker.name not in theirs]
+    lost = tuple(worker for worker, _paths in told)
+    seen = replace(
+        observation,
+        workers=(*workers, *(() if lenience.sets_lost else lost)),
+        way_back=lenience.way_back,
+    )
+    gates = evaluate_gates(seen, accepted=lenience.accepted)
+    if MEMBERS_GATE in lenience.accepted:
+        seen = replace(seen, workers=tuple(each for each in seen.workers if each.mode is not Mode.ABSENT))
+    return View(group, seen, gates, lost if lenience.sets_lost else (), app.clock.monotonic_s() - since_s)
+
+
+def _members(group: GroupObservation) -> dict[str, str | None]:
+    return {str(m.url): m.member_id for m in group.members if m.url is not None and m.member_id is not None}
+
+
+def _with_files_of(app: App, worker: UpgradeWorker) -> tuple[UpgradeWorker, list[str]]:
+    """A worker that left the group, with what its own file says, and that file."""
+    given = [config.properties for config in app.target.worker_configs]
+    read = [read_worker_file(file.source, file.values) for file in given]
+    files = files_of(worker.name, read, group_id=app.target.group_id)
+    said = (f"{file.path} says {file.mode}" for file in files)
+    return replace(worker, evidence=(*worker.evidence, *said)), [file.path for file in files]
+
+
+def with_driver_files(app: App, driver: Driver) -> App:
+    """The App with the workers' files as they are; a worker that the driver does not know is the plan's business."""
+    group, _cluster_id = read_group(app)
+    urls = [parse_worker_url(member.url).text for member in group.members if member.url]
+    try:
+        return with_files(app, driver.files(urls))
+    except UsageError:
+        return with_files(app, ())
