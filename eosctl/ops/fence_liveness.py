@@ -15,11 +15,13 @@ from eosctl.core.connect_group import STABLE, ConnectGroup
 from eosctl.core.fencing import LiveTask, Verdict, judge_task
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, PROTOCOL_TYPE, Work
 from eosctl.core.ids import may_be_task, task_of
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S
 from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.worker_view import silence_of
 from eosctl.ops.workers import TaskStatus, read_group, running_tasks, urls_of, worker_id_of
 from eosctl.report import Problem
 
@@ -163,7 +165,18 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bo
         elif verdict is Verdict.MAY_RUN:
             may_run[work] = _may_run(app, at, rest) if at else _stranger(app, told)
             ending = ending or (bool(at) and rest.may_be_of(members))
+    silent = _silent(app, group, {task.worker for task in running.values()})
+    may_run |= {work: _died(app, task, silent[task.worker]) for work, task in running.items() if task.worker in silent}
+    running = {work: task for work, task in running.items() if task.worker not in silent}
     return _Tasks(running, may_run, doubt, known | rest.connectors, ending=ending and not running, gone=gone)
+
+
+def _silent(app: App, group: ConnectGroup | None, workers: Collection[str]) -> Mapping[str, EosctlError]:
+    """Those of `workers` that do not answer, and why: the others tell what they know of their tasks from before."""
+    given = {parse_worker_url(url).text: url for url in app.target.connect_urls}
+    at = {url.partition("://")[2]: url for url in (urls_of(group) if group else ())}
+    asked = {worker: silence_of(app, given.get(at[worker], at[worker])) for worker in workers if worker in at}
+    return {worker: silence for worker, silence in asked.items() if silence is not None}
 
 
 def _read_group(app: App, *, waits: bool) -> tuple[ConnectGroup | None, Problem | None]:
@@ -207,6 +220,15 @@ def _may_run(app: App, at: Sequence[str], rest: _Rest) -> Problem:
     told = "the workers that were asked do not tell" if rest.silence is None else rest.silence.message
     hint = "Compare -u and -g." if rest.silence is None else rest.silence.hint
     return _unknown(f"worker {at[0]} of group {app.target.group_id} may run their tasks: {told}", hint)
+
+
+def _died(app: App, task: LiveTask, silence: EosctlError) -> Problem:
+    """A task of a worker that was killed: the group counts on it for a while, and REST tells its last state."""
+    return _unknown(
+        f"worker {task.worker} of group {app.target.group_id} has them, and does not answer: {silence.message}",
+        "If it was killed, the group drops it after session.timeout.ms (10 s): run again then. If it runs, stop the "
+        "connectors first.",
+    )
 
 
 def _stranger(app: App, told: TaskStatus | None) -> Problem:

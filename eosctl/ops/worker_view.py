@@ -56,6 +56,17 @@ def view_worker(app: App, url: str) -> WorkerView:
     return replace(view, mode=mode, evidence=(reason,))
 
 
+def silence_of(app: App, url: str) -> EosctlError | None:
+    """Why the worker at `url` says nothing at all, as `view_worker` would see it; None where something answers."""
+    try:
+        _impatient(app).worker(url).root()
+    except (UnreachableError, DeadlineError) as exc:
+        return exc
+    except EosctlError:
+        return None
+    return None
+
+
 def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
     """Raises UnsupportedError for a connector that no request to this worker can name; most names need no question."""
     if why_unreachable(connector, _NEWEST) is None:

@@ -12,7 +12,7 @@ import pytest
 
 from eosctl.core.group_protocol import Assignment, Metadata, encode_assignment, encode_metadata
 from eosctl.core.transactions import RawGroup, RawGroupMember
-from eosctl.errors import ExitCode, RefusedError, UnreachableError
+from eosctl.errors import ExitCode, RefusedError, UnauthorizedError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_checks import restart_commands
@@ -97,6 +97,38 @@ def test_a_task_of_another_group_whose_workers_are_silent_may_run(stage: Stage) 
     error = refusal(stage, "h-c-0")
     assert "worker h1:8083 of group h may run their tasks: no worker says which tasks run" in error.message
     assert flags_of(error)[-1] == "--unknown-liveness"
+
+
+W2 = "http://w2:8083"
+
+
+@pytest.mark.parametrize("answers", [(W1,), ()], ids=["the other worker was asked", "nobody was named"])
+def test_a_worker_that_was_killed_is_not_said_to_run_its_tasks_now(stage: Stage, answers: tuple[str, ...]) -> None:
+    """Until the group drops it, its members and REST tell what they know from before: "runs task 0 now"."""
+    stage.connect.modes[W2] = "enabled"
+    stage.runs(("c", 0))
+    stage.connect.own(W2, ("c", 0))
+    assert "worker w2:8083 runs task 0 of connector c now" in refusal(stage, "g-c-0", connect_urls=answers).message
+    stage.connect.down.add(W2)
+    error = refusal(stage, "g-c-0", connect_urls=answers)
+    assert "worker w2:8083 of group g has them, and does not answer: " in error.message
+    assert "session.timeout.ms" in str(error.hint)
+    assert flags_of(error) == ["--unknown-liveness"]
+    assert outcomes(stage.fence("g-c-0", unknown_liveness=True)) == {"g-c-0": "fenced"}
+    assert outcomes(stage.fence("g-c-0", live=True)) == {"g-c-0": "fenced"}
+
+
+def test_a_worker_that_turns_us_away_runs_its_tasks(stage: Stage) -> None:
+    """It answers: 401 comes from a worker that is there."""
+    stage.connect.modes[W2] = "enabled"
+    stage.runs(("c", 0))
+    stage.connect.own(W2, ("c", 0))
+    stage.connect.before("root", lambda call: _turn_away() if call.what[0] == W2 else None)
+    assert "worker w2:8083 runs task 0 of connector c now" in refusal(stage, "g-c-0").message
+
+
+def _turn_away() -> None:
+    raise UnauthorizedError("not allowed: 401")
 
 
 def test_running_tasks_of_another_group_are_restarted_at_its_own_worker(stage: Stage) -> None:
