@@ -347,7 +347,9 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("task_sets_complete", "Change the connector's config, so that it writes them again.",
           _task_sets_complete, guards_data=True),
     _Rule(CONNECTORS_GATE, "Restart or repair what failed first.", _connectors_healthy, guards_data=True),
-    _Rule("connector_support", "Ask its documentation for a config that supports it, or do not require it.",
+    _Rule("connector_support",
+          "Do not require it, or ask the documentation for a config that supports it (MirrorMaker 2: "
+          "consumer.isolation.level=read_committed).",
           _of_sources(connectors.support, "none requires a support that it lacks"), only_up=True),
     _Rule("transaction_boundaries", "Set transaction.boundary=poll or interval.",
           _of_sources(connectors.boundary, "no objection to a transaction boundary"), only_up=True),

@@ -159,7 +159,7 @@ FINDINGS = (
     Entry(
         "not_supported",
         "The connector does not support exactly-once with this config.",
-        "Change the config as its documentation says.",
+        "Change the config as its documentation says (MirrorMaker 2: consumer.isolation.level=read_committed).",
     ),
     Entry("not_a_source", "The connector is a sink: KIP-618 is about sources."),
     Entry(

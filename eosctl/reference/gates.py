@@ -49,7 +49,8 @@ GATES = (
     Entry(
         "connector_support",
         "No source connector requires exactly-once support (exactly.once.support) and lacks it.",
-        "Ask its documentation for a config that supports it, or do not require it.",
+        "Do not require it, or ask the documentation for a config that supports it (MirrorMaker 2: "
+        "consumer.isolation.level=read_committed).",
     ),
     Entry(
         "transaction_boundaries",

@@ -39,6 +39,11 @@ QUIET = {"quiet": {"g-c-0": Quiet(8 * 60_000, since_start=False)}}
 UNKNOWN = {"unknown_ids": frozenset({"g-c-0"})}
 IN_WORKERS = {name.replace("override.", ""): value for name, value in CURE.items()}
 REFUSED = "The connector does not support exactly-once"
+MIRRORED = (
+    "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured with "
+    "isolation.level set to 'read_committed'; otherwise, records from aborted and uncommitted transactions will be "
+    "replicated from the source cluster to the target cluster."
+)
 UNDECLARED = "The connector does not implement the API required for preflight validation of exactly-once"
 
 
@@ -66,6 +71,7 @@ def file(**properties: str) -> WorkerFile:
         (support, {"connectors": source(support_errors=(REFUSED,))}, "not_supported", "warning", True, {}),
         (support, required(UNDECLARED), "support_undeclared", "error", True, {}),
         (support, required(REFUSED), "not_supported", "error", True, {}),
+        (support, required(MIRRORED), "not_supported", "error", True, {}),
         (
             boundary,
             {"connectors": source(boundary_errors=("no",), config={"transaction.boundary": "connector"})},
@@ -342,3 +348,10 @@ def test_what_concerns_the_whole_group() -> None:
         ("idle_property", "error", "w.properties", {"property": "exactly.once.source.enabled"}),
     ]
     assert list(worker_properties(good())) == list(leader_collisions(replace(seen, group_id=None))) == []
+
+
+def test_what_mirror_maker_lacks_is_the_remedy() -> None:
+    """It was told to ask the documentation, though its own message names the property."""
+    fixes = {text: found(support, replace(good(), **required(text)))[0].fix for text in (MIRRORED, REFUSED)}
+    assert fixes[MIRRORED].startswith("Set consumer.isolation.level=read_committed in the connector's config")
+    assert "documentation" in fixes[REFUSED]

@@ -150,6 +150,16 @@ def test_reset_of_one_source_partition_reads_just_that_one_again(
         topics.write([OutRecord(f"src-{mirror}", b"k", b"v", partition=n) for n in range(2)])
         wait_until(lambda: counts() == {0: 4, 1: 7}, what="new records, once")
 
+    def lacking() -> list[str]:
+        """What would make the connector support exactly-once."""
+        found = invoke(*target_flags, "connectors", "check", "--connector", mirror, "-o", "json").json()["data"]["rows"]
+        return [row["fix"] for row in found if row["code"] == "not_supported"]
+
+    assert "consumer.isolation.level=read_committed" in lacking()[0], "it said: ask the documentation"
+    config = rest(f"{url}/connectors/{mirror}/config") | {"consumer.isolation.level": "read_committed"}
+    rest(f"{url}/connectors/{mirror}/config", "PUT", config)
+    assert lacking() == []
+
 
 @pytest.mark.parametrize(
     ("verb", "steps"),
