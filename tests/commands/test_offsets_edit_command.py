@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,15 +30,6 @@ def world() -> SwitchWorld:
     world.run_task()
     world.place("STOPPED")
     return world
-
-
-@pytest.fixture
-def run(world: SwitchWorld, invoke: Invoke) -> Run:
-    def offsets(*words: str, **surroundings: Any) -> Outcome:
-        where = ["-b", "memory:9092", "-g", "g", "-u", URL]
-        return invoke(*where, "offsets", *words, **world.surroundings, **surroundings)
-
-    return offsets
 
 
 def written(world: SwitchWorld) -> list[tuple[str, bytes | None, bytes | None]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from tests.conftest import Invoke, Outcome
-from tests.fakes.switching import GLOBAL, URL, SwitchWorld
+from tests.conftest import Outcome
+from tests.fakes.switching import GLOBAL, SwitchWorld
 
 Run = Callable[..., Outcome]
 SERVER = '{"server":"s"}'
@@ -23,15 +22,6 @@ def world() -> SwitchWorld:
     world.place("STOPPED")
     world.topics.put(GLOBAL, POSTGRES, AT)
     return world
-
-
-@pytest.fixture
-def run(world: SwitchWorld, invoke: Invoke) -> Run:
-    def offsets(*words: str, **surroundings: Any) -> Outcome:
-        where = ["-b", "memory:9092", "-g", "g", "-u", URL]
-        return invoke(*where, "offsets", *words, **world.surroundings, **surroundings)
-
-    return offsets
 
 
 def to(offset: str, partition: str = SERVER) -> list[str]:

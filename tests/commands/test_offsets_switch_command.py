@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import pytest
 
 from eosctl.errors import ConnectError
-from tests.conftest import Invoke, Outcome
-from tests.fakes.switching import URL, SwitchWorld
+from tests.conftest import Outcome
+from tests.fakes.switching import SwitchWorld
 
 Run = Callable[..., Outcome]
 
@@ -20,12 +20,8 @@ def world() -> SwitchWorld:
 
 
 @pytest.fixture
-def run(world: SwitchWorld, invoke: Invoke) -> Run:
-    def switch(*words: str, **surroundings: Any) -> Outcome:
-        where = ["-b", "memory:9092", "-g", "g", "-u", URL]
-        return invoke(*where, "offsets", "switch", "--connector", "c", *words, **world.surroundings, **surroundings)
-
-    return switch
+def run(run: Run) -> Run:
+    return partial(run, "switch", "--connector", "c")
 
 
 def without_paths(text: str) -> str:

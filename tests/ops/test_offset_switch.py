@@ -24,16 +24,6 @@ from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes,
 FOLLOWER = "http://follower:8083"
 
 
-@pytest.fixture
-def world() -> SwitchWorld:
-    return SwitchWorld()
-
-
-@pytest.fixture
-def app(world: SwitchWorld, tmp_path: Path) -> App:
-    return world.app(tmp_path)
-
-
 def test_a_running_connector_moves_and_moves_back(app: App, world: SwitchWorld) -> None:
     there = switch(app, OWN)
     assert there.exit_code is ExitCode.OK

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -24,16 +23,6 @@ from eosctl.ops.app import App
 from eosctl.ops.offset_switch import STOP, SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch, show_switch
 from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes, switch
-
-
-@pytest.fixture
-def world() -> SwitchWorld:
-    return SwitchWorld()
-
-
-@pytest.fixture
-def app(world: SwitchWorld, tmp_path: Path) -> App:
-    return world.app(tmp_path)
 
 
 @pytest.mark.parametrize("to", [GLOBAL_STORE, GLOBAL, OWN])

@@ -19,16 +19,6 @@ from tests.fakes.faults import Call, KilledError
 from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes, switch
 
 
-@pytest.fixture
-def world() -> SwitchWorld:
-    return SwitchWorld()
-
-
-@pytest.fixture
-def app(world: SwitchWorld, tmp_path: Path) -> App:
-    return world.app(tmp_path)
-
-
 def once(happens: Callable[[], object]) -> Callable[[Call], None]:
     """What a fake calls, and does only the first time."""
     done: list[Call] = []

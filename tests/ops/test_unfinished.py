@@ -17,16 +17,6 @@ from tests.fakes.rolling import world as roll_world
 from tests.fakes.switching import NAME, OWN, SwitchWorld, switch
 
 
-@pytest.fixture
-def world() -> SwitchWorld:
-    return SwitchWorld()
-
-
-@pytest.fixture
-def app(world: SwitchWorld, tmp_path: Path) -> App:
-    return world.app(tmp_path)
-
-
 def test_a_switch_that_failed_is_the_first_that_doctor_names(app: App, world: SwitchWorld) -> None:
     """It said nothing of a connector that a failed command had left STOPPED."""
     world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
