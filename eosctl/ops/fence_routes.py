@@ -23,8 +23,10 @@ from eosctl.core.wording import counted
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.ending_tasks import tasks_left
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.worker_view import refuse_unreachable
+from eosctl.ops.workers import read_group, status_of
 from eosctl.report import Problem
 
 if TYPE_CHECKING:
@@ -45,7 +47,11 @@ def fence_with_producers(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
 
 
 def check_connect_route(app: App, request: FenceRequest) -> None:
-    """Raises UsageError, UnsupportedError for what the endpoint can't take, RefusedError unless it is STOPPED."""
+    """Raises UsageError, UnsupportedError for what the endpoint can't take, RefusedError unless it is STOPPED.
+
+    REST may show tasks long after they ended: members of the group that hold none disprove it. Tasks that REST shows no
+    more, and that have not ended yet, are `find_liveness`'s.
+    """
     others = (request.prefix, request.pattern, request.tasks)
     if request.connector is None or request.transactional_ids or any(other is not None for other in others):
         raise UsageError(
@@ -57,10 +63,12 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
     entry = leader.connectors().get(request.connector)
     if entry is None:
         raise NotFoundError(f"there is no connector {request.connector}", hint="See `eosctl workers list`.")
-    state, tasks = _state_of(entry)
-    if state != "STOPPED" or tasks:
+    status = status_of(entry)
+    at = {task.worker_id for task in status.tasks}
+    if status.state != "STOPPED" or (at and not tasks_left(app, [request.connector]).disproves(at)):
+        tasks = counted(len(status.tasks), "task")
         raise RefusedError(
-            f"connector {request.connector} is {state} with {counted(tasks, 'task')}; --via connect needs it STOPPED",
+            f"connector {request.connector} is {status.state} with {tasks}; --via connect needs it STOPPED",
             hint=f"PUT {connector_path(request.connector)}/stop (Kafka 3.5+), then run again.",
         )
 
@@ -85,18 +93,8 @@ def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[P
     return [Problem("fencing_slow", f"{message}, and --timeout leaves {left_s:.0f}", hint, severity="warning")]
 
 
-def _state_of(entry: Mapping[str, object]) -> tuple[str, int]:
-    status = entry.get("status")
-    connector = status.get("connector") if isinstance(status, Mapping) else None
-    tasks = status.get("tasks") if isinstance(status, Mapping) else None
-    state = connector.get("state") if isinstance(connector, Mapping) else None
-    return str(state), len(tasks) if isinstance(tasks, list) else 0
-
-
 def leader_worker(app: App) -> ConnectWorker:
     """The leader's REST interface: a follower would forward without the signature; raises ConnectError."""
-    from eosctl.ops.workers import read_group
-
     group, _cluster_id = read_group(app)
     if group.leader_url is None:
         raise ConnectError(f"group {group.group_id} has no leader now", hint="A rebalance is going on; run again.")

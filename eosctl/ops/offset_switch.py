@@ -201,7 +201,10 @@ def _deletions(begun: Begun | None, *, current: str, target: str) -> bool:
 
 
 def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | None) -> None:
-    """Raises RefusedError where the topic in use lacks what the global one has: it was not `switch` that set it."""
+    """Raises RefusedError where the topic in use lacks what the global one has: it was not `switch` that set it.
+
+    What was deleted there is not lacking.
+    """
     if target == GLOBAL:
         return
     if at is None:
@@ -211,7 +214,7 @@ def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | 
         found, documented = stores_elsewhere(app, at, target, target)
     stores = {GLOBAL: documented, DEDICATED: found.stores[target]}
     views = offset_views(stores, connector, dedicated_in_use=True)
-    unseen = [view for view in views if view.documented is not view.runtime]
+    unseen = [view for view in views if view.documented is not view.runtime and view.cells[DEDICATED] is None]
     if unseen:
         raise RefusedError(
             f"connector {connector} keeps its offsets in {describe_store(target)} already, which lacks "

@@ -237,7 +237,7 @@ def connector_statuses(app: App) -> Mapping[str, ConnectorStatus]:
                 raise
             failures.append(exc)
         else:
-            return {name: _status_of(entry) for name, entry in sorted(connectors.items())}
+            return {name: status_of(entry) for name, entry in sorted(connectors.items())}
     if failures:
         raise no_answer("no worker says which tasks run", failures)
     return {}
@@ -356,7 +356,8 @@ def _check_cluster(app: App, worker: ConnectWorker) -> None:
         )
 
 
-def _status_of(entry: Mapping[str, object]) -> ConnectorStatus:
+def status_of(entry: Mapping[str, object]) -> ConnectorStatus:
+    """One entry of `ConnectWorker.connectors`."""
     status = entry.get("status")
     known = status if isinstance(status, Mapping) else {}
     connector, tasks = known.get("connector"), known.get("tasks")

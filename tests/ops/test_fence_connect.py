@@ -235,9 +235,24 @@ def test_it_needs_the_connector_stopped_also_when_the_plan_is_applied(scene: Sce
 
 def test_a_task_that_has_not_ended_yet_keeps_it_from_being_fenced(scene: Scene) -> None:
     """It would fail at its last commit."""
-    scene.connector.tasks[0] = FakeTask("RUNNING", URL)
+    follower = "http://w9:8083"
+    scene.connect.modes[follower] = "enabled"
+    scene.connect.stops_slowly["c", 0] = 1000.0
+    scene.connect.take(("c", 0), follower)
+    scene.connector.tasks[0] = FakeTask("RUNNING", follower)
     with pytest.raises(RefusedError, match="connector c is STOPPED with 1 task; --via connect needs it STOPPED"):
         plan_fence(scene.app(), REQUEST)
+    del scene.connector.tasks[0]
+    with pytest.raises(RefusedError, match="worker w9:8083 of group g may run their tasks"):
+        plan_fence(scene.app(), REQUEST)
+
+
+def test_a_task_that_ended_is_not_in_the_way_though_rest_shows_it(scene: Scene) -> None:
+    """Its worker's last word brings it back to REST, until the next rebalance: `fence` was refused all that time."""
+    scene.connector.tasks[0] = FakeTask("UNASSIGNED", URL)
+    scene.connect.after("fence", fences(scene, 0, 1, 2))
+    report = fence(scene)
+    assert (set(outcomes(report).values()), report.exit_code) == ({"fenced"}, ExitCode.OK)
 
 
 def test_the_leader_is_shown_the_credentials_that_were_given_for_it(scene: Scene) -> None:

@@ -22,7 +22,7 @@ from eosctl.errors import (
 from eosctl.ops.app import App
 from eosctl.ops.offset_switch import STOP, SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch, show_switch
-from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes, switch
+from tests.fakes.switching import GLOBAL, KEY, NAME, OWN, URL, SwitchWorld, outcomes, switch
 
 
 @pytest.mark.parametrize("to", [GLOBAL_STORE, GLOBAL, OWN])
@@ -34,6 +34,14 @@ def test_what_is_there_already_is_nothing_to_do(app: App, world: SwitchWorld, to
     shown = show_switch(app, plan_switch(app, SwitchRequest(NAME, to)))
     assert (shown.exit_code, shown.rows, shown.problems, shown.data["undo"]) == (ExitCode.OK, [], [], None)
     assert world.calls == before
+
+
+def test_what_was_deleted_in_the_topic_in_use_is_not_lacking_there(app: App, world: SwitchWorld) -> None:
+    """A partition that was reset is read anew on purpose, whatever the global topic has: the switch was refused."""
+    assert switch(app, OWN).exit_code is ExitCode.OK
+    world.topics.put(OWN, KEY, None)
+    assert world.stored(GLOBAL, KEY) == 3
+    assert plan_switch(app, SwitchRequest(NAME, OWN)).steps == ()
 
 
 def configured_by_hand(world: SwitchWorld) -> None:
