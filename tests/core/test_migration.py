@@ -220,6 +220,8 @@ def test_a_lost_record_is_noticed(lost: str) -> None:
     with pytest.raises(EosctlError, match="do not add up") as caught:
         replace(TALLY, **{lost: getattr(TALLY, lost) + 1}).check()
     assert caught.value.hint
+    keys = "4 keys" if lost == "keys" else "3 keys"
+    assert caught.value.message.endswith(f"are accounted for; {keys} and 3 actions")
 
 
 @pytest.mark.parametrize(
@@ -240,6 +242,12 @@ def test_selection(selection: Selection, chosen: list[str] | type[EosctlError]) 
         return
     with pytest.raises(chosen):
         selection.choose(found)
+
+
+def test_a_source_without_offsets_is_no_selection_of_all() -> None:
+    with pytest.raises(NotFoundError, match="no offsets of any connector") as caught:
+        Selection(all_connectors=True).choose([])
+    assert "--from" in str(caught.value.hint)
 
 
 def test_a_connector_without_offsets_is_named() -> None:

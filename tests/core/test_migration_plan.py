@@ -109,6 +109,7 @@ def test_what_a_plan_tells_of_itself() -> None:
     assert PLAN.transactional_id() == f"eosctl-migrate-{PLAN.name()}"
     assert PLAN.profiles() == ["east", "west"]
     assert PLAN.connectors() == ["b", "x", "y"]
+    assert (PLAN.connectors_of("source"), PLAN.connectors_of("target")) == ({"b", "y"}, {"b", "x"})
     assert (PLAN.target_file(), PLAN.target_profile()) == (None, "west")
     shown = with_sample(PLAN, [{"key": "k"}])
     assert (shown.sample, replace(shown, sample=())) == (({"key": "k"},), PLAN)
