@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from eosctl.core.client_overrides import client_overrides
+from eosctl.core.connector_topics import configured_topics
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.id_collisions import rivals
-from eosctl.core.ids import leader_transactional_id, task_transactional_id
+from eosctl.core.ids import connector_path, leader_transactional_id, task_transactional_id
 from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_findings import missing_topic_finding, topic_findings
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
@@ -26,8 +27,12 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 DEFAULT_INTERVAL_MS = 60_000
 QUIET_MS = 300_000
 """For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
+IDS_KEPT_MS = 7 * 24 * 3_600_000
+"""Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
 OFFSETS_TOPIC = "offsets.storage.topic"
 
+NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
+"""MirrorMaker's connectors that copy nothing: what they write twice does no harm (KIP-618 leaves them out)."""
 _NO_API = "does not implement the API required for preflight validation"
 
 Rule = Callable[[ObservedConnector, Observation], Iterable[Finding]]
@@ -59,10 +64,12 @@ def support(connector: ObservedConnector, observation: Observation) -> Iterable[
             "support_unknown", WARNING, name, f"{name} was not validated, so its support is not known",
             "See whether a worker can be reached and has the connector's plugin, and run again.", certain=False,
         )  # fmt: skip
-    required = _requires_support(connector)
+    required = requires_support(connector)
     severity = ERROR if required else WARNING
     for text in connector.support_errors or ():
         if _NO_API in text:
+            if not required and _simple_class(connector) in NEED_NO_SUPPORT:
+                continue
             said = f"{name} does not declare whether it supports exactly-once"
             more = "it requires it, and Connect refuses that" if required else "it is taken on trust"
             yield Finding(
@@ -96,7 +103,12 @@ def _not_validated(observation: Observation) -> Finding:
     )  # fmt: skip
 
 
-def _requires_support(connector: ObservedConnector) -> bool:
+def _simple_class(connector: ObservedConnector) -> str:
+    """The last part of the class, which is all that a config has to name."""
+    return connector.config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
+
+
+def requires_support(connector: ObservedConnector) -> bool:
     """Whether Connect refuses the connector unless it supports exactly-once; `requested`, the default, lets it run."""
     return connector.config.get(PROPERTY, "").strip().lower() == "required"
 
@@ -182,6 +194,17 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
         return
     description = observation.topics.get(topic)
     yield from [missing_topic_finding(topic)] if description is None else topic_findings(description)
+
+
+def own_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether it writes into the topic of its own offsets, which exactly-once tasks may not (`Worker`, 3.3+)."""
+    topic = connector.config.get(OFFSETS_TOPIC) or observation.offset_topic
+    if topic in configured_topics(connector.config).written:
+        yield Finding(
+            "writes_own_offsets", ERROR, connector.name,
+            f"{connector.name} writes to {topic}, the topic of its own offsets: its exactly-once tasks fail at once",
+            "Give it another topic to write to, or another offsets.storage.topic.", {"topic": topic},
+        )  # fmt: skip
 
 
 def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
@@ -294,13 +317,13 @@ def task_audit(connector: ObservedConnector, observation: Observation) -> Iterab
     for task, state in sorted(connector.tasks().items()):
         transactional_id = task_transactional_id(observation.group_id, connector.name, task)
         if state == "RUNNING" and transactional_id in observation.unknown_ids:
-            severity, words, fix = _audit_words(connector, observation)
+            severity, words, fix, certain = _audit_words(connector, observation, task)
             worker = connector.workers.get(f"task {task}")
             runs = f"is RUNNING on {worker or 'a worker'}"
             yield Finding(
                 "task_not_exactly_once", severity, f"{connector.name}/{task}",
                 f"{connector.name}/{task} {runs}, and no coordinator knows {transactional_id}: {words}",
-                fix, {"transactional_id": transactional_id, "state": state, "worker": worker},
+                fix, {"transactional_id": transactional_id, "state": state, "worker": worker}, certain=certain,
             )  # fmt: skip
 
 
@@ -333,16 +356,26 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
         )  # fmt: skip
 
 
-def _audit_words(connector: ObservedConnector, observation: Observation) -> tuple[str, str, str]:
-    """Severity, meaning and fix; where no worker is enabled that is how it has to be, unless it was required."""
+def _audit_words(connector: ObservedConnector, observation: Observation, task: int) -> tuple[str, str, str, bool]:
+    """Severity, meaning, fix and certainty; where no worker is enabled that is how it has to be, unless required.
+
+    A task has its id from its start on, and loses it when it was idle for so long as brokers keep ids.
+    """
     enabled = any(worker.mode is Mode.ENABLED for worker in observation.workers)
-    if enabled or _requires_support(connector):
+    if enabled or requires_support(connector):
+        age_ms = observation.task_set_age_ms(connector.name)
+        if age_ms is not None and age_ms < IDS_KEPT_MS:
+            fix = "See `eosctl workers probe`, enable exactly-once on that worker, and restart the task."
+            return ERROR, "it is not exactly-once", fix, True
+        path = f"{connector_path(connector.name)}/tasks/{task}/restart"
         return (
-            ERROR,
-            "it is not exactly-once (or has written nothing for the 7 days that ids are kept)",
-            "See `eosctl workers probe`, enable exactly-once on that worker, and restart the task.",
+            WARNING,
+            "it has written nothing for 7 days, for which brokers keep an id (transactional.id.expiration.ms), or it "
+            "is not exactly-once",
+            f"POST {path}: an exactly-once task has its id again at once. If it has not, see `eosctl workers probe`.",
+            False,
         )
-    return INFO, "it is not exactly-once, as no worker is proven enabled", "`eosctl upgrade plan --to enabled`."
+    return INFO, "it is not exactly-once, as no worker is proven enabled", "`eosctl upgrade plan --to enabled`.", True
 
 
 def _number(text: str | None, default: int) -> int:
@@ -351,5 +384,5 @@ def _number(text: str | None, default: int) -> int:
 
 RULES: Sequence[Rule] = (
     task_audit, commit_age, support, boundary, interval, broker_maximum, client_overrides, fencing_pace, collisions,
-    own_cluster, offsets_topic, properties,
+    own_cluster, offsets_topic, own_topic, properties,
 )  # fmt: skip

@@ -17,10 +17,12 @@ _FAMILIES = ("exactly.once.", "transaction.boundary", "offsets.storage.")
 _MEANT_IN_CONNECTOR = {
     "exactly.once.source.support": "exactly.once.support (the other is the worker's)",
     "exactly.once.source.enabled": "exactly.once.support",
+    "atomic.source.offset.commit": "exactly.once.source.support of the workers (and exactly.once.support=required)",
     "offset.storage.topic": "offsets.storage.topic",
     "offsets.topic": "offsets.storage.topic",
 }
 _MEANT_IN_WORKER = {
+    "atomic.source.offset.commit": "exactly.once.source.support",
     "exactly.once.source.enabled": "exactly.once.source.support",
     "exactly.once.support": "exactly.once.source.support (the other is a connector's)",
     "offsets.storage.topic": "offset.storage.topic (the other is a connector's)",

@@ -15,6 +15,7 @@ from eosctl.core.gate import Gate
 from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
 from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
+from eosctl.core.stale_offsets import StaleOffsets
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation
 from eosctl.core.wording import counted
@@ -247,6 +248,21 @@ def _no_aborted_offsets(observation: Observation) -> _Verdict:
     return _Verdict("no offset looks different to workers that read aborted records", failures if count else [])
 
 
+def _own_offsets_current(observation: Observation) -> _Verdict:
+    if observation.stale_offsets is None:
+        return _Verdict(unknowns=[observation.why_unseen("own offsets topics")])
+    failures = [_stale_text(each) for each in observation.stale_offsets]
+    return _Verdict("no connector's own offsets topic is older than the global one", failures)
+
+
+def _stale_text(stale: StaleOffsets) -> str:
+    keys = counted(stale.keys, "offset")
+    if stale.behind_ms is None:
+        return f"{stale.topic} has no offset of {stale.connector}, the global topic has {keys}"
+    minutes = stale.behind_ms // 60_000
+    return f"{stale.topic} is {minutes:,} m behind the global topic in {keys} of {stale.connector}"
+
+
 def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], _Verdict]:
     """A gate that asks one question of every source connector."""
 
@@ -344,6 +360,9 @@ _RULES: tuple[_Rule, ...] = (
           _no_aborted_records, guards_data=True),
     _Rule("no_aborted_offsets", "Write the committed ones again: `eosctl upgrade plan --to disabled --hard` has how.",
           _no_aborted_offsets, guards_data=True),
+    _Rule("own_offsets_current", "Its tasks read again what they read since; stop it, and `eosctl offsets merge "
+          "--connector NAME --into dedicated --prefer global`.",
+          _own_offsets_current, only_up=True, guards_data=True),
     _Rule("task_sets_complete", "Change the connector's config, so that it writes them again.",
           _task_sets_complete, guards_data=True),
     _Rule(CONNECTORS_GATE, "Restart or repair what failed first.", _connectors_healthy, guards_data=True),
@@ -362,6 +381,8 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(CLUSTERS_GATE, "Name the same brokers for all three clients; copy the offsets with `eosctl offsets switch`.",
           _of_sources(own_cluster, "those with Kafka brokers of their own find their offsets there"), only_up=True,
           guards_data=True),
+    _Rule("no_writes_to_own_offsets", "Give it another topic, or another offsets.storage.topic.",
+          _of_sources(connectors.own_topic, "none writes to the topic of its own offsets"), only_up=True),
     _Rule("fencing_pace", "Set the two admin.override.retry.backoff properties that the evidence names.",
           _of_sources(connectors.fencing_pace, "Connect can fence each of them in time"), only_up=True),
     _Rule("id_collisions", "Rename the connector, or the group.", _id_collisions, only_up=True),

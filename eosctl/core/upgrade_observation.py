@@ -9,6 +9,7 @@ from eosctl.core.aborted_offsets import AbortedOffset
 from eosctl.core.config_topic import ConfigState
 from eosctl.core.id_collisions import GroupWork
 from eosctl.core.records import TopicDescription
+from eosctl.core.stale_offsets import StaleOffsets
 from eosctl.core.upgrade import Mode, UpgradeWorker
 
 OLDEST_VERSION = (3, 3)
@@ -109,9 +110,9 @@ class Observation:
     `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
     RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing.
-    `task_sets_ms` is when each connector's tasks were written. `own_clusters` are those of source connectors whose
-    configs name other Kafka brokers. `way_back`: an upgrade is taken back, so what failed since it began must not hold
-    that up.
+    `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
+    are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
+    what failed since it began must not hold that up.
     """
 
     target: Mode
@@ -129,11 +130,13 @@ class Observation:
     files: tuple[WorkerFile, ...] = ()
     group_id: str | None = None
     aborted_offsets: tuple[AbortedOffset, ...] | None = None
+    stale_offsets: tuple[StaleOffsets, ...] | None = None
     max_transaction_timeout_ms: int | None = None
     crowding: Mapping[str, int] | None = None
     unknown_ids: frozenset[str] | None = None
     quiet: Mapping[str, Quiet] = field(default_factory=dict)
     task_sets_ms: Mapping[str, int] = field(default_factory=dict)
+    looked_ms: int | None = None
     rival_groups: GroupWork | None = None
     rights: RightsSeen | None = None
     own_clusters: Mapping[str, OwnCluster] = field(default_factory=dict)
@@ -143,6 +146,11 @@ class Observation:
     def sources(self) -> list[ObservedConnector]:
         """The source connectors."""
         return [connector for connector in self.connectors or () if connector.type == "source"]
+
+    def task_set_age_ms(self, connector: str) -> int | None:
+        """How long ago its tasks were written; None where that is not known."""
+        written_ms = self.task_sets_ms.get(connector, -1)
+        return None if self.looked_ms is None or written_ms < 0 else max(0, self.looked_ms - written_ms)
 
     def worker_setting(self, name: str) -> str | None:
         """A property that the workers' files agree on; None where no file has it, or they differ."""

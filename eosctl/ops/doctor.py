@@ -13,6 +13,7 @@ from eosctl.core.failure_scenarios import failure_findings
 from eosctl.core.finding_folds import MOST_ALIKE, fold_alike, under_cause
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, is_bad, severity_counts, worst_first
 from eosctl.core.group_findings import gate_finding, hanging_finding, topic_findings
+from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
@@ -75,7 +76,16 @@ def _transactions(visit: Visit) -> _Found:
 
 def _task_counts(visit: Visit) -> _Found:
     report = validate_task_counts(visit.app, strict=False)
-    return [*(each for row in report.rows for each in _of_case(row)), *_of_problems("task_counts", report.problems)]
+    found = [each for row in report.rows for each in _of_case(row) if _uses(visit) or each.code not in NOT_WRITTEN]
+    return [*found, *_of_problems("task_counts", report.problems)]
+
+
+def _uses(visit: Visit) -> bool:
+    """Whether the group uses exactly-once, as far as that is known."""
+    try:
+        return uses_exactly_once(visit.observation())
+    except EosctlError:
+        return True
 
 
 def _of_case(row: Row) -> _Found:
@@ -86,7 +96,9 @@ def _of_case(row: Row) -> _Found:
 
 def _connectors(visit: Visit) -> _Found:
     seen = visit.observation()
-    return [*connector_findings(seen, seen.connectors or _no_connectors(seen)), *group_findings(seen)]
+    connectors = seen.connectors or _no_connectors(seen)
+    judge = connector_findings if uses_exactly_once(seen) else plain_findings
+    return [*judge(seen, connectors), *group_findings(seen)]
 
 
 def _no_connectors(seen: Observation) -> tuple[()]:
@@ -116,17 +128,19 @@ def _topics(visit: Visit) -> _Found:
 
 
 def _acls(visit: Visit) -> _Found:
-    """Only where the workers' files (-w) name the principals: no other source does."""
+    """Only where the workers' files (-w) name the principals, and the group needs what exactly-once takes."""
+    if not _uses(visit):
+        return [_acls_not_checked("no worker is enabled", "`eosctl acls check --all` has what exactly-once takes.")]
     try:
         report = check_acls(visit.app, AclRequest(every=True))
     except UsageError as exc:
-        return [
-            Finding(
-                "acls_not_checked", INFO, "acls", f"rights are not checked: {exc.message}",
-                "Give the worker's file (-w), which names its users, or run `eosctl acls check` with --principal.",
-            )
-        ]  # fmt: skip
+        fix = "Give the worker's file (-w), which names its users, or run `eosctl acls check` with --principal."
+        return [_acls_not_checked(exc.message, fix)]
     return [*(_of_row(row) for row in report.rows), *_of_problems("acls", report.problems)]
+
+
+def _acls_not_checked(reason: str, fix: str) -> Finding:
+    return Finding("acls_not_checked", INFO, "acls", f"rights are not checked: {reason}", fix)
 
 
 @dataclass(frozen=True, slots=True)

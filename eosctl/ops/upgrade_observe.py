@@ -29,6 +29,7 @@ from eosctl.ops.app import App
 from eosctl.ops.own_clusters import with_own_clusters
 from eosctl.ops.ports import ConnectWorker, TopicStore
 from eosctl.ops.task_counts import read_both_views
+from eosctl.ops.upgrade_own_offsets import with_stale_offsets
 from eosctl.ops.upgrade_transactions import with_transactions
 from eosctl.ops.upgrade_validations import with_validations, without_validations
 from eosctl.ops.workers import GroupObservation, WorkerObservation
@@ -172,7 +173,9 @@ def _with_config_state(app: App, store: TopicStore, observation: Observation) ->
     committed, uncommitted = read_both_views(app, store)
     written = {record.offset: record.timestamp_ms for record in committed.read.records}
     task_sets = {name: written.get(each.commit_offset or 0, -1) for name, each in committed.state.connectors.items()}
-    observation = replace(observation, config_state=committed.state, task_sets_ms=task_sets)
+    observation = replace(
+        observation, config_state=committed.state, task_sets_ms=task_sets, looked_ms=app.clock.now_ms()
+    )
     if committed.read.blocked():
         return observation.without(("config topic",), f"an open transaction hides the end of {committed.read.topic}")
     return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted.state)))
@@ -182,6 +185,7 @@ _TOPIC_PARTS: Mapping[str, _Part] = {
     "topics": _with_descriptions,
     "open transactions": _with_open_transactions,
     "aborted offsets": _with_aborted_offsets,
+    "own offsets topics": with_stale_offsets,
     "broker settings": _with_broker_settings,
     "config topic": _with_config_state,
 }

@@ -232,8 +232,19 @@ FINDINGS = (
     ),
     Entry(
         "task_not_exactly_once",
-        "A RUNNING task whose transactional id no coordinator knows: it writes without transactions.",
+        "A RUNNING task whose transactional id no coordinator knows: it writes without transactions, or wrote nothing "
+        "for seven days (a warning).",
         "Find its worker with `eosctl workers probe`, enable exactly-once there, restart the task.",
+    ),
+    Entry(
+        "writes_own_offsets",
+        "A connector writes to the topic of its own offsets, which exactly-once tasks may not.",
+        "Give it another topic for one of the two.",
+    ),
+    Entry(
+        "exactly_once_not_used",
+        "No worker is enabled, so no task of the group is exactly-once.",
+        "Nothing, if that is meant; `eosctl upgrade plan --to enabled`.",
     ),
     Entry("task_audit_unknown", "Whether the tasks write transactions is not known.", _NOT_SEEN),
     # doctor

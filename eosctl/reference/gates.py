@@ -41,6 +41,11 @@ GATES = (
         "Write the committed ones again.",
     ),
     Entry(
+        "own_offsets_current",
+        "No connector's own offsets topic is older than the global one, as after a hard downgrade: its own counts.",
+        "`eosctl offsets merge --connector NAME --into dedicated --prefer global`, with the connector stopped.",
+    ),
+    Entry(
         "task_sets_complete",
         "Every committed task set is complete.",
         "Change the connector's config, so that it writes it again.",
@@ -76,6 +81,11 @@ GATES = (
         "own_clusters",
         "Connectors that write to another Kafka cluster find their offsets there as exactly-once tasks.",
         "Name the same brokers for producer, consumer and admin client; copy the offsets: `eosctl offsets switch`.",
+    ),
+    Entry(
+        "no_writes_to_own_offsets",
+        "No connector writes to the topic of its own offsets, which exactly-once tasks may not.",
+        "Give it another topic for one of the two.",
     ),
     Entry(
         "fencing_pace",

@@ -11,28 +11,14 @@ import pytest
 
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
-from tests.conftest import Invoke, Outcome
+from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
+from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, WHERE, cluster, doctor, found, write_worker_file
 
-WHERE = ("-b", "localhost:1", "-g", "g")
-W1, W2 = "http://w1:8083", "http://w2:8083"
-OFFSETS = "connect-offsets"
-PREFIXES = ("producer.", "consumer.", "admin.")
 DOORS = ("describe_group", "describe", "open", "list_transactions", "topic_partitions")
-
-
-def cluster(**changes: Any) -> ConfigWorld:
-    """An enabled worker that runs one good source connector."""
-    values: dict[str, Any] = {
-        "records": config_records(*created("orders", 1, record=1)),
-        "described": [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25)],
-        "connectors": {"orders": "source"},
-        "modes": {W1: "enabled"},
-    }
-    return ConfigWorld(**{**values, **changes})
 
 
 def rebalancing() -> ConfigWorld:
@@ -45,21 +31,6 @@ def failed(**changes: Any) -> ConfigWorld:
     there = cluster(**changes)
     there.connect.connectors["orders"].fail()
     return there
-
-
-def doctor(invoke: Invoke, there: ConfigWorld, *more: str) -> Outcome:
-    return invoke("doctor", *more, *WHERE, **there.surroundings)
-
-
-def found(invoke: Invoke, there: ConfigWorld, exit_code: int) -> list[tuple[str, str, str]]:
-    document = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", exit_code)
-    rows = document["data"]["rows"]
-    members = {"check", "code", "severity", "subject", "message", "evidence", "fix"}
-    assert all(set(row) >= members for row in rows)
-    return [(row["check"], row["code"], row["severity"]) for row in rows]
-
-
-HEALTHY = [("acls", "acls_not_checked", "info")]
 
 
 def test_a_healthy_group_has_only_the_pointer_to_the_rights(invoke: Invoke) -> None:
@@ -133,19 +104,8 @@ def test_what_can_not_be_checked_is_a_row_with_the_reason(invoke: Invoke, fault:
 
 
 def test_rights_are_checked_where_the_worker_file_names_the_principals(invoke: Invoke, tmp_path: Path) -> None:
-    login = "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=w password=p;\n"
-    named = tmp_path / "worker.properties"
-    named.write_text(
-        "bootstrap.servers=localhost:1\ngroup.id=g\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
-        + "".join(prefix + login for prefix in ("", "producer.", "consumer.", "admin."))
-        + "".join(f"{prefix}security.protocol=SASL_PLAINTEXT\n{prefix}sasl.mechanism=PLAIN\n" for prefix in PREFIXES)
-    )
-    named.chmod(0o600)
-    store = FakeAclStore()
-    outcome = invoke(
-        *("doctor", "-w", str(named), "-o", "json"),
-        **cluster(acls=store).surroundings,
-    )
+    worker_file = write_worker_file(tmp_path / "worker.properties")
+    outcome = invoke("doctor", "-w", str(worker_file), "-o", "json", **cluster(acls=FakeAclStore()).surroundings)
     rows = [row for row in outcome.json()["data"]["rows"] if row["check"] == "acls"]
     assert "acl_missing" in {row["code"] for row in rows}
     assert outcome.exit_code == 3
@@ -208,83 +168,6 @@ def test_a_partition_without_a_leader_is_no_hanging_transaction(invoke: Invoke) 
     assert told["not_checked"] == (
         f"could not ask for the producers of {OFFSETS}-3: LEADER_NOT_AVAILABLE: {OFFSETS}-3 has no leader"
     )
-
-
-def test_a_worker_that_is_dead_is_one_finding(invoke: Invoke) -> None:
-    """It was six, one of which advised to upgrade it to Kafka 3.3."""
-    there = cluster(modes={W1: "enabled", W2: "enabled"})
-    there.connect.down.add(W2)
-    outcome = doctor(invoke, there, "-o", "json")
-    [dead, rights] = envelope_of(outcome, "doctor", 3)["data"]["rows"]
-    assert [(each["check"], each["code"]) for each in (dead, rights)] == [
-        ("workers", "worker_unreachable"), ("acls", "acls_not_checked"),
-    ]  # fmt: skip
-    assert (dead["severity"], dead["subject"]) == ("error", W2)
-    assert [each["code"] for each in dead["evidence"]["follows"]] == [
-        *("members_known", "worker_versions", "worker_health", "modes_proven", "no_mixed_modes")
-    ]
-    text = doctor(invoke, there).stdout
-    assert f"       follows: worker_versions: not known: the version of {W2} is not known" in text.splitlines()
-    assert "Upgrade it" not in text
-
-
-def test_what_is_wrong_beside_a_dead_worker_stays_a_finding_of_its_own(invoke: Invoke) -> None:
-    there = cluster(modes={W1: "disabled", W2: "enabled", "http://w3:8083": "enabled"})
-    there.connect.down.add(W2)
-    rows = found(invoke, there, 3)
-    assert [row for row in rows if row[0] in ("workers", "gates")] == [
-        ("workers", "worker_unreachable", "error"), ("gates", "no_mixed_modes", "warning"),
-    ]  # fmt: skip
-
-
-def test_where_every_worker_is_dead_each_is_one_finding(invoke: Invoke) -> None:
-    """What needs a worker could not be checked for that reason only: it stands below it."""
-    there = cluster(modes={W1: "enabled", W2: "enabled"})
-    there.connect.down.update({W1, W2})
-    document = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)
-    assert [(row["code"], row["subject"]) for row in document["data"]["rows"] if row["severity"] != "info"] == [
-        ("worker_unreachable", W1), ("worker_unreachable", W2),
-    ]  # fmt: skip
-    follows = document["data"]["rows"][0]["evidence"]["follows"]
-    assert [each["subject"] for each in follows if each["code"] == "not_checked"] == ["failures", "connectors"]
-    assert document["data"]["summary"]["not_checked"] == 2
-
-
-def test_many_findings_alike_are_one_with_a_count_and_three_examples(invoke: Invoke) -> None:
-    """A hundred records without a key were a hundred findings, or as many as `offsets lint` shows."""
-    there = cluster(offsets=[Record(OFFSETS, 0, at, 0, None, b"{}") for at in range(120)])
-    rows = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)["data"]["rows"]
-    [alike] = [row for row in rows if row["check"] == "offsets"]
-    assert (alike["code"], alike["subject"], alike["evidence"]["count"]) == ("key_null", f"{OFFSETS}-0", 120)
-    assert alike["message"].startswith("120 times, the first 3 are: ")
-    assert alike["message"].count("a record without a key at offset") == 3
-    assert len(alike["evidence"]["examples"]) == 3
-
-
-def validated(there: ConfigWorld) -> list[object]:
-    """Filled with the name of each connector that a worker is asked to validate."""
-    names: list[object] = []
-    there.connect.before("validate", lambda call: names.append(call.what[2]["name"]))  # type: ignore[index]
-    return names
-
-
-def test_each_worker_and_each_connector_is_validated_once(invoke: Invoke) -> None:
-    """Each worker was probed twice in a run."""
-    there = cluster(modes={W1: "enabled", W2: "enabled"})
-    names = validated(there)
-    assert doctor(invoke, there).exit_code == 0
-    assert names == ["eosctl-probe", "eosctl-probe", "orders"]
-
-
-def test_no_connector_validates_itself_where_that_is_not_wanted(invoke: Invoke) -> None:
-    """Debezium logs in to its database for that."""
-    there = cluster(connectors={"orders": "source", "more": "source"})
-    names = validated(there)
-    rows = envelope_of(doctor(invoke, there, "--no-validate", "-o", "json"), "doctor")["data"]["rows"]
-    assert names == ["eosctl-probe"]
-    [unknown] = [row for row in rows if row["code"] == "support_unknown"]
-    assert (unknown["severity"], unknown["subject"]) == ("info", "connectors")
-    assert "--no-validate" in unknown["message"]
 
 
 FENCED = "org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer with the same id"

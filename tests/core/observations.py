@@ -43,6 +43,7 @@ def good() -> Observation:
         connectors=(SOURCE,),
         group_id="g",
         aborted_offsets=(),
+        stale_offsets=(),
         max_transaction_timeout_ms=900_000,
         crowding={"c": 1},
         unknown_ids=frozenset(),

@@ -20,6 +20,7 @@ from eosctl.core.connector_findings import (
     interval,
     leader_collisions,
     offsets_topic,
+    own_topic,
     properties,
     support,
     task_audit,
@@ -36,7 +37,14 @@ from tests.core.observations import CURE, ENABLED, FLUSHED, SOURCE, good, source
 TIMEOUT = "producer.override.transaction.timeout.ms"
 OWN_TOPIC = {"offsets.storage.topic": "mine"}
 QUIET = {"quiet": {"g-c-0": Quiet(8 * 60_000, since_start=False)}}
-UNKNOWN = {"unknown_ids": frozenset({"g-c-0"})}
+DAY_MS = 24 * 3_600_000
+AGES_THAT_PROVE_NOTHING: list[dict[str, Any]] = [
+    {"looked_ms": 7 * DAY_MS},
+    {"looked_ms": None},
+    {"task_sets_ms": {}},
+    {"task_sets_ms": {"c": -1}},
+]
+UNKNOWN = {"unknown_ids": frozenset({"g-c-0"}), "task_sets_ms": {"c": 0}, "looked_ms": 6 * DAY_MS}
 IN_WORKERS = {name.replace("override.", ""): value for name, value in CURE.items()}
 REFUSED = "The connector does not support exactly-once"
 MIRRORED = (
@@ -155,6 +163,8 @@ def file(**properties: str) -> WorkerFile:
             False,
             {},
         ),
+        (own_topic, configured(topic="offsets"), "writes_own_offsets", "error", True, {"topic": "offsets"}),
+        (own_topic, configured(topic="mine", **OWN_TOPIC), "writes_own_offsets", "error", True, {"topic": "mine"}),
         (properties, configured(**{"exactly.once.enabled": "x"}), "idle_property", "error", True,
          {"property": "exactly.once.enabled"}),
         (task_audit, {"unknown_ids": None}, "task_audit_unknown", "warning", False, {}),
@@ -166,6 +176,17 @@ def file(**properties: str) -> WorkerFile:
             "error",
             True,
             {"transactional_id": "g-c-0", "state": "RUNNING", "worker": "w1:8083"},
+        ),
+        *(
+            (
+                task_audit,
+                {**UNKNOWN, "workers": ENABLED, **age},
+                "task_not_exactly_once",
+                "warning",
+                False,
+                {"transactional_id": "g-c-0", "state": "RUNNING", "worker": None},
+            )
+            for age in AGES_THAT_PROVE_NOTHING
         ),
         (
             task_audit,
@@ -218,6 +239,7 @@ def test_a_finding(
         (offsets_topic, {"topics": None}),
         (offsets_topic, {"topics": None, **configured(**{"offsets.storage.topic": "offsets"})}),
         (offsets_topic, {"topics": None, **configured(**OWN_TOPIC, **{CLUSTER_PROPERTY: "elsewhere:9092"})}),
+        (own_topic, configured(topic="offsets", **OWN_TOPIC)),
         (task_audit, {**UNKNOWN, "connectors": source(states={"task 0": "FAILED"})}),
         (commit_age, {**QUIET, "connectors": source(states={"task 0": "FAILED"})}),
         (commit_age, {"quiet": {"g-c-0": Quiet(299_999, since_start=False)}}),

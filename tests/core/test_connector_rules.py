@@ -92,7 +92,10 @@ def test_only_groups_that_could_collide_are_asked_for() -> None:
 def test_names_that_do_nothing() -> None:
     good = ["exactly.once.support", "transaction.boundary", "transaction.boundary.interval.ms", "offsets.storage.topic"]
     assert list(idle_connector_names([*good, "tasks.max", "offset.flush.interval.ms"])) == []
-    drafts = ["exactly.once.source.enabled", "exactly.once.enabled", "transaction.boundary.interval", "offsets.topic"]
+    drafts = [
+        *("atomic.source.offset.commit", "exactly.once.source.enabled", "exactly.once.enabled"),
+        *("transaction.boundary.interval", "offsets.topic"),
+    ]
     assert [name for name, _right in idle_connector_names(drafts)] == sorted(drafts)
     assert list(idle_worker_names(["exactly.once.source.support", "offset.storage.topic"])) == []
     assert dict(idle_worker_names(["transaction.boundary"])) == {"transaction.boundary": "a connector's property"}

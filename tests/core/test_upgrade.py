@@ -300,7 +300,12 @@ def test_a_good_group_passes_every_gate() -> None:
         ("id_collisions", {"group_id": "connect-cluster", "rival_groups": {"c-0": ()}}, "fail"),
         ("id_collisions", {"group_id": "x-0", "rival_groups": {"connect": (("cluster-x", 0),)}}, "fail"),
         ("tasks_exactly_once", {"unknown_ids": frozenset({"g-c-0"})}, "pass"),
-        ("tasks_exactly_once", {"unknown_ids": frozenset({"g-c-0"}), "workers": ENABLED}, "fail"),
+        (
+            "tasks_exactly_once",
+            {"unknown_ids": frozenset({"g-c-0"}), "workers": ENABLED, "task_sets_ms": {"c": 1}, "looked_ms": 2},
+            "fail",
+        ),
+        ("tasks_exactly_once", {"unknown_ids": frozenset({"g-c-0"}), "workers": ENABLED}, "unknown"),
         ("tasks_exactly_once", {"unknown_ids": None, "workers": ENABLED}, "unknown"),
         ("tasks_exactly_once", {"unknown_ids": frozenset({"g-other-0"}), "workers": ENABLED}, "pass"),
         ("no_aborted_offsets", {"aborted_offsets": None}, "unknown"),

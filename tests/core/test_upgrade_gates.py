@@ -9,6 +9,7 @@ import pytest
 
 from eosctl.core.config_topic import ConfigState, ConnectorState
 from eosctl.core.gate import Gate
+from eosctl.core.stale_offsets import StaleOffsets
 from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_gates import evaluate_gates
 from eosctl.core.upgrade_observation import VALIDATION, Observation, RightsSeen, WorkerFile
@@ -202,6 +203,7 @@ OF_SOURCES = (
     "broker_transaction_timeout",
     "client_overrides",
     "own_clusters",
+    "no_writes_to_own_offsets",
     "fencing_pace",
     "tasks_exactly_once",
 )
@@ -216,6 +218,7 @@ OF_SOURCES = (
         ("config topic", {"differing_connectors": None}, ("no_aborted_records",)),
         ("config topic", {"config_state": None}, ("task_sets_complete",)),
         ("aborted offsets", {"aborted_offsets": None}, ("no_aborted_offsets",)),
+        ("own offsets topics", {"stale_offsets": None}, ("own_offsets_current",)),
         (
             "connectors",
             {"connectors": None, "workers": ENABLED},
@@ -233,6 +236,23 @@ def test_a_gate_says_why_it_could_not_look(what: str, changes: dict[str, Any], g
     assert [(each.id, each.status, each.evidence) for each in said] == [
         (gate_id, "unknown", "nobody may look at that") for gate_id in gate_ids
     ]
+
+
+@pytest.mark.parametrize(
+    ("stale", "said"),
+    [
+        (StaleOffsets("c", "own", 2, 7_200_000), "own is 120 m behind the global topic in 2 offsets of c"),
+        (StaleOffsets("c", "own", 1, None), "own has no offset of c, the global topic has 1 offset"),
+    ],
+)
+def test_own_offsets_that_are_older_than_the_global_ones_hold_up_the_way_up_only(
+    stale: StaleOffsets, said: str
+) -> None:
+    """After a hard downgrade and back a connector went on from its own, older offsets, and no gate saw it."""
+    seen = replace(good(), stale_offsets=(stale,))
+    judged = gate("own_offsets_current", seen)
+    assert (judged.status, judged.evidence) == ("fail", said)
+    assert gate("own_offsets_current", replace(seen, target=Mode.DISABLED)).status == "pass"
 
 
 @pytest.mark.parametrize(
@@ -261,6 +281,7 @@ def test_what_nobody_could_look_at_stops_apply_where_records_may_be_lost() -> No
         config_state=None,
         differing_connectors=None,
         aborted_offsets=None,
+        stale_offsets=None,
         connectors=None,
         kafka_cluster_id=None,
         rival_groups=None,
@@ -270,7 +291,7 @@ def test_what_nobody_could_look_at_stops_apply_where_records_may_be_lost() -> No
     gates = evaluate_gates(blind, accepted={"offset_topic"})
     assert {each.id for each in gates if each.stops_apply} == {
         "same_kafka_cluster", "worker_versions", "config_topic", "no_open_transactions", "no_aborted_records",
-        "no_aborted_offsets", "task_sets_complete", "connectors_healthy", "own_clusters",
+        "no_aborted_offsets", "own_offsets_current", "task_sets_complete", "connectors_healthy", "own_clusters",
     }  # fmt: skip
     assert {each.id for each in gates if each.accepted} == {"offset_topic"}
     assert {"worker_health", "id_collisions", "rights_granted"} <= {

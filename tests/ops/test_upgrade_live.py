@@ -52,7 +52,8 @@ def rolling(tmp_path: Path) -> Iterator[Stack]:
 
 def command(stack: Stack, tmp_path: Path, *words: str) -> tuple[list[str], dict[str, str]]:
     where = ["-b", stack.bootstrap_servers, "-g", GROUP, "--config-topic", f"{GROUP}-configs"]
-    line = [sys.executable, "-m", "eosctl", "upgrade", *words, *where, "--offset-topic", f"{GROUP}-offsets"]
+    leaf = words if words[0] == "doctor" else ("upgrade", *words)
+    line = [sys.executable, "-m", "eosctl", *leaf, *where, "--offset-topic", f"{GROUP}-offsets"]
     return [*line, "--timeout", "120s", "-o", "json"], {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
 
 
@@ -183,6 +184,9 @@ def test_there_and_back_while_a_source_is_fed(rolling: Stack, tmp_path: Path) ->
         caught_up(rolling, tmp_path, 0)
         words = ["plan", "--to", "enabled", "--plan-out", str(plan)]
         wait_until(lambda: eosctl(rolling, tmp_path, *words).exit_code == 0, what="a plan", timeout_s=180)
+        quiet = envelope_of(eosctl(rolling, tmp_path, "doctor"), "doctor")["data"]["rows"]
+        assert {row["check"] for row in quiet if row["severity"] == "warning"} <= {"offsets", "topics"}, quiet
+        assert "exactly_once_not_used" in {row["code"] for row in quiet}
 
         node = kill_eosctl_and_the_leader(rolling, tmp_path, plan)
         resume = ["apply", "--driver", "sandbox", "--sandbox", NAME, "--yes", "--resume", *SETTLE]

@@ -1,0 +1,163 @@
+"""How little `eosctl doctor` says: one cause is one finding, many alike are one, and where all is well it is quiet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.core.records import Record
+from tests.conftest import Invoke
+from tests.envelope import envelope_of
+from tests.fakes.acls import FakeAclStore
+from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.config_topic import config_records, created
+from tests.fakes.config_world import ConfigWorld
+from tests.fakes.connectors import FILE_SINK
+from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, cluster, doctor, found, write_worker_file
+
+NO_API = "The connector does not implement the API required for preflight validation"
+MANY = [f"c{number}" for number in range(40)]
+NOT_USED = [("connectors", "exactly_once_not_used", "info"), *HEALTHY]
+
+
+def test_a_worker_that_is_dead_is_one_finding(invoke: Invoke) -> None:
+    """It was six, one of which advised to upgrade it to Kafka 3.3."""
+    there = cluster(modes={W1: "enabled", W2: "enabled"})
+    there.connect.down.add(W2)
+    outcome = doctor(invoke, there, "-o", "json")
+    [dead, rights] = envelope_of(outcome, "doctor", 3)["data"]["rows"]
+    assert [(each["check"], each["code"]) for each in (dead, rights)] == [
+        ("workers", "worker_unreachable"), ("acls", "acls_not_checked"),
+    ]  # fmt: skip
+    assert (dead["severity"], dead["subject"]) == ("error", W2)
+    assert [each["code"] for each in dead["evidence"]["follows"]] == [
+        *("members_known", "worker_versions", "worker_health", "modes_proven", "no_mixed_modes")
+    ]
+    text = doctor(invoke, there).stdout
+    assert f"       follows: worker_versions: not known: the version of {W2} is not known" in text.splitlines()
+    assert "Upgrade it" not in text
+
+
+def test_what_is_wrong_beside_a_dead_worker_stays_a_finding_of_its_own(invoke: Invoke) -> None:
+    there = cluster(modes={W1: "disabled", W2: "enabled", "http://w3:8083": "enabled"})
+    there.connect.down.add(W2)
+    rows = found(invoke, there, 3)
+    assert [row for row in rows if row[0] in ("workers", "gates")] == [
+        ("workers", "worker_unreachable", "error"), ("gates", "no_mixed_modes", "warning"),
+    ]  # fmt: skip
+
+
+def test_where_every_worker_is_dead_each_is_one_finding(invoke: Invoke) -> None:
+    """What needs a worker could not be checked for that reason only: it stands below it."""
+    there = cluster(modes={W1: "enabled", W2: "enabled"})
+    there.connect.down.update({W1, W2})
+    document = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)
+    assert [(row["code"], row["subject"]) for row in document["data"]["rows"] if row["severity"] != "info"] == [
+        ("worker_unreachable", W1), ("worker_unreachable", W2),
+    ]  # fmt: skip
+    follows = document["data"]["rows"][0]["evidence"]["follows"]
+    assert [each["subject"] for each in follows if each["code"] == "not_checked"] == ["failures", "connectors"]
+    assert document["data"]["summary"]["not_checked"] == 2
+
+
+def test_many_findings_alike_are_one_with_a_count_and_three_examples(invoke: Invoke) -> None:
+    """A hundred records without a key were a hundred findings, or as many as `offsets lint` shows."""
+    there = cluster(offsets=[Record(OFFSETS, 0, at, 0, None, b"{}") for at in range(120)])
+    rows = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)["data"]["rows"]
+    [alike] = [row for row in rows if row["check"] == "offsets"]
+    assert (alike["code"], alike["subject"], alike["evidence"]["count"]) == ("key_null", f"{OFFSETS}-0", 120)
+    assert alike["message"].startswith("120 times, the first 3 are: ")
+    assert alike["message"].count("a record without a key at offset") == 3
+    assert len(alike["evidence"]["examples"]) == 3
+
+
+def validated(there: ConfigWorld) -> list[object]:
+    """Filled with the name of each connector that a worker is asked to validate."""
+    names: list[object] = []
+    there.connect.before("validate", lambda call: names.append(call.what[2]["name"]))  # type: ignore[index]
+    return names
+
+
+def test_each_worker_and_each_connector_is_validated_once(invoke: Invoke) -> None:
+    """Each worker was probed twice in a run."""
+    there = cluster(modes={W1: "enabled", W2: "enabled"})
+    names = validated(there)
+    assert doctor(invoke, there).exit_code == 0
+    assert names == ["eosctl-probe", "eosctl-probe", "orders"]
+
+
+def test_no_connector_validates_itself_where_that_is_not_wanted(invoke: Invoke) -> None:
+    """Debezium logs in to its database for that."""
+    there = cluster(connectors={"orders": "source", "more": "source"})
+    names = validated(there)
+    rows = envelope_of(doctor(invoke, there, "--no-validate", "-o", "json"), "doctor")["data"]["rows"]
+    assert names == ["eosctl-probe"]
+    [unknown] = [row for row in rows if row["code"] == "support_unknown"]
+    assert (unknown["severity"], unknown["subject"]) == ("info", "connectors")
+    assert "--no-validate" in unknown["message"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"records": config_records(*created("orders", 1, record=1), *created("orders", 3))},
+        {
+            "configs": {"orders": {"transaction.boundary": "interval", "producer.override.acks": "1"}},
+            "max_timeout_ms": 9,
+        },
+        {
+            "connectors": dict.fromkeys(MANY, "source"),
+            "records": config_records(*(two for c in MANY for two in created(c, 1))),
+        },
+    ],
+)
+def test_a_group_that_does_not_use_exactly_once_is_quiet(invoke: Invoke, changes: dict[str, Any]) -> None:
+    """It was told of every connector that it would not be exactly-once, with errors where that would take more."""
+    there = cluster(
+        modes={W1: "disabled", W2: "disabled"}, **{"records": config_records(*created("orders", 1)), **changes}
+    )
+    there.connect.objections["exactly.once.support"] = "The connector does not support exactly-once semantics"
+    assert found(invoke, there, 0) == NOT_USED
+    assert doctor(invoke, there, "--strict").exit_code == 0
+
+
+def test_who_requires_exactly_once_of_a_group_that_does_not_use_it_is_an_error(invoke: Invoke) -> None:
+    there = cluster(modes={W1: "disabled"}, configs={"orders": {"exactly.once.support": "required"}})
+    assert ("connectors", "task_not_exactly_once", "error") in found(invoke, there, 3)
+
+
+def test_rights_are_held_against_nothing_where_exactly_once_is_not_used(invoke: Invoke, tmp_path: Path) -> None:
+    """A principal of a group that writes without transactions has no right to transactional ids, and needs none."""
+    worker_file = write_worker_file(tmp_path / "worker.properties")
+    there = cluster(modes={W1: "disabled"}, acls=FakeAclStore())
+    rows = envelope_of(invoke("doctor", "-w", str(worker_file), "-o", "json", **there.surroundings), "doctor")
+    assert [row["code"] for row in rows["data"]["rows"]] == ["exactly_once_not_used", "acls_not_checked"]
+
+
+@pytest.mark.parametrize("mode", ["enabled", "disabled"])
+def test_a_group_of_sinks_is_quiet(invoke: Invoke, mode: str) -> None:
+    sinks = config_records(*created("files", 1, config={"connector.class": FILE_SINK}))
+    assert found(invoke, cluster(modes={W1: mode}, connectors={"files": "sink"}, records=sinks), 0) == HEALTHY
+
+
+def test_forty_tasks_are_quiet(invoke: Invoke) -> None:
+    """But for the time that Connect takes to fence them, where one coordinator has all their ids."""
+    there = cluster(records=config_records(*created("orders", 40, record=40)), known_ids=())
+    there.connect.add("orders", {"tasks.max": "40"})
+    for task in range(40):
+        there.brokers.state.transactions[f"g-orders-{task}"] = FakeTransaction(*there.brokers.state.new_producer())
+    there.brokers.state.moved = {f"g-orders-{task}": task % 3 for task in range(40)}
+    assert found(invoke, there, 0) == [("connectors", "fencing_slow", "warning"), *HEALTHY]
+
+
+def test_mirror_makers_connectors_that_copy_nothing_need_no_support(invoke: Invoke) -> None:
+    """Heartbeats and checkpoints do no harm twice: of each it was said that it is taken on trust."""
+    names = ("MirrorHeartbeatConnector", "MirrorCheckpointConnector")
+    configs = {name: {"connector.class": f"org.apache.kafka.connect.mirror.{name}"} for name in names}
+    records = [pair for name in names for pair in created(name, 1, record=1, config=configs[name])]
+    there = cluster(connectors=dict.fromkeys(names, "source"), configs=configs, records=config_records(*records))
+    there.connect.objections["exactly.once.support"] = NO_API
+    assert found(invoke, there, 0) == HEALTHY

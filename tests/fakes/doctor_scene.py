@@ -1,0 +1,52 @@
+"""A group for `eosctl doctor` to look at, and what it finds there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Invoke, Outcome
+from tests.envelope import envelope_of
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_world import ConfigWorld, compacted
+
+WHERE = ("-b", "localhost:1", "-g", "g")
+W1, W2 = "http://w1:8083", "http://w2:8083"
+OFFSETS = "connect-offsets"
+PREFIXES = ("producer.", "consumer.", "admin.")
+HEALTHY = [("acls", "acls_not_checked", "info")]
+
+
+def cluster(**changes: Any) -> ConfigWorld:
+    """An enabled worker that runs one good source connector."""
+    values: dict[str, Any] = {
+        "records": config_records(*created("orders", 1, record=1)),
+        "described": [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25)],
+        "connectors": {"orders": "source"},
+        "modes": {W1: "enabled"},
+    }
+    return ConfigWorld(**{**values, **changes})
+
+
+def doctor(invoke: Invoke, there: ConfigWorld, *more: str) -> Outcome:
+    return invoke("doctor", *more, *WHERE, **there.surroundings)
+
+
+def found(invoke: Invoke, there: ConfigWorld, exit_code: int) -> list[tuple[str, str, str]]:
+    document = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", exit_code)
+    rows = document["data"]["rows"]
+    members = {"check", "code", "severity", "subject", "message", "evidence", "fix"}
+    assert all(set(row) >= members for row in rows)
+    return [(row["check"], row["code"], row["severity"]) for row in rows]
+
+
+def write_worker_file(path: Path) -> Path:
+    """A worker's file that names the users of the worker and of its clients."""
+    login = "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=w password=p;\n"
+    path.write_text(
+        "bootstrap.servers=localhost:1\ngroup.id=g\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        + "".join(prefix + login for prefix in ("", "producer.", "consumer.", "admin."))
+        + "".join(f"{prefix}security.protocol=SASL_PLAINTEXT\n{prefix}sasl.mechanism=PLAIN\n" for prefix in PREFIXES)
+    )
+    path.chmod(0o600)
+    return path
