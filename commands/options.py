@@ -173,8 +173,9 @@ def write_options(function: _F) -> _F:
             if not dry_run:
                 note_refusal(Problem.of(exc))
             raise
-        if report.exit_code == ExitCode.REFUSED and not dry_run:
-            note_refusal(next(each for each in report.problems if each.severity == "error"), report)
+        errors = [each for each in report.problems if each.severity == "error"]
+        if report.exit_code == ExitCode.REFUSED and errors and not dry_run:
+            note_refusal(errors[0], report)
         return report
 
     wrapped = click.option("--dry-run", is_flag=True, help="Show the plan and stop.")(noted)

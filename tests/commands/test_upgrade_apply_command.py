@@ -46,6 +46,9 @@ def test_a_gate_that_fails_forbids_it(invoke: Any, there: RollWorld) -> None:
         assert (outcome.exit_code, outcome.json()["kind"]) == (6, "upgrade-apply-plan")
         assert [error["code"] for error in outcome.json()["errors"]] == ["connectors_healthy"]
     assert there.starts == []
+    [entry] = invoke("history", "-o", "json").json()["data"]["rows"]
+    assert (entry["outcome"], entry["error"]["code"], entry["undo"]) == ("refused", "connectors_healthy", None)
+    assert entry["touched"] == {"workers": ["http://w1:8083", "http://w2:8083"]}
 
 
 def test_nothing_to_do(invoke: Any) -> None:
