@@ -30,7 +30,7 @@ from eosctl.core.connector_findings import (
 from eosctl.core.findings import Finding
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.records import TopicDescription
-from eosctl.core.upgrade_observation import Observation, Quiet, WorkerFile
+from eosctl.core.upgrade_observation import VALIDATION, Observation, OwnCluster, Quiet, WorkerFile
 from eosctl.core.worker_modes import NOT_ENABLED_TEXT
 from tests.core.observations import CURE, ENABLED, FLUSHED, SOURCE, good, source
 
@@ -322,7 +322,7 @@ def test_a_task_that_runs_and_commits_nothing_is_a_warning(since_start: bool, sa
     quiet = {"g-c-0": Quiet(8 * 60_000, since_start=since_start)}
     [finding] = found(commit_age, replace(good(), quiet=quiet))
     assert (finding.code, finding.severity, finding.certain) == ("nothing_committed", "warning", False)
-    assert finding.message == said
+    assert (finding.message, finding.evidence) == (said, {"transactional_id": "g-c-0", "quiet_ms": 8 * 60_000})
 
 
 @pytest.mark.parametrize(("workers", "where"), [({"task 0": "w1:8083"}, "on w1:8083,"), ({}, "on a worker,")])
@@ -377,3 +377,67 @@ def test_what_mirror_maker_lacks_is_the_remedy() -> None:
     fixes = {text: found(support, replace(good(), **required(text)))[0].fix for text in (MIRRORED, REFUSED)}
     assert fixes[MIRRORED].startswith("Set consumer.isolation.level=read_committed in the connector's config")
     assert "documentation" in fixes[REFUSED]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            required(UNDECLARED),
+            "c does not declare whether it supports exactly-once: it requires it, and Connect refuses",
+        ),
+        ({"connectors": source(support_errors=(UNDECLARED,))}, "supports exactly-once: it is taken on trust"),
+        (required(REFUSED), f"c: {REFUSED}: it requires it, and would not start"),
+        ({"connectors": source(support_errors=(REFUSED,))}, f"c: {REFUSED}: it stays at-least-once"),
+    ],
+)
+def test_what_a_lacking_support_means_for_the_connector(changes: dict[str, Any], said: str) -> None:
+    [finding] = found(support, replace(good(), **changes))
+    assert said in finding.message
+
+
+@pytest.mark.parametrize("rule", [support, boundary])
+def test_what_was_not_validated_is_of_all_connectors(rule: Rule) -> None:
+    [finding] = found(rule, good().without([VALIDATION], "it was not asked for"))
+    assert (finding.code, finding.severity, finding.subject, finding.certain) == (
+        "support_unknown", "info", "connectors", False
+    )  # fmt: skip
+    assert finding.message.endswith(": it was not asked for")
+
+
+def test_an_offsets_topic_that_only_a_worker_can_resolve_is_unknown() -> None:
+    [finding] = found(offsets_topic, replace(good(), **configured(**{"offsets.storage.topic": "${env:T}"})))
+    assert (finding.code, finding.severity, finding.subject, finding.certain) == (
+        "offsets_topic_unknown", "warning", "c", False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("quiet_ms", "interval_ms", "said"),
+    [(299_999, "1000", False), (300_000, "1000", True), (399_999, "200000", False), (400_000, "200000", True)],
+)
+def test_how_long_a_task_may_commit_nothing(quiet_ms: int, interval_ms: str, *, said: bool) -> None:
+    """Five minutes, or twice the interval of one that commits by the clock."""
+    seen = replace(
+        good(),
+        quiet={"g-c-0": Quiet(quiet_ms, since_start=False)},
+        **configured(**{"transaction.boundary.interval.ms": interval_ms}),
+    )
+    assert bool(found(commit_age, seen)) == said
+
+
+def test_a_task_that_commits_does_not_hide_the_next_one_that_does_not() -> None:
+    two = source(states={"connector": "RUNNING", "task 0": "RUNNING", "task 1": "RUNNING"})
+    quiet = {"g-c-1": Quiet(8 * 60_000, since_start=False)}
+    assert [each.subject for each in found(commit_age, replace(good(), connectors=two, quiet=quiet))] == ["c/1"]
+
+
+@pytest.mark.parametrize(("rule", "code"), [(task_audit, "task_audit_unknown"), (fencing_pace, "fencing_pace_unknown")])
+def test_ids_on_brokers_that_can_not_be_looked_at_are_unknown(rule: Rule, code: str) -> None:
+    """Those of another connector's brokers don't matter."""
+    there = {"c": OwnCluster("own:9092", ids_unseen="the login there is not known")}
+    [finding] = found(rule, replace(good(), own_clusters=there))
+    assert (finding.code, finding.certain) == (code, False)
+    assert "the login there is not known" in finding.message
+    assert found(rule, replace(good(), own_clusters={"d": there["c"]})) == []
+    assert found(rule, replace(good(), own_clusters={"c": OwnCluster("own:9092")})) == []
