@@ -15,8 +15,9 @@ PROPERTY = "exactly.once.support"
 # AbstractHerder/DistributedHerder.validateSourceConnectorConfig, the same words from 3.3 to 4.3
 NOT_ENABLED_TEXT = "does not have exactly-once source support enabled"
 
-# These validate without reaching out to anything, and leave no error in the worker's log. MirrorSourceConnector comes
-# last: it replaces the worker's own verdict on the property by one on its consumer, so it can't tell.
+# These validate without reaching out to anything, and leave no error in the worker's log. With `probe_config` none of
+# them supports exactly-once, to which every worker of a group objects. MirrorSourceConnector comes last: it replaces
+# the worker's own verdict on the property by one on its consumer, so it can't tell.
 _FILE_STREAM = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 _HARMLESS = (
     _FILE_STREAM,
@@ -26,8 +27,8 @@ _HARMLESS = (
     "org.apache.kafka.connect.tools.SchemaSourceConnector",
     "org.apache.kafka.connect.tools.MockSourceConnector",
 )
-# Without these its own check of exactly-once fails, which the worker logs as an ERROR with its stack trace.
-_NEEDED = {_FILE_STREAM: {"topic": "eosctl-probe", "file": "eosctl-probe"}}
+# Without it its own check of exactly-once fails, which the worker logs as an ERROR with its stack trace.
+_NEEDED = {_FILE_STREAM: {"topic": "eosctl-probe"}}
 _LAST = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
@@ -69,6 +70,15 @@ def mode_of_validation(answer: Mapping[str, object]) -> WorkerMode:
     if any(NOT_ENABLED_TEXT in text for text in texts):
         return WorkerMode.NOT_ENABLED
     return WorkerMode.ENABLED if value.get("value") == "required" else WorkerMode.UNKNOWN
+
+
+def is_standalone(plugin: str, answer: Mapping[str, object]) -> bool:
+    """Whether the worker objects to nothing, where every worker of a group objects to the connector at least.
+
+    `StandaloneHerder` does not look at the property at all (3.3 to 4.3).
+    """
+    value = _config_value(answer)
+    return plugin in _HARMLESS and value.get("value") == "required" and not value.get("errors")
 
 
 def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:

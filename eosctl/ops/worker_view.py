@@ -11,6 +11,7 @@ from eosctl.core.worker_modes import (
     NOT_ENABLED_TEXT,
     PROPERTY,
     WorkerMode,
+    is_standalone,
     mode_of_validation,
     probe_config,
     probe_plugins,
@@ -21,6 +22,7 @@ from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
 
 WORKER_PATIENCE_S = 15.0  # a worker may take 10 s for the verdict on its own health
+STANDALONE = "a standalone worker, which is of no group and does not know exactly-once"
 _PROBE_ATTEMPTS = 3
 _NEWEST = (sys.maxsize, 0)
 
@@ -103,12 +105,15 @@ def probe_mode(worker: ConnectWorker) -> tuple[WorkerMode, str]:
     for plugin in candidates[:_PROBE_ATTEMPTS]:
         name = plugin.rpartition(".")[2]
         try:
-            mode = mode_of_validation(worker.validate(plugin, probe_config(plugin)))
+            answer = worker.validate(plugin, probe_config(plugin))
         except (UnreachableError, DeadlineError):
             raise
         except EosctlError as exc:
             doubts.append(f"validating {name} failed: {exc.message}")
             continue
+        if is_standalone(plugin, answer):
+            return WorkerMode.UNKNOWN, STANDALONE
+        mode = mode_of_validation(answer)
         if mode is WorkerMode.ENABLED:
             return mode, f"validating {name} with {PROPERTY}=required: no objection from the worker"
         if mode is WorkerMode.NOT_ENABLED:

@@ -23,7 +23,7 @@ from eosctl.errors import (
 )
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
-from eosctl.ops.worker_view import WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
+from eosctl.ops.worker_view import STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.report import Problem, Row
 
 REBALANCE_PATIENCE_S = 10.0
@@ -275,6 +275,9 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         evidence.append(f"this worker uses another Kafka cluster, {view.kafka_cluster_id}")
         message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
         problems.append(Problem("other_kafka_cluster", message, "Compare -u and -b.", "warning"))
+    if STANDALONE in evidence:
+        message = f"the worker at {url} is {STANDALONE}"
+        problems.append(Problem("standalone_worker", message, "Give -u of a distributed worker.", "warning"))
     given_files = [config.properties for config in app.target.worker_configs]
     read = [read_worker_file(file.source, file.values) for file in given_files]
     files = [] if url is None else files_of(url, read, group_id=app.target.group_id)

@@ -165,6 +165,11 @@ WARNINGS = (
     ),
     Entry("deletes", "The file holds deletions, and they will be written."),
     Entry(
+        "standalone_worker",
+        "The worker is of no group: a standalone one, which does not know exactly-once.",
+        "Give the URL of a distributed worker.",
+    ),
+    Entry(
         "file_contradicts_probe",
         "A worker behaves otherwise than its properties file says.",
         "Restart it with that file, or give the file that it reads.",

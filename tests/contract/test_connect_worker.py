@@ -15,7 +15,7 @@ import pytest
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.connect.signing import signature_headers
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.worker_modes import WorkerMode
+from eosctl.core.worker_modes import WorkerMode, probe_config
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnauthorizedError, UnsupportedError
 from eosctl.kafka.topic_store import KafkaTopicStore
@@ -23,7 +23,7 @@ from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.worker_view import probe_mode
 from eosctl.sandbox.stack import Stack
 from tests.fakes.connect import FakeConnect
-from tests.fakes.connect_worker import FakeConnectWorker
+from tests.fakes.connect_worker import UNSUPPORTED, FakeConnectWorker
 from tests.fakes.connectors import FILE_SOURCE
 from tests.sandbox_fixtures import GROUP, wait_until
 
@@ -138,6 +138,8 @@ def test_plugins_have_class_and_type(subject: Subject) -> None:
 
 
 def test_an_enabled_worker_is_proven_enabled(subject: Subject) -> None:
+    answer = subject.worker.validate(FILE_SOURCE, probe_config(FILE_SOURCE))
+    assert [each["value"]["errors"] for each in answer["configs"] if each["value"]["errors"]] == [[UNSUPPORTED]]  # type: ignore[attr-defined]
     mode, reason = probe_mode(subject.worker)
     assert mode is WorkerMode.ENABLED
     assert "FileStreamSourceConnector" in reason

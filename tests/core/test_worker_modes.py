@@ -8,6 +8,7 @@ from eosctl.core.worker_modes import (
     WorkerFile,
     WorkerMode,
     files_of,
+    is_standalone,
     mode_of_validation,
     probe_config,
     probe_plugins,
@@ -51,8 +52,24 @@ def test_a_connector_that_replaces_the_workers_verdict_proves_nothing() -> None:
 
 def test_the_probe_of_a_file_source_is_complete() -> None:
     """Without a topic its own check fails, and workers logged an ERROR with a stack trace at each look."""
-    assert {"topic", "file"} <= probe_config(FILE_SOURCE).keys()
-    assert not {"topic", "file"} & probe_config("com.acme.Jdbc").keys()
+    assert "topic" in probe_config(FILE_SOURCE)
+    assert "topic" not in probe_config("com.acme.Jdbc")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "answer", "standalone"),
+    [
+        (FILE_SOURCE, _answer("required"), True),
+        (FILE_SOURCE, _answer("required", NOT_IMPLEMENTED), False),
+        (FILE_SOURCE, _answer("required", OBJECTION), False),
+        (FILE_SOURCE, _answer("required", name="other"), False),
+        ("com.acme.Jdbc", _answer("required"), False),
+        (FILE_SOURCE, {}, False),
+    ],
+)
+def test_only_a_standalone_worker_objects_to_nothing(plugin: str, answer: dict[str, object], standalone: bool) -> None:
+    """A connector that supports exactly-once gives a worker of a group nothing to object to either."""
+    assert is_standalone(plugin, answer) is standalone
 
 
 def test_plugins_that_reach_out_to_nothing_come_first_and_mirror_source_last() -> None:

@@ -18,6 +18,7 @@ from tests.fakes.connectors import STOPPED, TARGETS, FakeConnector
 if TYPE_CHECKING:
     from tests.fakes.connect import FakeConnect
 
+UNSUPPORTED = "The connector does not support exactly-once semantics with the provided configuration."
 OBJECTION = "This worker does not have exactly-once source support enabled."
 _BACKOFF_S = 0.25
 
@@ -101,13 +102,14 @@ class FakeConnectWorker:
     def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
         with self._asked("validate", plugin, config):
             wants = config.get("exactly.once.support")
-            objects = self._mode != "enabled" and wants == "required"
-            errors = self._errors(config) | ({"exactly.once.support": OBJECTION} if objects else {})
+            errors = {name: [text] for name, text in self._errors(config).items()}
+            if wants == "required" and self._mode != "standalone":
+                supports = "topic" not in config or "file" in config  # as FileStream does that has a topic
+                told = [] if supports else [UNSUPPORTED]
+                of_worker = [] if self._mode == "enabled" else [OBJECTION]
+                errors["exactly.once.support"] = [*of_worker, *told, *errors.get("exactly.once.support", ())]
             names = {"exactly.once.support": wants, **{name: config.get(name) for name in errors}}
-            values = [
-                {"name": name, "value": value, "errors": [errors[name]] if name in errors else []}
-                for name, value in names.items()
-            ]
+            values = [{"name": name, "value": value, "errors": errors.get(name, [])} for name, value in names.items()]
             configs = [{"definition": {}, "value": value} for value in values]
             return {"name": plugin, "error_count": len(errors), "configs": configs}
 

@@ -181,6 +181,16 @@ def test_what_a_worker_refuses_is_unknown_with_the_reason(
     assert (row["health"], row["mode"], row["evidence"]) == (health, "unknown", [error.message])
 
 
+def test_a_standalone_worker_is_told_from_an_enabled_one(world: World) -> None:
+    """It objects to nothing, and was said to be enabled."""
+    world.connect.modes = {W0: "standalone"}
+    report = probe_workers(replace(world.app(), target=Target(connect_urls=(W0,))))
+    assert [(row["mode"], row["evidence"]) for row in report.rows] == [
+        ("unknown", ["a standalone worker, which is of no group and does not know exactly-once"])
+    ]
+    assert [(each.code, each.severity) for each in report.problems] == [("standalone_worker", "warning")]
+
+
 def test_a_plugin_that_fails_is_passed_over(world: World) -> None:
     world.connect.modes = {W0: "preparing"}
     world.connect.plugins.append({"class": "com.acme.Jdbc", "type": "source"})
