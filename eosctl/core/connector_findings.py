@@ -197,7 +197,15 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
 
 
 def own_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Whether it writes into the topic of its own offsets, which exactly-once tasks may not (`Worker`, 3.3+)."""
+    """Whether it means something else by its offsets topic, or writes into it, which exactly-once tasks may not."""
+    if connector.redefines_offsets_topic and connector.config.get(OFFSETS_TOPIC):
+        named = connector.config[OFFSETS_TOPIC]
+        yield Finding(
+            "offsets_topic_redefined", WARNING, connector.name,
+            f"{connector.name} has a property of its own called {OFFSETS_TOPIC}, and Connect takes its value, {named}, "
+            "for the topic of the connector's offsets as well",
+            "See what the connector means by it; nobody can set the one without the other.", {"topic": named},
+        )  # fmt: skip
     topic = connector.config.get(OFFSETS_TOPIC) or observation.offset_topic
     if topic in configured_topics(connector.config).written:
         yield Finding(

@@ -24,7 +24,8 @@ class ObservedConnector:
 
     `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` what those that failed
     say, `workers` the host:port where each is. `support_errors` None: not asked. `boundary_errors` are the objections
-    to its `transaction.boundary`.
+    to its `transaction.boundary`. `redefines_offsets_topic`: it has a property of its own called
+    `offsets.storage.topic`, which Connect reads all the same.
     """
 
     name: str
@@ -33,6 +34,7 @@ class ObservedConnector:
     states: Mapping[str, str] = field(default_factory=dict)
     support_errors: tuple[str, ...] | None = None
     boundary_errors: tuple[str, ...] = ()
+    redefines_offsets_topic: bool = False
     traces: Mapping[str, str] = field(default_factory=dict)
     workers: Mapping[str, str] = field(default_factory=dict)
 

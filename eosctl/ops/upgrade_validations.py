@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from eosctl.core.connector_findings import OFFSETS_TOPIC
 from eosctl.core.upgrade_observation import VALIDATION, Observation, ObservedConnector
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
@@ -18,7 +19,15 @@ from eosctl.ops.ports import ConnectWorker
 SUPPORT_PROPERTY = "exactly.once.support"
 BOUNDARY_PROPERTY = "transaction.boundary"
 PARALLEL_VALIDATIONS = 8
-_Answers = Mapping[str, tuple[str, ...]]
+_OFFSETS_TOPIC_DOC = "The name of a separate offsets topic"  # SourceConnectorConfig, 3.3 to 4.3
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Property -> objections; `redefines_offsets_topic` as ObservedConnector has it."""
+
+    errors: Mapping[str, tuple[str, ...]]
+    redefines_offsets_topic: bool
 
 
 def with_validations(app: App, observation: Observation) -> Observation:
@@ -48,20 +57,31 @@ def _with_answers(connector: ObservedConnector, answers: _Answers | None) -> Obs
         return connector
     return replace(
         connector,
-        support_errors=answers.get(SUPPORT_PROPERTY),
-        boundary_errors=answers.get(BOUNDARY_PROPERTY, ()),
+        support_errors=answers.errors.get(SUPPORT_PROPERTY),
+        boundary_errors=answers.errors.get(BOUNDARY_PROPERTY, ()),
+        redefines_offsets_topic=answers.redefines_offsets_topic,
     )
 
 
 def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> _Answers | None:
-    """Property -> what a worker objects to if the connector required exactly-once; None when it can't be asked."""
+    """What a worker objects to if the connector required exactly-once; None when it can't be asked."""
     try:
         answer = worker.validate(config["connector.class"], {**config, SUPPORT_PROPERTY: "required"})
     except (EosctlError, KeyError):
         return None
     configs = answer.get("configs")
-    values = [_mapping(_mapping(each).get("value")) for each in (configs if isinstance(configs, list) else [])]
-    return {str(value.get("name")): _texts(value.get("errors")) for value in values}
+    told = [_mapping(each) for each in (configs if isinstance(configs, list) else [])]
+    values = [_mapping(each.get("value")) for each in told]
+    errors = {str(value.get("name")): _texts(value.get("errors")) for value in values}
+    return _Answers(errors, redefines_offsets_topic=any(map(_redefines, told)))
+
+
+def _redefines(told: Mapping[str, object]) -> bool:
+    """Whether a connector has put its own `offsets.storage.topic` in place of Connect's: the definition is its own."""
+    definition = _mapping(told.get("definition"))
+    documentation = definition.get("documentation")
+    of_another = isinstance(documentation, str) and not documentation.startswith(_OFFSETS_TOPIC_DOC)
+    return definition.get("name") == OFFSETS_TOPIC and of_another
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -237,6 +237,11 @@ FINDINGS = (
         "Find its worker with `eosctl workers probe`, enable exactly-once there, restart the task.",
     ),
     Entry(
+        "offsets_topic_redefined",
+        "A connector has an offsets.storage.topic of its own, which Connect takes for the topic of its offsets.",
+        "See what the connector means by it.",
+    ),
+    Entry(
         "writes_own_offsets",
         "A connector writes to the topic of its own offsets, which exactly-once tasks may not.",
         "Give it another topic for one of the two.",

@@ -112,6 +112,21 @@ def test_the_cure_of_slow_fencing_is_named_with_the_connector(invoke: Invoke) ->
     assert cure in outcome.stdout
 
 
+def test_a_connector_that_means_something_else_by_its_offsets_topic(invoke: Invoke) -> None:
+    """Connect reads the property whoever defined it."""
+    config = {"offsets.storage.topic": "own"}
+    there = cluster(configs={"orders": config})
+    there.connect.definitions["offsets.storage.topic"] = {
+        "documentation": "Where the license server keeps its offsets."
+    }
+    rows = envelope_of(check(invoke, there, "--connector", "orders", "-o", "json"), "connectors-check")["data"]["rows"]
+    assert [(row["code"], row["subject"]) for row in rows] == [("offsets_topic_redefined", "orders")]
+    there.connect.definitions["offsets.storage.topic"] = {
+        "documentation": "The name of a separate offsets topic to use"
+    }
+    assert check(invoke, there, "--connector", "orders").stdout.startswith("Nothing stands")
+
+
 def test_without_validation_no_support_is_known_and_that_is_said_once(invoke: Invoke) -> None:
     there = cluster(connectors={"orders": "source", "more": "source"})
     rows = envelope_of(check(invoke, there, "--no-validate", "--strict", "-o", "json"), "connectors-check")["data"][

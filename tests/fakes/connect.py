@@ -40,7 +40,7 @@ class FakeConnect(FakeMembers):
     those of FakeMembers are `start_connector` (name) and `start_task` (name, task). `keep_config` gets the records that
     the herder writes into the config topic. `forwarded` are other ways to a member: URL -> the member's. `fenced` are
     the connectors whose fencing was asked for, and signed. `objections` are what connectors now have against a config
-    of theirs, by property, say that the database does not answer.
+    of theirs, by property, say that the database does not answer; `definitions` what a validation tells of a property.
     """
 
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
@@ -57,6 +57,7 @@ class FakeConnect(FakeMembers):
     opened: list[str] = field(default_factory=list)
     fenced: list[str] = field(default_factory=list)
     objections: dict[str, str] = field(default_factory=dict)
+    definitions: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def open_worker(self, app: App, url: str) -> FakeConnectWorker:
         """App's door; `opened` keeps the URLs as they were given, credentials included."""

@@ -110,7 +110,14 @@ class FakeConnectWorker:
                 errors["exactly.once.support"] = [*of_worker, *told, *errors.get("exactly.once.support", ())]
             names = {"exactly.once.support": wants, **{name: config.get(name) for name in errors}}
             values = [{"name": name, "value": value, "errors": errors.get(name, [])} for name, value in names.items()]
-            configs = [{"definition": {}, "value": value} for value in values]
+            values += [{"name": name, "errors": []} for name in self.group.definitions if name not in names]
+            configs = [
+                {
+                    "definition": {"name": value["name"], **self.group.definitions.get(str(value["name"]), {})},
+                    "value": value,
+                }
+                for value in values
+            ]
             return {"name": plugin, "error_count": len(errors), "configs": configs}
 
     def plugins(self) -> Sequence[Mapping[str, object]]:
