@@ -24,7 +24,7 @@ from eosctl.errors import (
     UnreachableError,
 )
 from eosctl.ops.app import App
-from eosctl.ops.worker_report import list_workers, probe_workers
+from eosctl.ops.worker_report import group_problems, list_workers, probe_workers
 from eosctl.ops.workers import observe_workers, running_tasks
 from eosctl.profiles import Target
 from tests.fakes.connectors import FILE_SINK
@@ -123,6 +123,16 @@ def test_without_a_config_topic_the_lag_is_null_and_that_is_said(
     assert (problem.code, problem.severity) == ("config_topic_unread", "warning")
     assert said in problem.message
     assert problem.hint
+
+
+def test_a_group_that_was_looked_at_already_has_the_same_problems_but_for_silent_workers(world: World) -> None:
+    """doctor has a finding of its own for each of those."""
+    world.connect.down.add(W1)
+    del world.topics.topics[CONFIGS]
+    app = world.app()
+    told = [problem.code for problem in list_workers(app).problems]
+    assert told == ["config_topic_unread", "worker_unreachable"]
+    assert [problem.code for problem in group_problems(app, observe_workers(app))] == told[:1]
 
 
 def test_what_no_member_told_needs_no_config_topic(world: World) -> None:
