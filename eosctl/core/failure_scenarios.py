@@ -15,7 +15,8 @@ from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.ids import connector_path
 from eosctl.core.upgrade_observation import ObservedConnector
 
-_RESTART = "POST {path}/restart?includeTasks=true&onlyFailed=true"
+RESTART = "POST {path}/restart?includeTasks=true&onlyFailed=true"
+"""What starts a connector's failed tasks again; {path} is its URL's path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +34,19 @@ SCENARIOS = (
         "fencing_not_authorized",
         ("TransactionalIdAuthorizationException",),
         "the connector's principal may not use its transactional ids: its producer, or the admin client that fences",
-        "`eosctl acls check --connector {c}` names what is missing; then " + _RESTART,
+        "`eosctl acls check --connector {c}` names what is missing; then " + RESTART,
     ),
     Scenario(
         "fencing_superseded",
         ("new set of task config",),
         "the connector was reconfigured while it was being fenced, or started",
-        _RESTART + "; after a PUT wait for its task-count record before the next one",
+        RESTART + "; after a PUT wait for its task-count record before the next one",
     ),
     Scenario(
         "fencing_superseded",
         ("new task configurations were generated",),
         "the connector was reconfigured while it was being fenced",
-        _RESTART + "; after a PUT wait for its task-count record before the next one",
+        RESTART + "; after a PUT wait for its task-count record before the next one",
     ),
     Scenario(
         "fencing_forward_timeout",
@@ -64,7 +65,7 @@ SCENARIOS = (
         "fencing_failed",
         ("zombie fencing",),
         "the old tasks could not be fenced, for example because the leader was restarting",
-        _RESTART + "; if it fails again see `eosctl rescue --connector {c}`",
+        RESTART + "; if it fails again see `eosctl rescue --connector {c}`",
     ),
     Scenario(
         "internal_rest_off",
@@ -82,13 +83,13 @@ SCENARIOS = (
         "task_fenced",
         ("ProducerFencedException",),
         "another producer took its transactional id: a newer run of the task, a group with the same ids, or eosctl",
-        _RESTART + "; if it comes back, see `eosctl connectors check` for id_collision",
+        RESTART + "; if it comes back, see `eosctl connectors check` for id_collision",
     ),
     Scenario(
         "task_fenced_or_expired",
         ("before its producer transaction expired",),
         "its transaction took longer than the timeout, or another producer took its id (Connect says the same of both)",
-        _RESTART + "; for the first raise producer.override.transaction.timeout.ms or use transaction.boundary=poll",
+        RESTART + "; for the first raise producer.override.transaction.timeout.ms or use transaction.boundary=poll",
     ),
     Scenario(
         "own_offsets_topic",
@@ -118,7 +119,7 @@ SCENARIOS = (
         "task_not_authorized",
         ("AuthorizationException",),
         "the connector's principal lacks a right",
-        "`eosctl acls check --connector {c}` names what is missing; then " + _RESTART,
+        "`eosctl acls check --connector {c}` names what is missing; then " + RESTART,
     ),
 )  # fmt: skip
 
