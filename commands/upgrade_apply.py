@@ -25,6 +25,7 @@ _DRIVER_OPTIONS = {
     "properties_file": ("command", "systemd"),
     "unit": ("systemd",),
     "ssh": ("systemd",),
+    "sudo": ("systemd",),
     "workload": ("kubernetes",),
     "namespace": ("kubernetes",),
     "env_name": ("kubernetes",),
@@ -59,6 +60,7 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @click.option("--properties-file", metavar="PATH", help="command, systemd: a worker's properties file, to be edited.")
 @click.option("--unit", metavar="NAME", help="systemd: the unit of a worker.")
 @click.option("--ssh", metavar="DEST", help="systemd: where a worker runs; without it, here.")
+@click.option("--sudo", is_flag=True, default=None, help="systemd: edit and restart with sudo -n, as root.")
 @click.option("--workload", metavar="KIND/NAME", help="kubernetes: statefulset/, deployment/ or kafkaconnect/NAME.")
 @click.option("--namespace", metavar="NAME", help="kubernetes: the namespace.")
 @click.option("--env-name", metavar="NAME", help="kubernetes: the variable that sets the mode in the pods.")
@@ -117,7 +119,8 @@ def apply_command(
             word
             for option in _DRIVER_OPTIONS
             if given[option] is not None
-            for word in (f"--{option.replace('_', '-')}", str(given[option]))
+            for word in (f"--{option.replace('_', '-')}", given[option])
+            if isinstance(word, str)
         ),
         accepted=frozenset(given["accept_gate"]),
         gone=frozenset(given["accept_gone"]),
@@ -150,7 +153,7 @@ def _make(app: App, name: str, given: dict[str, Any]) -> Driver:
         case "systemd":
             from eosctl.ops.upgrade_drivers.systemd import SystemdDriver
 
-            return SystemdDriver(given["unit"], given["properties_file"], given["ssh"])
+            return SystemdDriver(given["unit"], given["properties_file"], given["ssh"], bool(given["sudo"]))
         case "kubernetes":
             from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
 

@@ -116,6 +116,8 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         if difference is not None:
             raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
         plan = request.plan
+    if open_step is None and plan.passes:
+        driver.check(app, sorted(view.members))
     return PreparedRoll(
         request=request,
         target=target,

@@ -105,6 +105,10 @@ class Memory:
         starts = {} if at_once else {name: frozenset({each.mode}) for name, each in brought.items()}
         return Memory({**self.brought, **brought}, {**self.next_start, **starts})
 
+    def without(self, names: Collection[str]) -> Memory:
+        """The same without workers that there are no more."""
+        return Memory(_without(self.brought, names), _without(self.next_start, names))
+
     def lost(self, members: Collection[str], target: Mode) -> tuple[UpgradeWorker, ...]:
         """Workers that left the group, and that may come back in another mode than `target`."""
         return tuple(
@@ -163,9 +167,11 @@ def _after(roll: Roll, entry: Mapping[str, Any]) -> Roll:
         case "done" if roll.open is not None:
             mode, members = roll.open.mode, entry["members"]
             brought = {name: Brought(mode, members[name]) for name in members}
-            memory = roll.memory.after(brought, at_once=bool(entry.get("at_once")))
+            renamed = entry.get("renamed", {})
+            memory = roll.memory.without(renamed).after(brought, at_once=bool(entry.get("at_once")))
+            known = roll.known.difference(renamed).union(renamed.values())
             steps = (*roll.steps, *((mode, name) for name in roll.open.workers))
-            roll = replace(roll, brought=memory.brought, next_start=memory.next_start)
+            roll = replace(roll, brought=memory.brought, next_start=memory.next_start, known=known)
             return replace(roll, steps=steps, open=None, stopped=None)
         case "configured":
             name, mode = str(entry["worker"]), Mode(entry["mode"])

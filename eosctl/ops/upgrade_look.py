@@ -21,6 +21,7 @@ from eosctl.ops.upgrade_journal import Memory, with_brought
 from eosctl.ops.upgrade_observe import observe_upgrade
 from eosctl.ops.upgrade_rights import with_rights
 from eosctl.ops.upgrade_settle import with_files
+from eosctl.ops.upgrade_step import members_of
 from eosctl.ops.workers import GroupObservation, observe_workers, read_group
 
 NOTHING_KNOWN = Memory()
@@ -55,9 +56,9 @@ class View:
     took_s: float
 
     @property
-    def members(self) -> dict[str, str | None]:
+    def members(self) -> dict[str, str]:
         """URL -> member id of all members."""
-        return _members(self.group)
+        return members_of(self.group)
 
     def stopping(self, *, but: frozenset[str]) -> list[Gate]:
         """The gates that let nobody be restarted, without those of `but`."""
@@ -74,7 +75,7 @@ def look(
     since_s = app.clock.monotonic_s()
     group = observe_workers(app)
     observation = with_rights(app, observe_upgrade(app, group, target, validate=validate))
-    members = _members(group)
+    members = members_of(group)
     known = with_brought(observation.workers, memory.brought, members)
     lost = memory.lost(members, target) if group.state in (STABLE, EMPTY) else ()
     told = [_with_files_of(app, worker) for worker in lost]
@@ -90,10 +91,6 @@ def look(
     if MEMBERS_GATE in lenience.accepted:
         seen = replace(seen, workers=tuple(each for each in seen.workers if each.mode is not Mode.ABSENT))
     return View(group, seen, gates, lost if lenience.sets_lost else (), app.clock.monotonic_s() - since_s)
-
-
-def _members(group: GroupObservation) -> dict[str, str | None]:
-    return {str(m.url): m.member_id for m in group.members if m.url is not None and m.member_id is not None}
 
 
 def _with_files_of(app: App, worker: UpgradeWorker) -> tuple[UpgradeWorker, list[str]]:

@@ -6,6 +6,7 @@ stays done: a roll that stops leaves a cluster that runs, and says how to go on 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
@@ -22,10 +23,12 @@ from eosctl.ops.upgrade_apply import (
     losses,
     prepare_roll,
 )
+from eosctl.ops.upgrade_back import TOUCHED_HINT, touched_by_others
 from eosctl.ops.upgrade_drivers import Acted, SetsAlone
 from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
 from eosctl.ops.upgrade_look import View, look, with_driver_files
-from eosctl.ops.upgrade_settle import Expected, LeaderClaim, await_calm, await_settled, look_app, read_claim, standings
+from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
+from eosctl.ops.upgrade_step import Before, Expected, look_app, members_of, owners_of
 from eosctl.ops.upgrade_undo import origin_of
 from eosctl.ops.workers import GroupObservation, observe_workers
 from eosctl.report import Report
@@ -44,12 +47,17 @@ class StepOutcome:
 
 @dataclass(slots=True)
 class _Run:
-    """A roll under way: `memory` and `outcomes` grow; `view` is the last look at the whole group."""
+    """A roll under way: `memory` and `outcomes` grow; `view` is the last look at the whole group.
+
+    `members` are all members as the roll left them; `renamed` tells the new URLs of workers that came back elsewhere.
+    """
 
     app: App
     roll: PreparedRoll
     view: View
     memory: Memory
+    members: Mapping[str, str] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
     outcomes: list[StepOutcome] = field(default_factory=list)
 
     @property
@@ -94,6 +102,10 @@ def _require_unchanged(app: App, roll: PreparedRoll) -> None:
     if difference is not None or renewed.open != roll.open:
         raise StalePlanError(
             f"the group changed since the plan was shown: {difference}; nothing was written", hint="Run again."
+        )
+    if roll.view.members != renewed.view.members:
+        raise StalePlanError(
+            "workers were restarted, joined or left since the plan was shown; nothing was written", hint="Run again."
         )
     if renewed.blocking:
         gate = renewed.blocking[0]
@@ -140,7 +152,7 @@ def _roll(run: _Run) -> None:
     if open_step is not None:
         _step(run, open_step.mode, open_step.workers)
     for each in run.roll.passes:
-        pending = set(each.workers)
+        pending = {run.renamed.get(name, name) for name in each.workers}
         _barrier(run, each.mode, pending)
         for name in sorted(pending & run.roll.dead - run.view.members.keys()):
             _set_alone(run, each.mode, name)
@@ -158,7 +170,8 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     refusals = blocking_modes(view.observation.workers, mode)
     stopping = view.stopping(but=frozenset({"no_mixed_modes"}))
     refusals += [f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in stopping]
-    strangers = sorted(view.members.keys() - {worker.name for worker in run.roll.plan.workers})
+    ours = {*(worker.name for worker in roll.plan.workers), *run.renamed.values()}
+    strangers = sorted(view.members.keys() - ours)
     if strangers and not run.roll.driver.at_once:
         refusals.append(f"{', '.join(strangers)} joined the group since the plan was made")
     if refusals:
@@ -167,6 +180,7 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
             hint="Mend it; --resume then goes on, and gives a worker that lacks it the pass before first."
             + (f" {accept_hint(stopping)}" if stopping else ""),
         )
+    _require_untouched(run, view.members)
     words = f"pass {mode.value}: {counted(len(pending), 'worker')}"
     ordered = sorted(pending, key=lambda name: (name == view.group.leader_url, name))
     run.app.on_event(Event(words, standings=standings(ordered, mode, "to come")))
@@ -181,21 +195,30 @@ def _next(run: _Run, mode: Mode, pending: set[str]) -> str:
 
 def _step(run: _Run, mode: Mode, workers: tuple[str, ...]) -> None:
     """Brings `workers` to `mode` and waits for the gates; the outcome stays `failed` until they have passed."""
-    outcome = StepOutcome(mode, workers, "failed")
+    former = {new: name for name, new in run.renamed.items()}
+    outcome = StepOutcome(mode, tuple(former.get(name, name) for name in workers), "failed")
     run.outcomes.append(outcome)
     app = replace(run.app, deadline=Deadline.after(_timeout_s(run, workers), run.app.clock))
     try:
-        members, claim, acted = _act(run, app, mode, workers)
+        before, acted = _act(run, app, mode, workers)
         outcome.backup = acted.backup
-        settled = await_settled(app, _expected(run, mode, workers, members=members, claim=claim, acted=acted))
+        settled = await_settled(app, _expected(run, mode, workers, before=before, acted=acted))
     except EosctlError as exc:
         outcome.detail = exc.message
         app.on_event(Event("", standings=standings(workers, mode, "failed")))
         raise
     at_once = run.roll.driver.at_once
-    run.roll.journal.write("done", members=dict(settled.members), evidence=list(settled.evidence), at_once=at_once)
+    run.roll.journal.write(
+        "done",
+        members=dict(settled.members),
+        evidence=list(settled.evidence),
+        at_once=at_once,
+        renamed=dict(settled.renamed),
+    )
     brought = {name: Brought(mode, member_id) for name, member_id in settled.members.items()}
-    run.memory = run.memory.after(brought, at_once=at_once)
+    run.memory = run.memory.without(settled.renamed).after(brought, at_once=at_once)
+    run.members = settled.everybody
+    run.renamed |= {former.get(name, name): new for name, new in settled.renamed.items()}
     outcome.outcome, outcome.detail = "done", "; ".join(settled.evidence)
     words = f"{', '.join(workers)}: {mode.value}, everything as before"
     run.app.on_event(Event(words, standings=standings(workers, mode, "done")))
@@ -230,30 +253,49 @@ def _timeout_s(run: _Run, workers: tuple[str, ...]) -> float:
     return run.roll.request.settle_timeout_s * (len(workers) if run.roll.driver.at_once else 1)
 
 
-def _act(
-    run: _Run, app: App, mode: Mode, workers: tuple[str, ...]
-) -> tuple[dict[str, str | None], LeaderClaim | None, Acted]:
+def _require_untouched(run: _Run, members: Mapping[str, str]) -> None:
+    """Raises RefusedError where the group is not as this roll left it, and looks at it again from now on.
+
+    Where a controller restarts workers, it may also do so when nobody asked for it.
+    """
+    before, run.members = run.members, members
+    if run.roll.driver.at_once or not before:
+        return
+    anew = [f"{url} joined anew" for url, member_id in members.items() if before.get(url, member_id) != member_id]
+    changes = [*anew, *(f"{url} joined" for url in members if url not in before)]
+    changes += [f"{url} left" for url in before if url not in members]
+    if changes:
+        raise RefusedError(touched_by_others(", ".join(changes)), hint=TOUCHED_HINT)
+
+
+def _act(run: _Run, app: App, mode: Mode, workers: tuple[str, ...]) -> tuple[Before, Acted]:
     """Lets the driver do its part, unless a run that was killed had come further; a step that failed is done again."""
     roll, open_step = run.roll, run.roll.open
     again = open_step if open_step and (open_step.mode, open_step.workers) == (mode, workers) else None
-    members: dict[str, str | None]
-    claim: LeaderClaim | None
     if again is not None and again.restarted and roll.begun is not None and roll.begun.stopped is None:
-        members, claim, acted = dict(again.members), None, Acted(again.words)
+        before, acted = Before(dict(again.members)), Acted(again.words)
         if not roll.driver.waits_for_person:
-            return members, claim, acted
+            return before, acted
     else:
         look_s = run.look_s
         group = observe_workers(look_app(app, look_s)) if again else await_calm(app, workers, mode, look_s=look_s)
-        members = _members(group, again, at_once=roll.driver.at_once)
-        claim = read_claim(look_app(app, look_s), group)
         at_once = roll.driver.at_once
+        if again is None:
+            _require_untouched(run, members_of(group))
+        members = _members(group, again, at_once=at_once)
+        before = Before(
+            members,
+            read_claim(look_app(app, look_s), group),
+            {} if at_once else {url: each for url, each in members_of(group).items() if url not in workers},
+            read_ids(look_app(app, look_s), group) if mode is Mode.ENABLED else {},
+            owners_of(group),
+        )
         roll.journal.write("start", mode=mode.value, workers=list(workers), members=members, at_once=at_once)
         words = f"{', '.join(workers)}: restarting as {mode.value}"
         app.on_event(Event(words, standings=standings(workers, mode, "restarting")))
     acted = roll.driver.bring(app, workers, mode)
     roll.journal.write("restarted", words=acted.words)
-    return members, claim, acted
+    return before, acted
 
 
 def _members(group: GroupObservation, again: OpenStep | None, *, at_once: bool) -> dict[str, str | None]:
@@ -268,19 +310,15 @@ def _members(group: GroupObservation, again: OpenStep | None, *, at_once: bool) 
     return {**dict.fromkeys(gone), **there}
 
 
-def _expected(
-    run: _Run, mode: Mode, workers: tuple[str, ...], *, members: dict[str, str | None], claim: LeaderClaim | None,
-    acted: Acted,
-) -> Expected:  # fmt: skip
+def _expected(run: _Run, mode: Mode, workers: tuple[str, ...], *, before: Before, acted: Acted) -> Expected:
     roll = run.roll
     timeout_s = _timeout_s(run, workers)
     return Expected(
         workers=workers,
         mode=mode,
-        members=members,
+        before=before,
         connectors=roll.connectors,
         excused=roll.excused,
-        claim=claim,
         fenceable=frozenset(workers)
         | {name for name, it in run.memory.brought.items() if it.mode is not Mode.DISABLED},
         words=acted.words,

@@ -11,76 +11,49 @@ from pathlib import Path
 from typing import Any, cast
 
 from eosctl.core.connector_states import ConnectorSeen, judge_connectors
-from eosctl.core.group_protocol import Work
 from eosctl.core.ids import leader_transactional_id
 from eosctl.core.rescue import SeenTask
-from eosctl.core.transactions import TransactionDescription
+from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.upgrade import POSSIBLE, Mode
 from eosctl.core.worker_config import parse_worker_config
 from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, DeadlineError, EosctlError
+from eosctl.errors import DeadlineError, EosctlError
 from eosctl.events import Event, Standing
 from eosctl.ops.app import App
+from eosctl.ops.upgrade_back import (
+    RENAMED_AFTER_S,
+    not_back,
+    renamed_worker,
+    require_untouched,
+    silent_workers,
+    under_new_names,
+)
+from eosctl.ops.upgrade_step import (
+    Expected,
+    GateFailedError,
+    LeaderClaim,
+    Settled,
+    look_app,
+    members_of,
+    owners_of,
+    reachable_url,
+)
+from eosctl.ops.upgrade_task_ids import Answer, describe_ids, ids_of_tasks, without_ids
 from eosctl.ops.workers import GroupObservation, WorkerObservation, in_turn, observe_workers
 
-_LEAST_LOOK_S = 5.0
-"""A look has this long even where less of the step's time is left: a worker in good health needs not be hurried."""
 RESTART_SHOWS_AFTER_S = 15.0
 """After that a restarted task that is FAILED failed again; before, REST may still tell the former state."""
 _POLL_S = 0.5
 _WELL = ("healthy", "unknown")  # GET /health is there from Kafka 3.9 on
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderClaim:
-    """Who leads, and the producer id and epoch under the leader's transactional id; None where there is none.
-
-    `seen` False: the coordinators did not tell, so that nothing follows from it.
-    """
-
-    leader: str | None
-    producer: tuple[int, int] | None
-    seen: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What one step shall end in. `members` are those before it (URL -> member id), `claim` likewise.
-
-    `fenceable` are the workers that are preparing or enabled then. `at_once`: workers may come back under other URLs.
-    `patience_s` None: their return is waited for without end. `look_s` is how long one look may take. `excused` are
-    connectors and tasks that had failed before.
-    """
-
-    workers: tuple[str, ...]
-    mode: Mode
-    members: Mapping[str, str | None]
-    connectors: Mapping[str, str]
-    excused: frozenset[Work]
-    claim: LeaderClaim | None
-    fenceable: frozenset[str]
-    words: str
-    settle_timeout_s: float
-    patience_s: float | None
-    look_s: float
-    at_once: bool = False
-    files: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """How the step ended: the new member id of each of its workers, and what their modes are taken from."""
-
-    members: Mapping[str, str | None]
-    evidence: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class _Watch:
     """What one wait remembers from look to look; `restarted_s`: connector -> when its failed tasks were restarted."""
 
+    since_s: float
+    renamed: dict[str, str] = field(default_factory=dict)
     returned: bool = False
     restarted_s: dict[str, float] = field(default_factory=dict)
     spoken: str = ""
@@ -101,12 +74,6 @@ def with_files(app: App, paths: Sequence[Path]) -> App:
     return replace(app, target=replace(app.target, worker_configs=tuple(configs)))
 
 
-def look_app(app: App, look_s: float, *, within: Deadline | None = None) -> App:
-    """The App for one look, which may not take longer than `look_s`, nor much longer than what is left of `within`."""
-    left_s = look_s if within is None else max(_LEAST_LOOK_S, within.remaining_s())
-    return replace(app, deadline=Deadline.after(min(look_s, left_s), app.clock))
-
-
 def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
     """The leader's transactional id as its coordinator has it."""
     wanted = leader_transactional_id(app.target.require_group_id())
@@ -118,12 +85,22 @@ def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
     return LeaderClaim(group.leader_url, None, seen=unknown)
 
 
+def read_ids(app: App, group: GroupObservation) -> Mapping[str, TransactionDescription | KafkaFault]:
+    """The ids of all source tasks as the coordinators have them; empty where nobody tells which there are."""
+    for _url, worker in in_turn(app, [reachable_url(app, url) for url in members_of(group)]):
+        try:
+            return describe_ids(app, ids_of_tasks(app, worker.connectors()))
+        except EosctlError:
+            continue
+    return {}
+
+
 def await_settled(app: App, expected: Expected) -> Settled:
     """Polls until every gate of the step passes.
 
     Raises ConnectError at once for what will not mend itself, DeadlineError naming what is still awaited.
     """
-    watch = _Watch()
+    watch = _Watch(app.clock.monotonic_s())
     deadline = _deadline(app, expected.patience_s)
     while True:
         waiting, settled = _look(app, expected, watch, deadline)
@@ -186,58 +163,30 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
     try:
         now = look_app(with_files(app, expected.files), expected.look_s, within=deadline)
         group = observe_workers(now)
-        waiting = _not_back(group, expected)
+        require_untouched(group, expected)
+        if app.clock.monotonic_s() - watch.since_s >= RENAMED_AFTER_S:
+            watch.renamed |= renamed_worker(group, expected)
+        expected = under_new_names(expected, watch.renamed)
+        waiting = not_back(group, expected)
         watch.returned = watch.returned or not waiting
         if waiting:
-            return waiting + _silent(look_app(app, expected.look_s, within=deadline), group, expected), None
+            return waiting + silent_workers(look_app(app, expected.look_s, within=deadline), group, expected), None
         members, evidence, waiting = _judge_modes(now, group, expected)
         waiting = waiting or _judge_work(now, group, expected, watch) or _judge_leader(now, group, expected)
-    except _GateFailedError:
+    except GateFailedError:
         raise
     except EosctlError as exc:
         return exc.message, None
-    return waiting, None if waiting else Settled(members, evidence)
-
-
-class _GateFailedError(ConnectError):
-    """A gate that no waiting will open."""
-
-
-def _not_back(group: GroupObservation, expected: Expected) -> str:
-    """gate members_known and group_stable: everybody is there, and the restarted ones are new members."""
-    if not group.stable:
-        return f"the group is {group.state}"
-    there = {member.url: member for member in group.members if member.member_id is not None}
-    if expected.at_once:
-        old = {member_id for member_id in expected.members.values() if member_id}
-        left = [member.url or "?" for member in there.values() if member.member_id in old]
-        if left:
-            return f"not restarted yet: {', '.join(left)}"
-        return "" if len(there) == len(expected.members) else f"{len(there)} of {len(expected.members)} members"
-    missing = [url for url in {**expected.members, **dict.fromkeys(expected.workers)} if url not in there]
-    if missing:
-        return f"not in the group: {', '.join(missing)}"
-    same = [url for url in expected.workers if there[url].member_id == expected.members.get(url)]
-    return f"not restarted yet: {', '.join(same)}" if same else ""
-
-
-def _silent(app: App, group: GroupObservation, expected: Expected) -> str:
-    """Who does not answer, and so may be what holds it up; while a group rebalances it tells nobody's URL."""
-    silent = [str(member.url) for member in group.members if member.health == "unreachable"]
-    if not group.stable and not expected.at_once:
-        silent = []
-        for _url, worker in in_turn(app, [_reachable(app, url) for url in expected.members]):
-            try:
-                worker.root()
-            except EosctlError:
-                silent.append(worker.url)
-    return f"; no answer from {', '.join(silent)}" if silent else ""
+    if waiting:
+        return waiting, None
+    evidence = (*evidence, *(f"{url} came back as {new}" for url, new in watch.renamed.items()))
+    return "", Settled(members, evidence, members_of(group), watch.renamed)
 
 
 def _judge_modes(
     app: App, group: GroupObservation, expected: Expected
 ) -> tuple[dict[str, str | None], tuple[str, ...], str]:
-    """gates worker_healthy and mode_proven; raises _GateFailedError for a worker that runs in another mode."""
+    """gates worker_healthy and mode_proven; raises GateFailedError for a worker that runs in another mode."""
     ill = [f"{member.url} is {member.health}" for member in group.members if member.health not in _WELL]
     if ill:
         return {}, (), "; ".join(ill)
@@ -255,7 +204,7 @@ def _proof(app: App, member: WorkerObservation, expected: Expected) -> str | Non
     """What the worker's mode is taken from; None when nothing tells it."""
     wanted, seen = expected.mode, Mode(member.mode.value)
     if wanted not in POSSIBLE[seen]:
-        raise _GateFailedError(
+        raise GateFailedError(
             f"gate mode_proven: {member.url} is back, and {seen.value} instead of {wanted.value} "
             f"({'; '.join(member.evidence)})",
             hint="See which configuration it was started with.",
@@ -283,15 +232,16 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
     """gate connectors_healthy: connectors and tasks as before; tasks that failed in fencing are restarted once."""
     others = [member for member in group.members if member.url not in expected.workers]
     url = str((others or list(group.members))[0].url)
-    worker = app.worker(_reachable(app, url))
-    now = {name: _seen(entry) for name, entry in worker.connectors().items()}
+    worker = app.worker(reachable_url(app, url))
+    answer = worker.connectors()
+    now = {name: _seen(entry) for name, entry in answer.items()}
     owned = {work for member in group.members for work in member.tasks or ()}
     judged = judge_connectors(expected.connectors, now, owned, excused=expected.excused)
     now_s = app.clock.monotonic_s()
     long_ago = [name for name, at_s in watch.restarted_s.items() if now_s - at_s > RESTART_SHOWS_AFTER_S]
     again = [f"{name} failed in fencing again" for name in judged.to_restart if name in long_ago]
     if judged.broken or again:
-        raise _GateFailedError(
+        raise GateFailedError(
             f"gate connectors_healthy: {'; '.join([*judged.broken, *again])}",
             hint="Mend it (`eosctl rescue` for a fencing that can't end), then go on with --resume.",
         )
@@ -299,12 +249,25 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
         app.on_event(Event(f"restarting the tasks of {name} that failed in zombie fencing"))
         worker.restart(name)
         watch.restarted_s[name] = now_s
-    return "; ".join(judged.waiting)
+    return "; ".join(judged.waiting) or _judge_ids(app, group, expected, answer)
 
 
-def _reachable(app: App, url: str) -> str:
-    """The URL as the user gave it, which may carry credentials, else the member's own."""
-    return next((given for given in app.target.connect_urls if parse_worker_url(given).text == url), url)
+def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: Answer) -> str:
+    """gate tasks_exactly_once: RUNNING source tasks that were started on enabled workers have taken their ids."""
+    if expected.mode is not Mode.ENABLED:
+        return ""
+    enabled = {str(member.url) for member in group.members if member.mode is WorkerMode.ENABLED} | {*expected.workers}
+    before = expected.before.owners
+    owned = {
+        work
+        for work, url in owners_of(group).items()
+        if url in enabled and (expected.at_once or url in expected.workers or before.get(work, url) != url)
+    } - expected.excused
+    running = {(name, task.task) for name, entry in answer.items() for task in _seen(entry).tasks
+               if task.state == "RUNNING"}  # fmt: skip
+    ids = {work: each for work, each in ids_of_tasks(app, answer).items() if work in owned & running}
+    idle = without_ids(app, ids, expected.before.ids)
+    return "; ".join(f"{name}/{number} has not taken its transactional id" for name, number in idle)
 
 
 def _seen(entry: Mapping[str, object]) -> ConnectorSeen:
@@ -318,7 +281,7 @@ def _seen(entry: Mapping[str, object]) -> ConnectorSeen:
 
 def _judge_leader(app: App, group: GroupObservation, expected: Expected) -> str:
     """A worker that became the leader claims the leader's transactional id at once, unless it is disabled."""
-    before = expected.claim
+    before = expected.before.claim
     if expected.mode is Mode.DISABLED or before is None or group.leader_url not in expected.fenceable:
         return ""
     now = read_claim(app, group)

@@ -35,6 +35,7 @@ SETTLED_S = 2.0
 class RollWorld(World):
     """Workers by their files, the first leads, and a source connector `a` with one task.
 
+    A task that starts takes its id when `id_after_s` have passed: REST calls it RUNNING before.
     `crashes` are workers whose next start fails. `after_start` runs when a worker joins, with its URL. `starts` and
     `restarts` are what was started and restarted. `kill` is told of calls to Kafka and Connect, and by the driver.
     """
@@ -48,6 +49,7 @@ class RollWorld(World):
     crashes: set[str] = field(default_factory=set)
     after_start: list[Callable[[str], object]] = field(default_factory=list)
     kill: Kill = field(default_factory=Kill)
+    id_after_s: float = 0.0
     acls: FakeAclStore = field(default_factory=lambda: FakeAclStore(refuse=UnsupportedError("there is no authorizer")))
 
     def __post_init__(self) -> None:
@@ -139,9 +141,15 @@ class RollWorld(World):
         """A task of an enabled worker initialises its transactional id."""
         name, number = call.what
         url = self.connect.connectors[str(name)].tasks[int(str(number))].url
-        if self.workers.get(url) == "enabled":
+
+        def take() -> None:
             known = self.topics.state.transactions.setdefault(f"g-{name}-{number}", FakeTransaction(2, -1))
             known.producer_epoch += 1
+
+        if self.workers.get(url) == "enabled" and self.id_after_s:
+            self.time.later(self.id_after_s, take)
+        elif self.workers.get(url) == "enabled":
+            take()
 
     def _claim(self, _call: Call) -> None:
         """A leader that is not disabled claims its transactional id at every rebalance."""
@@ -157,10 +165,11 @@ def world(**modes: str) -> RollWorld:
 
 @dataclass
 class FakeDriver:
-    """Restarts workers of the world; `forgets` are workers whose file it does not change."""
+    """Restarts workers of the world; `forgets` are those whose file it does not change, `checked` what it looked at."""
 
     world: RollWorld
     forgets: set[str] = field(default_factory=set)
+    checked: list[tuple[str, ...]] = field(default_factory=list)
     name: ClassVar[str] = "sandbox"
     at_once: ClassVar[bool] = False
     waits_for_person: ClassVar[bool] = False
@@ -170,6 +179,9 @@ class FakeDriver:
 
     def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
         return [f"restart {workers[0]} as {mode.value}"]
+
+    def check(self, _app: App, workers: Sequence[str]) -> None:
+        self.checked.append(tuple(workers))
 
     def set_alone(self, _app: App, worker: str, mode: Mode) -> Acted:
         self.world.kill.tick()

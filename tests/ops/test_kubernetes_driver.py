@@ -233,3 +233,16 @@ def test_a_pod_set_is_its_operators(app: App) -> None:
     with pytest.raises(UsageError, match="its operator takes back what is changed there") as refused:
         kubernetes_driver(app, "strimzipodset/my-connect", None, None)
     assert str(refused.value.hint).endswith("--workload kafkaconnect/my")
+
+
+def test_a_workload_that_is_a_part_of_the_group_is_refused_before_anything_is_changed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Its pods were restarted, and those of the other workload never: the roll waited for them in vain."""
+    there = pods(cluster, 2)
+    there.files["http://other:8083"] = "disabled"
+    there.start("http://other:8083")
+    there.settle()
+    with pytest.raises(RefusedError, match="statefulset/connect has 2 pods, and the group 3 members: not all of"):
+        roll(there, tmp_path / "state")
+    assert cluster.calls() == []

@@ -11,7 +11,7 @@ import pytest
 
 from eosctl.core.upgrade import Mode
 from eosctl.deadline import Clock, Deadline
-from eosctl.errors import DeadlineError, EosctlError, InputFileError, NotFoundError, UsageError
+from eosctl.errors import DeadlineError, EosctlError, InputFileError, NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import Driver, SetsAlone
@@ -153,6 +153,63 @@ def test_systemd_over_ssh(app: App, tmp_path: Path, program: Program, properties
     assert called[-1] == ["systemctl", "restart", "connect"]
     assert driver.bring(app, [WORKER], Mode.PREPARING).backup is None
     assert list(driver.files([WORKER])) == []
+
+
+@pytest.mark.parametrize("ssh", [None, "ops@{host}"])
+def test_systemd_with_sudo(app: App, tmp_path: Path, program: Program, properties: Path, ssh: str | None) -> None:
+    """File and unit are root's, and root does not log in by ssh."""
+    program("ssh", 'for script; do :; done; exec sh -c "$script"')
+    program("sudo", 'test "$1 $2" = "-n --" || exit 1; shift 2; AS=root exec "$@"')
+    program("systemctl", f'test "$AS" = root && grep -q preparing "{properties}"')
+    driver = SystemdDriver("connect", str(properties), ssh, sudo=True)
+    acted = driver.bring(app, [WORKER], Mode.PREPARING)
+    (backup,) = backups(properties)
+    assert (properties.read_bytes(), backup.read_bytes()) == (AFTER, BEFORE)
+    assert acted.backup == (f"ops@w1.example:{backup}" if ssh else str(backup))
+    assert {call[0] for call in calls(tmp_path)} == {"sudo", "systemctl", *(["ssh"] if ssh else [])}
+    assert driver.actions([WORKER], Mode.PREPARING)[1].startswith("sudo systemctl restart connect")
+    program("sudo", "echo 'sudo: a password is required' >&2; exit 1")
+    with pytest.raises(RefusedError, match="a password is required; nothing was written"):
+        driver.check(app, [WORKER])
+
+
+OTHER = "http://w2.example:8083"
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda path: SystemdDriver("connect", path), "unit connect is the same for"),
+        (lambda path: SystemdDriver("connect@{host}", path), "file .* is the same for"),
+        (lambda _path: SystemdDriver("connect", "/none", "{host}"), "w1.example:8083 can't be changed: "),
+        (lambda _path: SystemdDriver("connect@{host}", "/none/{host}"), "w1.example:8083 can't be changed: "),
+        (lambda _path: CommandDriver("restart connect", "set"), "run restart connect is the same for"),
+        (lambda path: CommandDriver("restart {host}", properties=f"{path}-{{host}}"), "there is no file"),
+    ],
+)
+def test_what_is_a_part_of_the_group_only_is_found_before_anything_is_changed(
+    app: App, program: Program, properties: Path, make: Callable[[str], Driver], complaint: str
+) -> None:
+    """The same unit was restarted once for each worker, and the last step of the first pass told that, or none."""
+    program("ssh", 'for script; do :; done; exec sh -c "$script"')
+    program("systemctl")
+    with pytest.raises(RefusedError, match=complaint):
+        make(str(properties)).check(app, [WORKER, OTHER])
+    assert properties.read_bytes() == BEFORE
+
+
+def test_a_unit_that_is_not_there_is_found_before_anything_is_changed(
+    app: App, tmp_path: Path, program: Program, properties: Path
+) -> None:
+    program("systemctl", "echo 'No files found for kafka.service.' >&2; exit 1")
+    driver = SystemdDriver("kafka", str(properties))
+    with pytest.raises(
+        RefusedError, match=r"can't be changed: .*No files found for kafka.service\.; nothing was written"
+    ):
+        driver.check(app, [WORKER])
+    program("systemctl")
+    driver.check(app, [WORKER])
+    assert calls(tmp_path) == [["systemctl", "cat", "--", "kafka"]] * 2
 
 
 @pytest.mark.parametrize("way", ["here", "ssh", "command"])

@@ -144,3 +144,11 @@ def test_a_plan_leads_where_it_leads(tmp_path: Path) -> None:
     plan = make_plan((), Mode.ENABLED, kafka_cluster_id="cluster-1", group_id="g")
     with pytest.raises(UsageError, match="the plan leads to enabled, not to preparing"):
         prepare_roll(app, RollRequest(Mode.PREPARING, plan=plan), FakeDriver(there))
+
+
+def test_a_driver_looks_at_all_members_before_anything_is_changed(tmp_path: Path) -> None:
+    """Also at those that are in the right mode already: what they are told to be is one more thing to know of them."""
+    there = world(w1="enabled", w2="disabled")
+    driver = FakeDriver(there)
+    prepare_roll(there.app(tmp_path), RollRequest(Mode.ENABLED), driver)
+    assert driver.checked == [(W1, W2)]

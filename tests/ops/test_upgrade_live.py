@@ -164,6 +164,7 @@ def systemctl(stack: Stack, tmp_path: Path) -> Path:
     script.write_text(
         f"#!{sys.executable}\nimport sys\nfrom pathlib import Path\nfrom eosctl.sandbox.stack import Stack\n"
         f"stack = Stack.find(Path({str(stack.directory)!r}))\n"
+        "if sys.argv[1] == 'cat': sys.exit()\n"
         "assert sys.argv[1] == 'restart'\nport = sys.argv[2].removeprefix('connect@')\n"
         "stack.restart_node(next(n.name for n in stack.state.nodes if n.address.endswith(':' + port)))\n"
     )

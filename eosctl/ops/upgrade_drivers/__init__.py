@@ -5,12 +5,13 @@ A driver does its part and comes back; whether the worker then is what it should
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from eosctl.core.upgrade import Mode
+from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 
 SETTING = "exactly.once.source.support"
@@ -40,6 +41,9 @@ class Driver(Protocol):
     def actions(self, workers: Sequence[str], mode: Mode, /) -> Sequence[str]:
         """What `bring` would do, for the plan, first how the mode is set; raises UsageError where it can't."""
 
+    def check(self, app: App, workers: Sequence[str], /) -> None:
+        """Looks whether it can handle all members of the group; raises EosctlError where it can't. Changes nothing."""
+
     def bring(self, app: App, workers: Sequence[str], mode: Mode, /) -> Acted:
         """Sets the mode and restarts; safe to do again, also for a worker that is down. Raises EosctlError."""
 
@@ -50,3 +54,16 @@ class SetsAlone(Protocol):
 
     def set_alone(self, app: App, worker: str, mode: Mode, /) -> Acted:
         """Sets the mode only, safe to do again; raises EosctlError."""
+
+
+def require_own(workers: Sequence[str], what: Callable[[str], str], *, options: str) -> None:
+    """Raises RefusedError where `what` is the same for two workers: one of them would be restarted twice."""
+    seen: dict[str, str] = {}
+    for worker in workers:
+        other = seen.setdefault(what(worker), worker)
+        if other != worker:
+            raise RefusedError(
+                f"{what(worker)} is the same for {other} and {worker}, so one of them would never be changed; "
+                "nothing was written",
+                hint=f"Use {{url}}, {{host}} or {{port}} in {options}. All members of the group have to be changed.",
+            )

@@ -29,6 +29,9 @@ class PrintDriver:
         """What the person is told."""
         return [f"you set {SETTING}={mode.value} in its configuration", "you restart it"]
 
+    def check(self, _app: App, _workers: Sequence[str]) -> None:
+        """A person can handle all of them."""
+
     def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
         """Says what is to be done now."""
         (worker,) = workers

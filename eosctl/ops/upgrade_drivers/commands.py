@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from eosctl.core.upgrade import Mode
-from eosctl.errors import UsageError
+from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers import SETTING, Acted
+from eosctl.ops.upgrade_drivers import SETTING, Acted, require_own
 from eosctl.ops.upgrade_drivers.programs import run_program
 from eosctl.ops.upgrade_drivers.properties_files import edit_mode
 from eosctl.ops.upgrade_drivers.templates import fill, fill_command, worker_values
@@ -47,6 +47,16 @@ class CommandDriver:
             self._set_words(worker, mode) or f"set {SETTING}={mode.value} in {self._file(worker)}",
             f"run {shlex.join(self._words(self.restart, worker, mode, '--restart-command'))}",
         ]
+
+    def check(self, _app: App, workers: Sequence[str]) -> None:
+        """Each has a command line of its own, and its file, where eosctl edits it."""
+        require_own(workers, lambda worker: self.actions([worker], Mode.ENABLED)[1], options="--restart-command")
+        for worker in workers if self.set_config is None else ():
+            file = self._file(worker)
+            if file is not None and not file.is_file():
+                raise RefusedError(
+                    f"there is no file {file} for {worker}; nothing was written", hint="Check --properties-file."
+                )
 
     def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
         """Sets, then restarts."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from eosctl.core.upgrade import Mode
+from eosctl.core.wording import counted
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import SETTING, Acted
@@ -89,6 +90,17 @@ class KubernetesDriver:
         if self.deletes_pods:
             rest = "kubectl delete pod, one after the other (updateStrategy OnDelete), the leader's last"
         return [shlex.join(self._kubectl.words(*self._change(mode))), rest]
+
+    def check(self, app: App, workers: Sequence[str]) -> None:
+        """The workload has a pod for each of them."""
+        replicas = int(section(self.look(app), "spec").get("replicas", 1))
+        if len(workers) > replicas:
+            raise RefusedError(
+                f"{self.workload} has {counted(replicas, 'pod')}, and the group {counted(len(workers), 'member')}: "
+                f"not all of {', '.join(workers)} are its pods, and the others would keep their mode; "
+                "nothing was written",
+                hint="Stop the others, or change all of them with another driver (print, command).",
+            )
 
     def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
         """Changes the workload and waits for its rollout; where nothing has to be changed it is restarted as it is."""

@@ -37,6 +37,12 @@ class SandboxDriver:
         name = self._node(self._stack(), worker)
         return [f"set {SETTING}={mode.value} in the properties file of {name}", f"restart {name}"]
 
+    def check(self, _app: App, workers: Sequence[str]) -> None:
+        """Each of them is a node of the sandbox."""
+        stack = self._stack()
+        for worker in workers:
+            self._node(stack, worker)
+
     def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
         """Stops the node, changes its file, starts it and waits until it answers."""
         (worker,) = workers

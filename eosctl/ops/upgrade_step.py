@@ -1,0 +1,106 @@
+"""What one step of a roll begins from and shall end in: values, and how workers are reached and told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from eosctl.core.group_protocol import Work
+from eosctl.core.transactions import KafkaFault, TransactionDescription
+from eosctl.core.upgrade import Mode
+from eosctl.core.worker_url import parse_worker_url
+from eosctl.deadline import Deadline
+from eosctl.errors import ConnectError
+from eosctl.ops.app import App
+from eosctl.ops.workers import GroupObservation
+
+_LEAST_LOOK_S = 5.0
+"""A look has this long even where less of the step's time is left: a worker in good health needs not be hurried."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderClaim:
+    """Who leads, and the producer id and epoch under the leader's transactional id; None where there is none.
+
+    `seen` False: the coordinators did not tell, so that nothing follows from it.
+    """
+
+    leader: str | None
+    producer: tuple[int, int] | None
+    seen: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What there was before a step: `members` (URL -> member id), who led (`claim`), the tasks' `ids` and `owners`.
+
+    `others` are the members beside the step's workers, as they were just before it: nobody else may restart them.
+    """
+
+    members: Mapping[str, str | None]
+    claim: LeaderClaim | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+    ids: Mapping[str, TransactionDescription | KafkaFault] = field(default_factory=dict)
+    owners: Mapping[Work, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one step shall end in.
+
+    `fenceable` are the workers that are preparing or enabled then. `at_once`: workers may come back under other URLs.
+    `patience_s` None: their return is waited for without end. `look_s` is how long one look may take. `excused` are
+    connectors and tasks that had failed before.
+    """
+
+    workers: tuple[str, ...]
+    mode: Mode
+    before: Before
+    connectors: Mapping[str, str]
+    excused: frozenset[Work]
+    fenceable: frozenset[str]
+    words: str
+    settle_timeout_s: float
+    patience_s: float | None
+    look_s: float
+    at_once: bool = False
+    files: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How the step ended: the new member id of each of its workers, and what their modes are taken from.
+
+    `everybody` are all members then; `renamed` tells the new URL of a worker that came back under another one.
+    """
+
+    members: Mapping[str, str | None]
+    evidence: tuple[str, ...]
+    everybody: Mapping[str, str]
+    renamed: Mapping[str, str]
+
+
+class GateFailedError(ConnectError):
+    """A gate that no waiting will open."""
+
+
+def look_app(app: App, look_s: float, *, within: Deadline | None = None) -> App:
+    """The App for one look, which may not take longer than `look_s`, nor much longer than what is left of `within`."""
+    left_s = look_s if within is None else max(_LEAST_LOOK_S, within.remaining_s())
+    return replace(app, deadline=Deadline.after(min(look_s, left_s), app.clock))
+
+
+def owners_of(group: GroupObservation) -> dict[Work, str]:
+    """Task -> URL of the member that owns it."""
+    return {work: str(member.url) for member in group.members for work in member.tasks or ()}
+
+
+def members_of(group: GroupObservation) -> dict[str, str]:
+    """URL -> member id of all members."""
+    return {str(m.url): m.member_id for m in group.members if m.url is not None and m.member_id is not None}
+
+
+def reachable_url(app: App, url: str) -> str:
+    """The URL as the user gave it, which may carry credentials, else the member's own."""
+    return next((given for given in app.target.connect_urls if parse_worker_url(given).text == url), url)
