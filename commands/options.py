@@ -53,6 +53,11 @@ _GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
         "multiple": True,
         "help": "REST URL of a worker (repeatable); else found from the group.",
     },
+    ("--connect-map",): {
+        "metavar": "ADVERTISED=REACHABLE",
+        "multiple": True,
+        "help": "Where a worker is reached from here (repeatable; each * in REACHABLE is what that in ADVERTISED was).",
+    },
     ("--connect-ca",): {"metavar": "FILE", "help": "PEM certificates of the authorities that workers are known by."},
     ("--connect-certificate",): {"metavar": "FILE", "help": "PEM client certificate for workers."},
     ("--connect-key",): {"metavar": "FILE", "help": "PEM key of that certificate, where another file has it."},

@@ -64,10 +64,11 @@ def show_command(ctx: click.Context, name: str | None, origin: bool) -> Report:
 def set_command(ctx: click.Context, name: str, changes: tuple[str, ...]) -> Report:
     """Change a profile, or make one; KEY= removes a key.
 
-    Keys: bootstrap_server, command_config, connect_url, group_id, worker_config, config_topic, offset_topic,
-    status_topic, audit_log; client.PROPERTY (any name of a client.properties file); connect.ca, certificate, key,
-    username, trust_discovered; expect.kafka_cluster_id, expect.group_id. Secrets as client.sasl.password_env=NAME,
-    connect.password_file=FILE, connect.token_command=COMMAND. Comments in the file stay where they are.
+    Keys: bootstrap_server, command_config, connect_url, connect_map, group_id, worker_config, config_topic,
+    offset_topic, status_topic, audit_log; client.PROPERTY (any name of a client.properties file); connect.ca,
+    certificate, key, username, trust_discovered; expect.kafka_cluster_id, expect.group_id. Secrets as
+    client.sasl.password_env=NAME, connect.password_file=FILE, connect.token_command=COMMAND. Comments in the file stay
+    where they are.
 
     Example: eosctl profile set prod bootstrap_server=kafka:9092 group_id=connect expect.group_id=connect
     """

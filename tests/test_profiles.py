@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import EosctlError, InputFileError, UsageError
 from eosctl.profiles import Target, profile_target, resolve_target
 
@@ -125,6 +126,41 @@ def test_urls_and_expectations_come_from_the_profile() -> None:
     target = _resolve(profiles=PROFILES)
     assert target.connect_urls == ("http://w1:8083", "http://w2:8083")
     assert target.expect == {"kafka_cluster_id": "abc"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "profile", "origin"),
+    [
+        ({"connect_map": ("w*:8083=http://lo:1808*", "x=y")}, {"EOSCTL_CONNECT_MAP": "a=b"}, "", "flag"),
+        ({}, {"EOSCTL_CONNECT_MAP": "w*:8083=http://lo:1808*,x=y"}, "a=b", "env EOSCTL_CONNECT_MAP"),
+        ({}, {}, "['w*:8083=http://lo:1808*', x=y]", "profile p"),
+    ],
+)
+def test_where_workers_are_reached_is_said_like_all_else(
+    flags: dict[str, Any], environ: dict[str, str], profile: str, origin: str
+) -> None:
+    profiles = f"current: p\nprofiles:\n  p:\n    connect_map: {profile}\n"
+    target = _resolve(flags, environ, profiles=profiles)
+    assert [str(each) for each in target.connect_map] == ["w*:8083=http://lo:1808*", "x=y"]
+    assert target.origins["connect_map"] == origin
+    trusted = [url for url in ("http://lo:18082", "http://w2:8083") if target.connect.trusts(parse_worker_url(url))]
+    assert trusted == ["http://lo:18082"], "a password may go where the user said"
+
+
+def test_a_password_in_a_url_goes_where_its_worker_is_reached() -> None:
+    target = _resolve({"connect_map": ("w1=lo:1",)}, {"EOSCTL_CONNECT_URL": "http://me:pw@w1:8083"})
+    assert target.connect.authorization(parse_worker_url("http://lo:1")) is not None
+
+
+def test_a_profile_with_what_maps_no_worker_is_refused() -> None:
+    with pytest.raises(UsageError, match="maps no worker"):
+        _resolve(profiles="current: p\nprofiles:\n  p:\n    connect_map: w1\n")
+
+
+def test_proxies_are_those_of_the_environment() -> None:
+    proxy = _resolve({}, {"HTTPS_PROXY": "http://me:pw@proxy:3128"}).connect.proxies.of("https://w1:8443")
+    assert proxy is not None
+    assert (proxy.shown, proxy.variable) == ("http://proxy:3128", "HTTPS_PROXY")
 
 
 def test_urls_from_the_environment_are_separated_by_commas() -> None:

@@ -13,7 +13,8 @@ from http import HTTPStatus
 
 import urllib3
 
-from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of, resolve_url
+from eosctl.connect.pools import open_pool, resolve_url
+from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of
 from eosctl.connect.tls import make_rest_context
 from eosctl.core.connect_access import ConnectAccess
 from eosctl.core.task_metrics import (
@@ -73,9 +74,10 @@ class MetricsClient:
     def _exchange(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None) -> bytes:
         self.deadline.check(f"waiting for {url}")
         context = make_rest_context(self.access, with_certificate=False) if url.startswith("https:") else None
-        with urllib3.PoolManager(retries=False, ssl_context=context) as pool:
+        proxy = self.access.proxies.of(url)
+        with open_pool(proxy, context=context) as pool:
             try:
-                resolve_url(url, self.deadline)
+                resolve_url(url, proxy, self.deadline)
                 left_s = self.deadline.remaining_s()
                 response = pool.request(
                     method, url, body=body, headers={**headers, "Connection": "close", "User-Agent": "eosctl"},

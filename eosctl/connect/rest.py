@@ -11,14 +11,15 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import urllib3
 
+from eosctl.connect.pools import open_pool, resolve_url
 from eosctl.core.connect_access import ConnectAccess
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.kafka_version import HEALTH_SINCE, kafka_version
-from eosctl.core.worker_url import parse_worker_url
+from eosctl.core.worker_url import NOT_REACHED_HINT, parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,
@@ -28,7 +29,6 @@ from eosctl.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from eosctl.resolving import resolve
 
 CONNECT_TIMEOUT_S = 5.0
 REBALANCE_PATIENCE_S = 30.0
@@ -91,23 +91,15 @@ class _Answer:
         return self.status == HTTPStatus.CONFLICT or self.message() == _REBALANCE
 
 
-def resolve_url(url: str, deadline: Deadline) -> None:
-    """Looks up the host of `url` within the deadline, which urllib3's own lookup does not know.
-
-    Raises OSError where there is no such host, DeadlineError.
-    """
-    parts = urlsplit(url)
-    try:
-        resolve(parts.hostname or "", parts.port or 0, deadline)
-    except UnreachableError as exc:
-        raise OSError(exc.message) from exc
-
-
 class RestConnectWorker:
     """Fits `eosctl.ops.ports.ConnectWorker`; `url` is the normalised URL, without credentials."""
 
     def __init__(self, url: str, *, deadline: Deadline, access: ConnectAccess | None = None) -> None:
-        """Connects to nothing yet; raises UsageError for an unusable URL, InputFileError for unusable certificates."""
+        """Connects to nothing yet.
+
+        Raises UsageError for an unusable URL, of the worker or its proxy, InputFileError for unusable certificates,
+        UnsupportedError where the proxy takes a package that is missing.
+        """
         parsed, access = parse_worker_url(url), access or ConnectAccess()
         self.url = parsed.text
         self._deadline = deadline
@@ -117,12 +109,13 @@ class RestConnectWorker:
         if authorization is not None:
             self._headers["Authorization"] = authorization.reveal()
         self._withheld = access.has_credentials and not access.trusts(parsed)
-        self._pool = urllib3.PoolManager(retries=False, cert_reqs="CERT_REQUIRED")
+        self._proxy = access.proxies.of(parsed.text)
+        context = None
         if parsed.text.startswith("https:"):
             from eosctl.connect.tls import make_rest_context
 
             context = make_rest_context(access, with_certificate=not self._withheld)
-            self._pool = urllib3.PoolManager(retries=False, ssl_context=context)
+        self._pool = open_pool(self._proxy, context=context)
 
     def root(self) -> Mapping[str, str]:
         """`GET /`: version, commit, kafka_cluster_id; raises ConnectError when something else answers."""
@@ -247,7 +240,7 @@ class RestConnectWorker:
         self._deadline.check(f"waiting for the worker at {self.url}")
         content_type = {} if body is None else {"Content-Type": "application/json"}
         try:
-            resolve_url(self.url, self._deadline)
+            resolve_url(self.url, self._proxy, self._deadline)
             left_s = self._deadline.remaining_s()
             response = self._pool.request(
                 method,
@@ -268,9 +261,13 @@ class RestConnectWorker:
             hint = self._tls_hint(error)
         elif isinstance(error, urllib3.exceptions.ReadTimeoutError):
             hint = "The worker took the request and did not answer: look at its log, or give more --timeout."
+        elif self._proxy is not None:
+            hint = f"${self._proxy.variable} names the proxy; hosts in NO_PROXY are reached without one."
         else:
-            hint = "See whether it runs; -u gives the URL by which it is reached from here."
-        return UnreachableError(f"the Connect worker at {self.url} can't be reached: {reason_of(error)}", hint=hint)
+            hint = NOT_REACHED_HINT
+        way = "" if self._proxy is None else f" through the proxy {self._proxy.shown}"
+        message = f"the Connect worker at {self.url} can't be reached{way}: {reason_of(error)}"
+        return UnreachableError(message, hint=hint)
 
     def _broke_off(self) -> UnreachableError:
         return UnreachableError(
@@ -323,9 +320,11 @@ class RestConnectWorker:
         return ConnectError(f"{where} answered {answer.status}: {message}")
 
     def _not_connect(self, request: str, reason: str) -> ConnectError:
+        hint = "Check port and path of the URL. A worker that starts answers 404 until it has read its topics."
+        if self._proxy is not None:
+            hint = f"It may be the proxy {self._proxy.shown} that answers (${self._proxy.variable}, NO_PROXY). {hint}"
         return ConnectError(
-            f"{self.url} answers, but not as a Kafka Connect worker does ({request}): {reason}",
-            hint="Check port and path of the URL. A worker that starts answers 404 until it has read its topics.",
+            f"{self.url} answers, but not as a Kafka Connect worker does ({request}): {reason}", hint=hint
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eosctl.core.client_settings import Secret
+from eosctl.core.proxies import Proxies
 from eosctl.core.worker_url import WorkerUrl, basic_authorization
 
 
@@ -13,9 +14,9 @@ from eosctl.core.worker_url import WorkerUrl, basic_authorization
 class ConnectAccess:
     """Authorities to trust, a client certificate (PEM files), and a password or a bearer token.
 
-    Certificate, password and token go to the origins (`https://host:port`) in `named`, which the user named, and not to
-    those that a group's metadata alone tells, unless `trust_discovered`. `of_urls` has the Authorization that URLs
-    themselves carried, by origin.
+    Certificate, password and token go to the origins (`https://host:port`) in `named`, which the user named, and to all
+    ports of those in `named_hosts` (`https://host`), but not to those that a group's metadata alone tells, unless
+    `trust_discovered`. `of_urls` has the Authorization that URLs themselves carried, by origin.
     """
 
     ca: str | None = None
@@ -27,7 +28,9 @@ class ConnectAccess:
     token: Secret | None = None
     trust_discovered: bool = False
     named: frozenset[str] = frozenset()
+    named_hosts: frozenset[str] = frozenset()
     of_urls: Mapping[str, Secret] = field(default_factory=dict)
+    proxies: Proxies = field(default_factory=Proxies)
 
     @property
     def has_credentials(self) -> bool:
@@ -36,7 +39,8 @@ class ConnectAccess:
 
     def trusts(self, url: WorkerUrl) -> bool:
         """Whether credentials may go there."""
-        return self.trust_discovered or url.origin in self.named
+        is_named = url.origin in self.named or url.origin.rpartition(":")[0] in self.named_hosts
+        return self.trust_discovered or is_named
 
     def authorization(self, url: WorkerUrl) -> Secret | None:
         """The value of the Authorization header for `url`, None where there is none to send."""

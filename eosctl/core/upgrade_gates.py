@@ -342,8 +342,8 @@ def _worker_files(observation: Observation) -> _Verdict:
 
 _RULES: tuple[_Rule, ...] = (
     _Rule(MEMBERS_GATE,
-          "Start it; `upgrade apply --accept-gone` gives up one that an upgrade lost. Each needs a URL of its own.",
-          _members_known),
+          "Start it; --connect-map says where it is reached; `upgrade apply --accept-gone` gives up one that an "
+          "upgrade lost. Each needs a URL of its own.", _members_known),
     _Rule("group_stable", "Wait for the end of the rebalance and plan again.", _group_stable),
     _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster, guards_data=True),
     _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", _worker_versions, guards_data=True),

@@ -11,6 +11,9 @@ from urllib.parse import unquote, urlsplit
 from eosctl.core.client_settings import Secret
 from eosctl.errors import UsageError
 
+NOT_REACHED_HINT = (
+    "See whether it runs. -u URL, or --connect-map ADVERTISED=REACHABLE, says where it is reached from here."
+)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 

@@ -23,7 +23,8 @@ from eosctl.profiles.edits import edit_yaml
 from eosctl.report import Json, Report, Row
 
 _SECTIONS = ("client", "connect", "expect")
-_LISTS = ("connect_url", "worker_config")
+_LISTS = ("connect_url", "connect_map", "worker_config")
+_NOT_SHOWN = ("bootstrap_servers", "named", "named_hosts", "of_urls", "proxies")
 _Shown = tuple[str, Json, str]
 """The name of a value, the value fit to be shown, and who said it."""
 
@@ -66,8 +67,12 @@ def _values(target: Target) -> Iterator[_Shown]:
         yield from _fields("client", target.client, origins.get("command_config", "default"))
     if target.connect_urls:
         yield "connect_url", list(target.connect_urls), origins["connect_url"]
+    if target.connect_map:
+        yield "connect_map", [str(each) for each in target.connect_map], origins["connect_map"]
     for name, value, origin in _fields("connect", target.connect, ""):
         yield name, value, origins.get(name, origin)
+    for scheme, proxy in target.connect.proxies.by_scheme.items():
+        yield f"proxy.{scheme}", proxy.shown, f"env {proxy.variable}"
     for name in ("group_id", "config_topic", "offset_topic", "status_topic", "audit_log"):
         if getattr(target, name) is not None:
             yield name, getattr(target, name), origins[name]
@@ -79,11 +84,11 @@ def _values(target: Target) -> Iterator[_Shown]:
 
 
 def _fields(section: str, settings: ClientSettings | ConnectAccess, origin: str) -> Iterator[_Shown]:
-    """What differs from the default; `named` and `of_urls` say no more than the URLs do."""
+    """What differs from the default; who was named is seen in the URLs, and proxies have rows of their own."""
     for each in dataclasses.fields(settings):
         value = getattr(settings, each.name)
         is_default = not value or value == each.default
-        if not is_default and each.name not in ("bootstrap_servers", "named", "of_urls"):
+        if not is_default and each.name not in _NOT_SHOWN:
             yield f"{section}.{each.name}", _shown(value), origin
 
 

@@ -192,11 +192,15 @@ _TOPIC_PARTS: Mapping[str, _Part] = {
 
 
 def _with_connectors(app: App, group: GroupObservation, observation: Observation) -> Observation:
-    """Adds each worker's Kafka cluster, and the connectors as the first worker that answers shows them."""
+    """Adds each worker's Kafka cluster, and the connectors as the first worker that answers shows them.
+
+    Where no member can be reached, a load balancer that leads to one of them tells as much.
+    """
     reasons = [each.failure.message for each in group.members if each.failure and each.health == "unreachable"]
     cluster_ids: dict[str, str] = {}
     connectors: tuple[ObservedConnector, ...] | None = None
-    for url in [member.url for member in group.members if member.url and member.health != "unreachable"]:
+    asked = [each for each in (*group.members, *group.ways_in) if each.health != "unreachable"]
+    for url in [each.url for each in asked if each.url]:
         worker = app.worker(url)
         try:
             cluster_ids[url] = worker.root()["kafka_cluster_id"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from shlex import quote
 
 from eosctl.core.connect_group import EMPTY, STABLE, UNSIGNED_PROTOCOLS
-from eosctl.core.worker_url import shared_urls
+from eosctl.core.worker_url import NOT_REACHED_HINT, shared_urls
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.task_counts import read_config_topic
@@ -15,7 +16,6 @@ from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_work
 from eosctl.report import Problem, Report
 
 SILENT_CODES = frozenset({"worker_unreachable", "worker_not_answering"})
-_SILENT_HINT = "See whether it runs; -u gives the URL by which it is reached from here."
 
 
 def list_workers(app: App) -> Report:
@@ -58,7 +58,7 @@ def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> 
     modes = Counter(member.mode.value for member in group.members)
     return Report(
         kind=kind,
-        rows=[member.as_row() for member in group.members],
+        rows=[member.as_row() for member in (*group.members, *group.ways_in)],
         summary={"workers": len(group.members), "modes": dict(sorted(modes.items()))},
         data={
             "group": {
@@ -71,7 +71,7 @@ def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> 
         target={"kafka_cluster_id": group.kafka_cluster_id, "group_id": group.group_id},
         problems=[
             *_problems(group, problems),
-            *(silent_problem(member.failure) for member in group.members if member.failure is not None),
+            *(_with_way(group, member, silent_problem(member.failure)) for member in group.members if member.failure),
         ],
         exit_code=_exit_code(group.members),
     )
@@ -102,8 +102,19 @@ def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
 def silent_problem(failure: EosctlError) -> Problem:
     """A worker that does not answer, or not as one of Connect does."""
     if isinstance(failure, UnreachableError | DeadlineError):
-        return Problem("worker_unreachable", failure.message, failure.hint or _SILENT_HINT)
+        return Problem("worker_unreachable", failure.message, failure.hint or NOT_REACHED_HINT)
     return Problem("worker_not_answering", failure.message, failure.hint)
+
+
+def _with_way(group: GroupObservation, member: WorkerObservation, problem: Problem) -> Problem:
+    """The problem of a silent member, with the way to it where a URL that was given must be one."""
+    if not group.ways_in or member.url is None:
+        return problem
+    way = group.ways_in[0].url
+    if len(group.members) > 1:
+        hint = f"{way} leads to one of the members; --connect-map ADVERTISED=REACHABLE says how each is reached."
+        return replace(problem, hint=hint)
+    return replace(problem, hint=f"{way} leads to it: --connect-map {quote(f'{member.url}={way}')}")
 
 
 def _exit_code(workers: Sequence[WorkerObservation]) -> ExitCode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from eosctl.core.ids import why_unreachable
@@ -16,6 +17,7 @@ from eosctl.core.worker_modes import (
     probe_config,
     probe_plugins,
 )
+from eosctl.core.worker_ways import Connectors
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, UnreachableError, UnsupportedError
 from eosctl.ops.app import App
@@ -78,12 +80,20 @@ def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
         raise UnsupportedError(f"{reason}; nothing was changed", hint="Such a connector can't be stopped or changed.")
 
 
-def connectors_at(app: App, url: str) -> frozenset[str] | None:
-    """The names of the connectors that the worker at `url` knows; None where it doesn't say."""
+def connectors_at(app: App, url: str) -> Connectors | None:
+    """The connectors that the worker at `url` knows, and the workers that they are on; None where it doesn't say."""
     try:
-        return frozenset(_impatient(app).worker(url).connectors())
+        found = _impatient(app).worker(url).connectors()
     except EosctlError:
         return None
+    return {name: _workers_of(entry.get("status")) for name, entry in found.items()}
+
+
+def _workers_of(status: object) -> frozenset[str]:
+    said = status if isinstance(status, Mapping) else {}
+    tasks = said.get("tasks")
+    parts = [said.get("connector"), *(tasks if isinstance(tasks, list) else [])]
+    return frozenset(str(part["worker_id"]) for part in parts if isinstance(part, Mapping) and part.get("worker_id"))
 
 
 def _impatient(app: App) -> App:

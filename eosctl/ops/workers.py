@@ -12,6 +12,7 @@ from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, Connect
 from eosctl.core.group_protocol import Work
 from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file, refine_mode
 from eosctl.core.worker_url import parse_worker_url
+from eosctl.core.worker_ways import Way, judge_way
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     DeadlineError,
@@ -80,7 +81,10 @@ class WorkerObservation:
 
 @dataclass(frozen=True, slots=True)
 class GroupObservation:
-    """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named)."""
+    """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named).
+
+    `ways_in` are given URLs that lead to one or another of the members, and are none of theirs.
+    """
 
     group_id: str | None
     kafka_cluster_id: str | None
@@ -89,6 +93,7 @@ class GroupObservation:
     leader_member_id: str | None
     leader_url: str | None
     members: tuple[WorkerObservation, ...]
+    ways_in: tuple[WorkerObservation, ...] = ()
 
     @property
     def stable(self) -> bool:
@@ -120,9 +125,9 @@ class ConnectorStatus:
 def observe_workers(app: App) -> GroupObservation:
     """The group's members joined with what each worker says over REST; a worker that can't be reached is a row too.
 
-    Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that is no member's advertised
-    one (a port forwarding, another group) is a row of its own, with the reason as evidence. Raises UsageError,
-    NotFoundError and what Kafka's connection raises.
+    Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that no member advertises is
+    another way to one (a load balancer, a forwarded port), if what it answers says so, and else stands among the
+    members, with the reason as evidence. Raises UsageError, NotFoundError and what Kafka's connection raises.
     """
     given = _given_urls(app)
     if given and (app.target.client is None or app.target.group_id is None):
@@ -132,6 +137,7 @@ def observe_workers(app: App) -> GroupObservation:
     pairs: list[_Pair] = [(member, _normalised(member.url)) for member in group.members]
     advertised = {url for _member, url in pairs}
     pairs += [(None, url) for url in given if url not in advertised]
+    members, ways_in = _judge_strangers(app, group, _observe(app, pairs, given, kafka_cluster_id=cluster_id), given)
     return GroupObservation(
         group_id=group.group_id,
         kafka_cluster_id=cluster_id,
@@ -139,7 +145,8 @@ def observe_workers(app: App) -> GroupObservation:
         protocol=group.protocol or None,
         leader_member_id=group.leader_member_id,
         leader_url=_normalised(group.leader_url),
-        members=_judge_strangers(app, group, _observe(app, pairs, given, kafka_cluster_id=cluster_id), given),
+        members=members,
+        ways_in=ways_in,
     )
 
 
@@ -304,39 +311,41 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
 
 def _judge_strangers(
     app: App, group: ConnectGroup, workers: Sequence[WorkerObservation], given: Mapping[str, str]
-) -> tuple[WorkerObservation, ...]:
-    """Tells given URLs of another group from other ways to a member: REST says no group, but it has connectors."""
-    members = [worker.url for worker in workers if worker.member_id is not None and worker.failure is None]
+) -> tuple[tuple[WorkerObservation, ...], tuple[WorkerObservation, ...]]:
+    """The workers, those of another group with a problem that says so; and, apart, other ways to the members."""
     if all(worker.member_id is not None for worker in workers) or group.state not in (STABLE, EMPTY):
-        return tuple(workers)
+        return tuple(workers), ()
+    members = [worker.url for worker in workers if worker.member_id is not None and worker.failure is None]
     answers = (connectors_at(app, given.get(url, url)) for url in members if url is not None)
-    ours = next((names for names in answers if names is not None), None)
-    return tuple(_judge_stranger(app, group, worker, ours, given) for worker in workers)
+    ours = next((frozenset(found) for found in answers if found is not None), _assigned(group))
+    kept: list[WorkerObservation] = []
+    ways: list[WorkerObservation] = []
+    for worker in workers:
+        judged, is_way = _judge_stranger(app, group, worker, ours, given)
+        (ways if is_way else kept).append(judged)
+    return tuple(kept), tuple(ways)
+
+
+def _assigned(group: ConnectGroup) -> frozenset[str] | None:
+    """The connectors that the members run, as their coordinator knows; a stopped one is among them."""
+    works = [member.connectors() for member in group.members]
+    return None if any(each is None for each in works) else frozenset(name for each in works for name in each or ())
 
 
 def _judge_stranger(
-    app: App,
-    group: ConnectGroup,
-    worker: WorkerObservation,
-    ours: frozenset[str] | None,
-    given: Mapping[str, str],
-) -> WorkerObservation:
+    app: App, group: ConnectGroup, worker: WorkerObservation, ours: frozenset[str] | None, given: Mapping[str, str]
+) -> tuple[WorkerObservation, bool]:
     if worker.member_id is not None or worker.failure is not None or worker.problems or worker.url is None:
-        return worker
+        return worker, False
     if not group.members:
-        return _of_another_group(worker, f"answers, while the group {group.group_id} has no member")
+        return _of_another_group(worker, f"answers, while the group {group.group_id} has no member"), False
     theirs = connectors_at(app, given.get(worker.url, worker.url))
-    if ours is None or theirs is None or not ours | theirs:
-        return worker
-    if ours == theirs:
-        said = "it knows the same connectors as the group's members: another way to one of them"
-        return replace(worker, evidence=(*worker.evidence, said))
-    only_there, only_here = sorted(theirs - ours), sorted(ours - theirs)
-    return _of_another_group(
-        worker,
-        f"is no member of the group {group.group_id} and knows other connectors (only there: "
-        f"{', '.join(only_there) or 'none'}; only in the group: {', '.join(only_here) or 'none'})",
-    )
+    if theirs is None:
+        return worker, False
+    way, said = judge_way(theirs, ours=ours, members={worker_id_of(member) for member in group.members})
+    if way is Way.ELSEWHERE:
+        return _of_another_group(worker, f"is no member of the group {group.group_id} and {said}"), False
+    return replace(worker, evidence=(*worker.evidence, said)), way is Way.IN
 
 
 def _of_another_group(worker: WorkerObservation, how: str) -> WorkerObservation:

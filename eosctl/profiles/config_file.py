@@ -8,6 +8,7 @@ from shlex import quote
 from typing import Any
 
 from eosctl.core.client_properties import SECRET_NAMES
+from eosctl.core.connect_map import parse_connect_map
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import InputFileError
 from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Sources, as_list, mapping, strings
@@ -22,8 +23,8 @@ CONNECT_KEYS = (
 CONNECT_NAMES = tuple(f"connect_{key}" for key in (*CONNECT_KEYS, *CONNECT_SECRETS))
 PROFILE_KEYS = frozenset(
     {
-        *("bootstrap_server", "command_config", "connect_url", "group_id", "worker_config", "audit_log"),
-        *("client", "connect", "expect", *DEFAULT_TOPICS),
+        *("bootstrap_server", "command_config", "connect_url", "connect_map", "group_id", "worker_config"),
+        *("audit_log", "client", "connect", "expect", *DEFAULT_TOPICS),
     }
 )
 
@@ -115,6 +116,7 @@ def check_profile(profile: Mapping[str, Any], where: str) -> None:
     _refuse_literal(connect, CONNECT_SECRETS, f"{where}: connect")
     _known(connect, CONNECT_KEYS, f"{where}: connect")
     _refuse_literal(strings(profile.get("client"), f"{where}: client"), SECRET_NAMES, f"{where}: client")
+    parse_connect_map(as_list(profile.get("connect_map") or ()))
     for url in as_list(profile.get("connect_url") or ()):
         if parse_worker_url(url).authorization is not None:
             raise InputFileError(

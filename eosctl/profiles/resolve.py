@@ -15,7 +15,9 @@ from eosctl.core.client_properties import (
 from eosctl.core.client_sasl import TOKEN_COMMAND
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.connect_map import ConnectMapping, parse_connect_map, reachable_url
 from eosctl.core.java_properties import Properties, parse_properties, split_list
+from eosctl.core.proxies import proxies_of
 from eosctl.core.worker_config import WorkerConfig, parse_worker_config
 from eosctl.core.worker_url import WorkerUrl, parse_worker_url
 from eosctl.errors import UsageError
@@ -47,14 +49,16 @@ def resolve_target(
     values = {name: each.value for name, each in said.items() if each is not None}
     origins = {name: each.origin for name, each in said.items() if each is not None}
     client, client_origins = _client(sources, workers)
-    urls, access, access_origins = _connect(sources, workers)
+    connect_map, map_origins = _connect_map(sources)
+    urls, access, access_origins = _connect(sources, workers, connect_map)
     return Target(
         client=client.settings if client.settings.bootstrap_servers else None,
         connect_urls=tuple(url.text for url in urls),
         connect=access,
+        connect_map=connect_map,
         worker_configs=workers,
         expect=sources.section("expect"),
-        origins={"worker_config": workers_said.origin, **origins, **client_origins, **access_origins},
+        origins={"worker_config": workers_said.origin, **origins, **client_origins, **access_origins, **map_origins},
         warnings=client.warnings,
         notes=client.notes,
         **values,
@@ -180,8 +184,13 @@ def _inline_client(sources: Sources) -> Properties | None:
     return Properties(where, values)
 
 
+def _connect_map(sources: Sources) -> tuple[tuple[ConnectMapping, ...], dict[str, str]]:
+    said = sources.first("connect_map", many=True)
+    return (parse_connect_map(said.value), {"connect_map": said.origin}) if said else ((), {})
+
+
 def _connect(
-    sources: Sources, workers: Sequence[WorkerConfig]
+    sources: Sources, workers: Sequence[WorkerConfig], connect_map: Sequence[ConnectMapping]
 ) -> tuple[tuple[WorkerUrl, ...], ConnectAccess, dict[str, str]]:
     """The given URLs, how to show oneself to workers, and who said what of it."""
     given = sources.first("connect_url", many=True)
@@ -209,7 +218,14 @@ def _connect(
         **{name: each.value for name, each in said.items()},
         trust_discovered=trust is not None and trust.value.lower() not in ("false", "no", "0"),
         named=frozenset(url.origin for url in known),
-        of_urls={url.origin: url.authorization for url in urls if url.authorization is not None},
+        named_hosts=frozenset(origin for each in connect_map for origin in each.named_origins()),
+        of_urls={
+            parse_worker_url(where).origin: url.authorization
+            for url in urls
+            if url.authorization is not None
+            for where in (url.text, reachable_url(url.text, connect_map))
+        },
+        proxies=proxies_of(sources.environ),
     )
     origins = {f"connect.{name}": each.origin for name, each in said.items()}
     if trust is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.connect_map import ConnectMapping
 from eosctl.core.worker_config import WorkerConfig
 from eosctl.errors import UsageError
 
@@ -22,7 +23,8 @@ class Target:
     """What a command was told of its surroundings; None and empty where it was told nothing.
 
     `origins` tells for each value who won: `flag`, `env EOSCTL_…`, `profile NAME`, a file, or `default`. `expect` holds
-    what the profile wants to find before a write: `kafka_cluster_id`, `group_id`.
+    what the profile wants to find before a write: `kafka_cluster_id`, `group_id`. `connect_map` says where workers are
+    reached whose advertised URLs lead nowhere from here.
     """
 
     client: ClientSettings | None = None
@@ -39,6 +41,7 @@ class Target:
     notes: tuple[str, ...] = ()
     profile: str | None = None
     connect: ConnectAccess = field(default_factory=ConnectAccess)
+    connect_map: tuple[ConnectMapping, ...] = ()
 
     def require_client(self) -> ClientSettings:
         """The Kafka client settings; raises UsageError when no bootstrap server was given."""

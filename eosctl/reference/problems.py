@@ -62,7 +62,7 @@ ERRORS = (
     Entry(
         "worker_unreachable",
         "A worker of the group does not answer.",
-        "See whether it runs; -u gives the URL by which it is reached from here.",
+        "See whether it runs; -u or --connect-map ADVERTISED=REACHABLE says where it is reached from here.",
     ),
     Entry(
         "worker_not_answering",

@@ -157,7 +157,8 @@ def test_a_file_that_cannot_be_parsed_is_not_taken_for_an_empty_one(profile: Pro
 def test_show_tells_who_won(profile: Profile, commented: Path, tmp_path: Path) -> None:
     worker = tmp_path / "worker.properties"
     worker.write_text("group.id=w\noffset.storage.topic=mine\nlisteners=http://w9:8083\n")
-    environ = {"EOSCTL_CONFIG_TOPIC": "from-env", "EOSCTL_CONNECT_TOKEN": "canary"}
+    environ = {"EOSCTL_CONFIG_TOPIC": "from-env", "EOSCTL_CONNECT_TOKEN": "canary", "EOSCTL_CONNECT_MAP": "w*=lb"}
+    environ["ALL_PROXY"] = "http://me:canary@proxy:3128"
     done = profile("show", "--origin", "-b", "flag:1", "-w", str(worker), "-o", "json", environ=environ)
     rows = {row["name"]: (row["value"], row["origin"]) for row in done.json()["data"]["rows"]}
     assert rows["profile"] == ("dev", str(commented))
@@ -167,6 +168,8 @@ def test_show_tells_who_won(profile: Profile, commented: Path, tmp_path: Path) -
     assert rows["group_id"] == ("w", str(worker))
     assert rows["status_topic"] == ("connect-status", "default")
     assert rows["connect_url"] == (["http://w1:8083", "http://w2:8083"], "profile dev")
+    assert rows["connect_map"] == (["w*=lb"], "env EOSCTL_CONNECT_MAP")
+    assert rows["proxy.all"] == ("http://proxy:3128", "env ALL_PROXY")
     assert rows["connect.token"] == ("***", "env EOSCTL_CONNECT_TOKEN")
     assert rows["expect.kafka_cluster_id"] == ("abc", "profile dev")
     assert rows["worker_config"] == ([str(worker)], "flag")

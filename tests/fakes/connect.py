@@ -38,9 +38,10 @@ class FakeConnect(FakeMembers):
 
     The calls that Faults knows are those of ConnectWorker, with the worker's URL and what was given; events beside
     those of FakeMembers are `start_connector` (name) and `start_task` (name, task). `keep_config` gets the records that
-    the herder writes into the config topic. `forwarded` are other ways to a member: URL -> the member's. `fenced` are
-    the connectors whose fencing was asked for, and signed. `objections` are what connectors now have against a config
-    of theirs, by property, say that the database does not answer; `definitions` what a validation tells of a property.
+    the herder writes into the config topic. `forwarded` are other ways to a member: URL -> the member's; `hidden` are
+    URLs that lead nowhere from here. `fenced` are the connectors whose fencing was asked for, and signed. `objections`
+    are what connectors now have against a config of theirs, by property, say that the database does not answer;
+    `definitions` what a validation tells of a property.
     """
 
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class FakeConnect(FakeMembers):
     offsets: SourceOffsets = field(default_factory=MemoryOffsets)
     keep_config: Callable[[str, object], object] = lambda _key, _value: None
     forwarded: dict[str, str] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
     opened: list[str] = field(default_factory=list)
     fenced: list[str] = field(default_factory=list)
     objections: dict[str, str] = field(default_factory=dict)

@@ -163,6 +163,8 @@ class FakeConnectWorker:
         """One request, from when it is made until its answer is there."""
         self.deadline.check(f"waiting for the worker at {self.url}")
         with self.group.call(call, self.url, *what):
+            if self.url in self.group.hidden:
+                raise UnreachableError(f"the Connect worker at {self.url} can't be reached: no such host")
             if self._member in self.group.frozen:
                 self.group.time.pass_until(self.deadline.at_s)
                 raise UnreachableError(f"the Connect worker at {self.url} can't be reached: no answer in time")

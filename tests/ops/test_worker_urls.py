@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from eosctl.core.worker_url import NOT_REACHED_HINT
 from eosctl.errors import (
     ConnectError,
     EosctlError,
@@ -74,9 +75,7 @@ def test_urls_that_do_not_answer_as_a_worker_are_named(
     report = list_workers(world.app())
     assert [(problem.code, problem.severity) for problem in report.problems] == [(code, "error")]
     assert said in report.problems[0].message
-    assert report.problems[0].hint == (
-        error.hint or "See whether it runs; -u gives the URL by which it is reached from here."
-    )
+    assert report.problems[0].hint == (error.hint or NOT_REACHED_HINT)
     assert report.exit_code == exit_code
 
 

@@ -1,0 +1,63 @@
+"""The way to a worker or an exporter: directly, or through the proxy that the environment names for its URL."""
+
+from __future__ import annotations
+
+import ssl
+import warnings
+from urllib.parse import unquote, urlsplit
+
+import urllib3
+
+from eosctl.core.proxies import Proxy
+from eosctl.deadline import Deadline
+from eosctl.errors import UnreachableError, UnsupportedError
+from eosctl.resolving import resolve
+
+_DEFAULT_PROXY_PORTS = {"http": 80, "https": 443}
+_SOCKS_PORT = 1080
+
+
+def open_pool(proxy: Proxy | None, *, context: ssl.SSLContext | None = None) -> urllib3.PoolManager:
+    """Connections that fail at once rather than being tried again; `context` is of https.
+
+    Raises UnsupportedError for a SOCKS proxy where the package is missing that speaks with those.
+    """
+    if proxy is None:
+        return urllib3.PoolManager(retries=False, cert_reqs="CERT_REQUIRED", ssl_context=context)
+    if proxy.is_socks:
+        return _socks_pool(proxy, context)
+    parts = urlsplit(proxy.url.reveal())
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else None
+    return urllib3.ProxyManager(
+        proxy.shown,
+        proxy_headers=urllib3.make_headers(proxy_basic_auth=pair),
+        retries=False,
+        cert_reqs="CERT_REQUIRED",
+        ssl_context=context,
+    )
+
+
+def _socks_pool(proxy: Proxy, context: ssl.SSLContext | None) -> urllib3.PoolManager:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # urllib3 says there what the error says here
+            from urllib3.contrib.socks import SOCKSProxyManager
+    except ImportError as exc:
+        raise UnsupportedError(
+            f"${proxy.variable} names a SOCKS proxy ({proxy.shown}), and the Python package PySocks is not installed",
+            hint="pip install 'eosctl[socks]'",
+        ) from exc
+    return SOCKSProxyManager(proxy.url.reveal(), retries=False, cert_reqs="CERT_REQUIRED", ssl_context=context)
+
+
+def resolve_url(url: str, proxy: Proxy | None, deadline: Deadline) -> None:
+    """Looks up the host of `url` within the deadline, which urllib3's own lookup does not know.
+
+    On the way through a proxy that is the proxy's: it looks up the other. Raises OSError where there is no such host,
+    DeadlineError.
+    """
+    parts = urlsplit(url if proxy is None else proxy.shown)
+    try:
+        resolve(parts.hostname or "", parts.port or _DEFAULT_PROXY_PORTS.get(parts.scheme, _SOCKS_PORT), deadline)
+    except UnreachableError as exc:
+        raise OSError(exc.message) from exc
