@@ -5,22 +5,20 @@ Reads only. ACLs themselves are looked at in ops/acls.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from eosctl.core.acl_table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
 from eosctl.core.config_topic import ConnectorState
+from eosctl.core.java_properties import PROVIDER
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.store_names import PLACE
-from eosctl.core.task_counts import plugin_type
 from eosctl.core.topic_names import is_topic_name
-from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
+from eosctl.errors import EosctlError, InputFileError, UsageError
+from eosctl.ops.acl_connectors import KnownConnectors, read_connectors
 from eosctl.ops.app import App
 from eosctl.ops.connector_topics import ConnectorTopics, FoundTopics, find_topics
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
-from eosctl.ops.task_counts import read_config_topic
-from eosctl.ops.workers import in_turn, no_answer
 from eosctl.report import Problem
 
 _ABOUT_OUTPUTS = {"producer", "consumer", "admin", "observer", "aborter", "acl-writer"}
@@ -77,7 +75,7 @@ def gather_wanted(
     group_id = app.target.require_group_id()
     roles = request.roles or CONNECT_ROLES
     problems: list[Problem] = []
-    known = _Known(connectors or _read_connectors(app, request, problems, look=look))
+    known = KnownConnectors(connectors or _look_up(app, request, problems, look=look))
     names = known.sources() if request.every else request.connectors
     counts = _task_counts(request, names, known)
     outputs = _outputs(app, request, roles, {name: known.config(name) for name in names}) if look else FoundTopics()
@@ -92,55 +90,22 @@ def gather_wanted(
     problems += outputs.problems
     problems += [_offsets_topic_unknown(known, scope.name) for scope in scopes if scope.offsets_topic is None]
     problems += [_elsewhere(name) for name in names if CLUSTER_PROPERTY in known.config(name)]
-    return Wanted(required_rights(scope, roles, mode=request.mode), _principals(app, request, roles), problems)
+    rights = required_rights(scope, roles, mode=request.mode)
+    _require_topic_names(app, rights)
+    return Wanted(rights, _principals(app, request, roles), problems)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The group's connectors as the config topic has them; None where it was not read."""
-
-    connectors: Mapping[str, ConnectorState] | None = field(default=None)
-
-    def config(self, name: str) -> Mapping[str, object]:
-        """A connector's configuration; empty where it is not known."""
-        state = (self.connectors or {}).get(name)
-        return (state.config or {}) if state else {}
-
-    def sources(self) -> tuple[str, ...]:
-        """The source connectors that are not deleted."""
-        return tuple(
-            sorted(name for name in self.connectors or {} if plugin_type(self.config(name) or None) == "source")
-        )
-
-    def task_count(self, name: str) -> int:
-        """For how many tasks `name` needs ids: those it may have, has, or had. Raises NotFoundError, UsageError."""
-        if self.connectors is None:
-            raise UsageError(
-                f"how many tasks has {name}?", hint="Give --tasks N, or name the cluster (-b) to look it up."
-            )
-        state = self.connectors.get(name)
-        if state is None:
-            raise NotFoundError(
-                f"the config topic has no connector {name}", hint="Give --tasks N for one that is to come."
-            )
-        most = str(self.config(name).get("tasks.max", "1"))
-        return max(int(most) if most.isdecimal() else 1, state.task_count or 0, state.task_count_record or 0)
-
-
-def _read_connectors(
+def _look_up(
     app: App, request: AclRequest, problems: list[Problem], *, look: bool
 ) -> Mapping[str, ConnectorState] | None:
-    """The config topic, else a worker's word, where one is wanted; a failure matters only where nothing else tells."""
+    """The connectors, where they are wanted; that they can't be read matters only where nothing else tells."""
     needed = request.every or bool(request.connectors and not request.tasks and not request.prefixed)
     if not needed and not (look and request.connectors):
         return None
     if app.target.client is None and not app.target.connect_urls and not request.every:
         return None
     try:
-        if app.target.client is None and app.target.connect_urls:
-            return _ask_workers(app)
-        with app.topics() as store:
-            return read_config_topic(app, store).state.connectors
+        return read_connectors(app)
     except EosctlError as exc:
         if needed:
             raise
@@ -149,23 +114,20 @@ def _read_connectors(
         return None
 
 
-def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
-    """The connectors as the first worker that answers knows them; raises what `no_answer` makes."""
-    failures: list[EosctlError] = []
-    for _url, worker in in_turn(app, app.target.connect_urls):
-        try:
-            found = {name: cast("Mapping[str, Any]", entry["info"]) for name, entry in worker.connectors().items()}
-        except EosctlError as exc:
-            failures.append(exc)
-        else:
-            return {
-                name: ConnectorState(name, info["config"], task_count=len(info["tasks"]))
-                for name, info in found.items()
-            }
-    raise no_answer("no worker tells which connectors there are", failures)
+def _require_topic_names(app: App, rights: Iterable[Right]) -> None:
+    """Raises UsageError for a topic that only a worker can name: its file has a placeholder there."""
+    hints = {
+        app.target.config_topic: "Name it with --config-topic.",
+        app.target.offset_topic: "Name it with --offset-topic.",
+        app.target.status_topic: "Name it in a profile: eosctl profile set NAME status_topic=TOPIC.",
+    }
+    for right in rights:
+        if right.resource_type == "Topic" and right.name != "*" and not is_topic_name(right.name):
+            what = "which only a worker can resolve" if PROVIDER.search(right.name) else "which can't be a topic"
+            raise UsageError(f"a right is needed on topic {right.name}, {what}", hint=hints.get(right.name))
 
 
-def _task_counts(request: AclRequest, names: Sequence[str], known: _Known) -> Sequence[int]:
+def _task_counts(request: AclRequest, names: Sequence[str], known: KnownConnectors) -> Sequence[int]:
     """How many tasks each connector may have; nothing is asked of ids that a prefix covers."""
     if len(request.tasks) not in (0, 1, len(names)):
         raise UsageError(
@@ -178,7 +140,7 @@ def _task_counts(request: AclRequest, names: Sequence[str], known: _Known) -> Se
 
 
 def _scope_of(
-    app: App, request: AclRequest, known: _Known, name: str, tasks: int, topics: ConnectorTopics
+    app: App, request: AclRequest, known: KnownConnectors, name: str, tasks: int, topics: ConnectorTopics
 ) -> ConnectorScope:
     """The connector's part in the rights."""
     return ConnectorScope(
@@ -186,7 +148,7 @@ def _scope_of(
     )
 
 
-def _offsets_topic(app: App, request: AclRequest, known: _Known, name: str) -> str | None:
+def _offsets_topic(app: App, request: AclRequest, known: KnownConnectors, name: str) -> str | None:
     """The topic that holds the connector's offsets: its own, else the worker's.
 
     None where its config names what can't be a topic, say a placeholder, and the request says nothing of it.
@@ -245,7 +207,7 @@ def _outputs_unknown() -> Problem:
     )
 
 
-def _offsets_topic_unknown(known: _Known, connector: str) -> Problem:
+def _offsets_topic_unknown(known: KnownConnectors, connector: str) -> Problem:
     value = str(known.config(connector).get(TOPIC_PROPERTY))
     return Problem(
         "dedicated_topics_unknown",

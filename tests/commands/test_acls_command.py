@@ -125,7 +125,7 @@ def test_tasks_and_topics_come_from_the_config_topic(invoke: Invoke) -> None:
         (["-g", "g", "--connector", "c", "--tasks", "1", "--tasks", "2"], 2, "2 times --tasks for 1 connectors"),
         (["-g", "g", "--principal", "w"], 2, "'w' is no principal"),
         (["--connector", "c", "--tasks", "1"], 2, "no Connect group was named"),
-        ([*WHERE, "--connector", "nope"], 1, "the config topic has no connector nope"),
+        ([*WHERE, "--connector", "nope"], 1, "the group has no connector nope"),
     ],
 )
 def test_what_is_not_said_is_asked_for(invoke: Invoke, words: list[str], exit_code: int, said: str) -> None:
@@ -201,6 +201,22 @@ def test_a_member_of_the_group_tells_where_only_the_cluster_is_named(invoke: Inv
     assert of_topics(found) == {("connect-offsets", "LITERAL"): True, ("lines", "LITERAL"): True}
 
 
+def test_a_config_topic_that_can_not_be_read_leaves_the_worker(invoke: Invoke) -> None:
+    there = worker_world(described=())
+    there.connect.add("orders", {"tasks.max": "2", "topic": "lines"})
+    where = ("-b", "localhost:1")
+    found = asked(invoke, there, *where, "-u", W0)
+    assert found.exit_code == 0, found.stderr
+    assert {row["resource_name"] for row in found.json()["data"]["rows"]} == {
+        "g-orders-0", "g-orders-1", "connect-offsets", "lines"
+    }  # fmt: skip
+    alone = asked(invoke, there, *where)
+    assert (alone.exit_code, "there is no topic connect-configs" in alone.stderr) == (1, True)
+    there.connect.down.add(W0)
+    down = asked(invoke, there, *where, "-u", W0)
+    assert (down.exit_code, "there is no topic connect-configs" in down.stderr) == (1, True)
+
+
 def test_transforms_leave_what_the_worker_tells(invoke: Invoke) -> None:
     """What goes into a router is no topic."""
     there = worker_world()
@@ -226,6 +242,29 @@ def test_a_worker_that_keeps_no_track_of_topics_leaves_the_config(invoke: Invoke
     missing = asked(invoke, there, "-u", W0)
     assert "the topics that orders write to are not known" in missing.stderr
     assert "Name them with --output-topic" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "role", "hint"),
+    [
+        ("config.storage.topic=${env:T}", "worker", "--config-topic"),
+        ("offset.storage.topic=${env:T}", "producer", "--offset-topic"),
+        ("status.storage.topic=${env:T}", "worker", "status_topic=TOPIC"),
+        ("status.storage.topic=${env:T}", "producer", None),
+    ],
+)
+def test_a_placeholder_in_a_workers_file_is_no_topic(
+    invoke: Invoke, tmp_path: Path, line: str, role: str, hint: str | None
+) -> None:
+    """The lines for kafka-acls granted rights on a topic of the name `${env:T}`."""
+    worker = tmp_path / "worker.properties"
+    worker.write_text(f"group.id=g\n{line}\n")
+    outcome = invoke("acls", "generate", "-w", str(worker), *OFFLINE[2:], "--role", role)
+    assert outcome.exit_code == (2 if hint else 0)
+    assert (hint or "") in outcome.stderr
+    assert "${env:T}" not in outcome.stdout
+    if hint:
+        assert "a right is needed on topic ${env:T}, which only a worker can resolve" in outcome.stderr
 
 
 def test_a_placeholder_in_a_config_is_no_topic(invoke: Invoke) -> None:
