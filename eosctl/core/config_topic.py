@@ -43,6 +43,7 @@ class ConnectorState:
     """What a worker knows of one connector; `config` None means deleted, or known by left-over records only.
 
     `record_offset` and `commit_offset` are those of the newest task-count and commit record that were taken.
+    `forgotten_commit` is the offset of a commit before the connector's config, for which its tasks are forgotten.
     """
 
     name: str
@@ -55,6 +56,7 @@ class ConnectorState:
     task_config_generation: int | None = None
     record_offset: int | None = None
     commit_offset: int | None = None
+    forgotten_commit: int | None = None
 
     @property
     def task_ids(self) -> list[int]:
@@ -122,6 +124,7 @@ class _Held:
     task_config_generation: int | None = None
     record_offset: int | None = None
     commit_offset: int | None = None
+    forgotten_commit: int | None = None
 
     def frozen(self) -> ConnectorState:
         """The state as it is now."""
@@ -164,7 +167,7 @@ class _Fold:
         """`processConnectorRemoval`: target state, task-count record, pending fencing and generation stay."""
         self.deferred_tasks.pop(name, None)
         held = self.connector(name)
-        held.config = held.task_count = None
+        held.config = held.task_count = held.forgotten_commit = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +242,7 @@ def _take_commit(fold: _Fold, key: ConfigKey, value: object, place: _Place) -> N
     if held.config is None:
         fold.remove(key.name)
         fold.commits_without_connector.append(place.offset)
+        held.forgotten_commit = place.offset
         return
     count = int_field(_object(value, "task commit"), "tasks")
     if count is None:
@@ -249,7 +253,7 @@ def _take_commit(fold: _Fold, key: ConfigKey, value: object, place: _Place) -> N
         held.task_config_generation = (-1 if held.task_config_generation is None else held.task_config_generation) + 1
     if deferred is not None:
         deferred.clear()
-    held.task_count, held.inconsistent = count, not complete
+    held.task_count, held.inconsistent, held.forgotten_commit = count, not complete, None
     held.pending_fencing, held.commit_offset = True, place.offset
 
 

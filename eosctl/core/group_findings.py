@@ -7,8 +7,9 @@ from shlex import quote
 
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.gate import Gate
-from eosctl.core.records import TopicDescription
+from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.upgrade_gates import SAFE_REPLICATION
+from eosctl.core.wording import counted
 
 
 def gate_finding(gate: Gate, subject: str) -> Iterable[Finding]:
@@ -30,6 +31,48 @@ def topic_findings(topics: Iterable[TopicDescription]) -> Iterable[Finding]:
                 f"Raise it to {SAFE_REPLICATION} (kafka-reassign-partitions.sh).",
                 {"replication_factor": topic.replication_factor},
             )  # fmt: skip
+
+
+def transaction_topic_findings(topic: TopicDescription, bounds: KnownBounds) -> Iterable[Finding]:
+    """The coordinators' own log, `__transaction_state`: what keeps its partitions from being written."""
+    replicas, least = topic.replication_factor, topic.config.get("min.insync.replicas", "")
+    evidence = {"replication_factor": replicas, "min.insync.replicas": least}
+    text = f"topic {topic.name} has {counted(replicas, 'replica')} and min.insync.replicas={least}"
+    if least.isdecimal() and int(least) > replicas:
+        yield Finding(
+            "too_few_replicas", ERROR, topic.name, f"{text}: no transaction can begin or end",
+            "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas.", evidence,
+        )  # fmt: skip
+    elif least.isdecimal() and int(least) == replicas > 1:
+        yield Finding(
+            "no_spare_replica", WARNING, topic.name, f"{text}: one lost broker stops transactions",
+            "Add a replica (kafka-reassign-partitions.sh), or lower min.insync.replicas by one.", evidence,
+        )  # fmt: skip
+    elif least == "1" and replicas > 1:
+        yield Finding(
+            "one_insync_replica", WARNING, topic.name, f"{text}: a lost broker may lose transactions",
+            "Set min.insync.replicas=2 (kafka-configs.sh).", evidence,
+        )  # fmt: skip
+    if bounds.missing:
+        numbers = sorted(bounds.missing)
+        yield Finding(
+            "partition_without_leader", ERROR, topic.name,
+            f"{counted(len(numbers), 'partition')} of {topic.name} can't be asked ({bounds.missing[numbers[0]]}): "
+            "transactional ids whose coordinator they are can't be used",
+            "Start the brokers that have its replicas.", {"partitions": numbers},
+        )  # fmt: skip
+
+
+def status_topic_findings(topic: TopicDescription) -> Iterable[Finding]:
+    """Its cleanup policy, at which each worker looks when it starts (`verifyTopicCleanupPolicyOnlyCompact`)."""
+    policy = topic.config.get("cleanup.policy", "compact")
+    if policy != "compact":
+        yield Finding(
+            "status_not_compact", ERROR, topic.name,
+            f"topic {topic.name} has cleanup.policy={policy}: no worker starts on it",
+            f"kafka-configs.sh --alter --entity-type topics --entity-name {quote(topic.name)} --add-config "
+            "cleanup.policy=compact", {"cleanup.policy": policy},
+        )  # fmt: skip
 
 
 def hanging_finding(row: Mapping[str, object]) -> Finding:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
-from eosctl.core.ids import leader_transactional_id, task_transactional_id
+from eosctl.core.ids import connector_path, leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
 
@@ -60,7 +60,7 @@ class Finding:
 
 def find_problems(case: Case) -> list[Finding]:
     """Everything worth saying about the connector's record, in the order of the rules below; sinks have no record."""
-    rules = (_incomplete,) if case.plugin_type == "sink" else _RULES
+    rules = (_incomplete, _forgotten) if case.plugin_type == "sink" else _RULES
     return [finding for rule in rules for finding in rule(case)]
 
 
@@ -124,6 +124,20 @@ def _incomplete(case: Case) -> Iterable[Finding]:
             f"the newest commit names {counted(connector.task_count or 0, 'task')}, but not all configs are in the "
             "topic: no task runs until the connector makes new ones",
             "Change the connector's config, or restart the leader, so that it writes all task configs again.",
+        )
+
+
+def _forgotten(case: Case) -> Iterable[Finding]:
+    """The config topic after compaction of a config that was changed, and whose tasks stayed as they were."""
+    connector = case.connector
+    if connector.config is not None and connector.forgotten_commit is not None:
+        path = connector_path(connector.name)
+        yield Finding(
+            "tasks_forgotten",
+            "error",
+            f"its tasks were committed at offset {connector.forgotten_commit}, before the config that is left of it: "
+            "workers of 3.8 or newer that read the topic anew hold no task of it (KAFKA-17719)",
+            f"PUT {path}/stop, then PUT {path}/resume: it writes its tasks again, after its config.",
         )
 
 
@@ -191,5 +205,5 @@ def _id_collision(case: Case) -> Iterable[Finding]:
 
 
 _RULES: Sequence[Callable[[Case], Iterable[Finding]]] = (
-    _missing, _too_low, _mis_ordered, _incomplete, _implausible, _ill_written, _orphan, _id_collision,
+    _missing, _too_low, _mis_ordered, _incomplete, _forgotten, _implausible, _ill_written, _orphan, _id_collision,
 )  # fmt: skip

@@ -12,8 +12,15 @@ from eosctl.core.connector_findings import connector_findings, group_findings
 from eosctl.core.failure_scenarios import failure_findings
 from eosctl.core.finding_folds import MOST_ALIKE, fold_alike, under_cause
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, is_bad, severity_counts, worst_first
-from eosctl.core.group_findings import gate_finding, hanging_finding, topic_findings
+from eosctl.core.group_findings import (
+    gate_finding,
+    hanging_finding,
+    status_topic_findings,
+    topic_findings,
+    transaction_topic_findings,
+)
 from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
+from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
@@ -121,10 +128,19 @@ def _of_row(row: Row) -> Finding:
 
 
 def _topics(visit: Visit) -> _Found:
-    names = [visit.app.target.config_topic]
-    names += [config.status_topic for config in visit.app.target.worker_configs if config.status_topic]
+    target = visit.app.target
+    status = {target.status_topic, *(each.status_topic for each in target.worker_configs if each.status_topic)}
     with visit.app.topics() as store:
-        return list(topic_findings(store.describe(names).values()))
+        there = store.describe([target.config_topic, *sorted(status), TRANSACTION_LOG])
+        found = list(topic_findings(there.values()))
+        found += [finding for name in sorted(status & there.keys()) for finding in status_topic_findings(there[name])]
+        if TRANSACTION_LOG in there:
+            return [*found, *transaction_topic_findings(there[TRANSACTION_LOG], store.known_bounds(TRANSACTION_LOG))]
+    unseen = Finding(
+        "transaction_topic_unseen", INFO, TRANSACTION_LOG, f"topic {TRANSACTION_LOG} can't be seen",
+        "Grant DESCRIBE on it; brokers make it with the first transaction.",
+    )  # fmt: skip
+    return [*found, unseen] if _uses(visit) else found
 
 
 def _acls(visit: Visit) -> _Found:

@@ -109,6 +109,11 @@ FINDINGS = (
         "Change the connector's config, so that it writes them again.",
     ),
     Entry(
+        "tasks_forgotten",
+        "The connector's config is younger than the commit of its tasks: new workers (3.8+) hold no task of it.",
+        "Stop and resume the connector, so that it writes its tasks again.",
+    ),
+    Entry(
         "implausible",
         "The record names a number of tasks that no connector has.",
         "Write the true count: `eosctl task-counts write`.",
@@ -257,6 +262,36 @@ FINDINGS = (
         "not_checked", "A check could not run; nothing is known of what it looks at.", "Mend what the message names."
     ),
     Entry("acls_not_checked", "Who the principals are is not known, so rights were not checked.", "Give -w."),
+    Entry(
+        "status_not_compact",
+        "The status topic is not compacted, or also deletes: no worker starts on it.",
+        "Set cleanup.policy=compact.",
+    ),
+    Entry(
+        "too_few_replicas",
+        "A topic has fewer replicas than its min.insync.replicas: nothing can be written to it.",
+        "Add replicas, or lower min.insync.replicas.",
+    ),
+    Entry(
+        "no_spare_replica",
+        "All replicas of a topic have to be in sync: one lost broker stops transactions.",
+        "Add a replica, or lower min.insync.replicas by one.",
+    ),
+    Entry(
+        "one_insync_replica",
+        "One replica may take a write alone: a lost broker may lose what transactions there were.",
+        "Set min.insync.replicas=2.",
+    ),
+    Entry(
+        "partition_without_leader",
+        "Partitions of a topic have no leader that answers; ids whose coordinator they are can't be used.",
+        "Start the brokers that have their replicas.",
+    ),
+    Entry(
+        "transaction_topic_unseen",
+        "The topic __transaction_state can't be seen.",
+        "Grant DESCRIBE on it; brokers make it with the first transaction.",
+    ),
     Entry("few_replicas", "An internal topic has fewer than three replicas.", "Add replicas."),
     Entry(
         "hanging_transaction",

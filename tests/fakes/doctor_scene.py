@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from eosctl.core.records import TopicDescription
+from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
@@ -17,11 +19,17 @@ PREFIXES = ("producer.", "consumer.", "admin.")
 HEALTHY = [("acls", "acls_not_checked", "info")]
 
 
+def transaction_topic(*, replicas: int = 3, least: int = 2) -> TopicDescription:
+    """The coordinators' own log, as brokers make it."""
+    config = {"cleanup.policy": "compact", "min.insync.replicas": str(least)}
+    return TopicDescription(TRANSACTION_LOG, "id", 50, replicas, config)
+
+
 def cluster(**changes: Any) -> ConfigWorld:
     """An enabled worker that runs one good source connector."""
     values: dict[str, Any] = {
         "records": config_records(*created("orders", 1, record=1)),
-        "described": [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25)],
+        "described": [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25), transaction_topic()],
         "connectors": {"orders": "source"},
         "modes": {W1: "enabled"},
     }

@@ -1,0 +1,73 @@
+"""What `eosctl doctor` finds of Connect's and the coordinators' topics, and of a config topic after compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from eosctl.core.records import TopicDescription
+from tests.conftest import Invoke
+from tests.envelope import envelope_of
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_world import ConfigWorld, compacted
+from tests.fakes.doctor_scene import HEALTHY, OFFSETS, cluster, doctor, found, transaction_topic
+
+TRANSACTION_LOG = "__transaction_state"
+STATUS = "connect-status"
+
+
+def with_topics(*more: TopicDescription) -> ConfigWorld:
+    return cluster(described=[compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25), *more])
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (lambda: with_topics(transaction_topic(replicas=3, least=2)), []),
+        (lambda: with_topics(transaction_topic(replicas=3, least=4)), [("too_few_replicas", "error")]),
+        (lambda: with_topics(transaction_topic(replicas=3, least=3)), [("no_spare_replica", "warning")]),
+        (lambda: with_topics(transaction_topic(replicas=3, least=1)), [("one_insync_replica", "warning")]),
+        (lambda: with_topics(transaction_topic(replicas=1, least=1)), [("few_replicas", "warning")]),
+        (with_topics, [("transaction_topic_unseen", "info")]),
+    ],
+)
+def test_the_coordinators_log(
+    invoke: Invoke, there: Callable[[], ConfigWorld], expected: list[tuple[str, str]]
+) -> None:
+    """Nobody looked at it, and transactions that no broker could write were looked for in vain."""
+    rows = found(invoke, there(), 3 if ("too_few_replicas", "error") in expected else 0)
+    assert [row[1:] for row in rows if row[0] == "topics"] == expected
+
+
+def test_partitions_of_the_coordinators_log_without_a_leader(invoke: Invoke) -> None:
+    there = cluster()
+    there.brokers.state.leaderless.update({(TRANSACTION_LOG, 7), (TRANSACTION_LOG, 11)})
+    rows = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", doctor(invoke, there).exit_code)["data"]["rows"]
+    [row] = [row for row in rows if row["code"] == "partition_without_leader"]
+    assert (row["severity"], row["evidence"]) == ("error", {"partitions": [7, 11]})
+    assert row["message"].startswith("2 partitions of __transaction_state can't be asked (")
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_status_topic_on_which_no_worker_starts(invoke: Invoke, policy: str) -> None:
+    there = with_topics(transaction_topic(), compacted(STATUS, 5, policy=policy))
+    assert found(invoke, there, 3) == [("topics", "status_not_compact", "error"), *HEALTHY]
+    assert found(invoke, with_topics(transaction_topic(), compacted(STATUS, 5)), 0) == HEALTHY
+
+
+def test_tasks_that_compaction_made_workers_forget(invoke: Invoke) -> None:
+    """A config that was changed is all that is left of the connector's, and comes after its tasks (KAFKA-17719)."""
+    config, *tasks = created("orders", 1, record=1)
+    there = cluster(records=config_records(*tasks, config))
+    rows = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)["data"]["rows"]
+    [row] = [row for row in rows if row["code"] == "tasks_forgotten"]
+    assert (row["check"], row["severity"], row["subject"]) == ("task_counts", "error", "orders")
+    assert row["fix"].startswith("PUT /connectors/orders/stop, then PUT /connectors/orders/resume")
+    again = cluster(records=config_records(*tasks, config, *tasks))
+    assert found(invoke, again, 0) == HEALTHY
+
+
+def test_what_is_left_of_a_deleted_connector_is_no_damage(invoke: Invoke) -> None:
+    gone = created("gone", 2)[1:]
+    assert found(invoke, cluster(records=config_records(*gone, *created("orders", 1, record=1))), 0) == HEALTHY
