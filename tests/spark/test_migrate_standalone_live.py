@@ -18,7 +18,7 @@ import pytest
 import eosctl.__main__
 from eosctl.core.murmur2 import partition_for
 from tests.spark.cluster import PARTITIONS, Cluster
-from tests.spark.standalone import BIN, QUICK, Standalone, standalone
+from tests.spark.standalone import BIN, Standalone, standalone
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
 
@@ -27,7 +27,6 @@ KEYS = {b'["c%d",{"file":"f%d"}]' % (number % 2, number): b'{"position":%d}' % n
 SPARK_CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": QUICK,
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     # compiled, as queries over millions of records are
@@ -37,12 +36,16 @@ SPARK_CONF = {
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def _conf(spark: Standalone) -> dict[str, str]:
+    return {**SPARK_CONF, "spark.executor.extraJavaOptions": spark.quick}
+
+
 @pytest.fixture
 def run(cluster: Cluster, tmp_path: Path) -> Run:
     """Runs `START… offsets WORDS…` on that Spark as a process of its own."""
-    conf = [word for name, value in SPARK_CONF.items() for word in ("--conf", f"{name}={value}")]
 
     def done(spark: Standalone, start: list[str], *words: str) -> subprocess.CompletedProcess[str]:
+        conf = [word for name, value in _conf(spark).items() for word in ("--conf", f"{name}={value}")]
         where = ["--master", spark.master, *conf, "-b", cluster.servers, "--offset-topic", cluster.name]
         line = [*start, "offsets", *words, *where, "--timeout", "500s", "-o", "json"]
         environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PYSPARK_PYTHON": sys.executable}
@@ -74,8 +77,8 @@ def test_a_master_and_two_workers_by_python_and_by_spark_submit(cluster: Cluster
 
         _nobody_comes(spark, tmp_path)
         plan = str(Path(data["snapshot"]) / "plan.json")
-        submit = [str(BIN / "spark-submit"), "--master", spark.master, "--driver-java-options", QUICK]
-        submit += [word for name, value in SPARK_CONF.items() for word in ("--conf", f"{name}={value}")]
+        submit = [str(BIN / "spark-submit"), "--master", spark.master, "--driver-java-options", spark.quick]
+        submit += [word for name, value in _conf(spark).items() for word in ("--conf", f"{name}={value}")]
         verified = run(spark, [*submit, str(eosctl.__main__.__file__)], "verify", plan)
         assert verified.returncode == 0, verified.stdout + verified.stderr
         talk, brace, document = verified.stdout.partition("{\n")  # spark-submit prints the driver's stderr there, too
