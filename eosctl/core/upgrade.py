@@ -144,8 +144,11 @@ def _step(worker: UpgradeWorker, mode: Mode) -> Step:
     return Step(worker.name, tuple(actions), gates)
 
 
-def what_is_lost(workers: Sequence[UpgradeWorker], target: Mode) -> tuple[str, ...]:
-    """What going back costs, in sentences; empty where no worker can be above `target`."""
+def what_is_lost(workers: Sequence[UpgradeWorker], target: Mode, *, requiring: Sequence[str] = ()) -> tuple[str, ...]:
+    """What going back costs, in sentences; empty where no worker can be above `target`.
+
+    `requiring` are the connectors whose configs say exactly.once.support=required.
+    """
     possible = {mode for worker in workers for mode in POSSIBLE[worker.mode]}
     losses: list[str] = []
     if target is not Mode.ENABLED and Mode.ENABLED in possible:
@@ -154,7 +157,8 @@ def what_is_lost(workers: Sequence[UpgradeWorker], target: Mode) -> tuple[str, .
             "can write records twice.",
             "Workers that are not enabled read aborted records of the config and offsets topics: an aborted offset "
             "skips source records, an aborted connector comes alive. Both must be repaired before the first restart.",
-            "Connectors with exactly.once.support=required can no longer be created or changed.",
+            "Connectors with exactly.once.support=required can no longer be created or changed"
+            + (f": here {', '.join(requiring)}." if requiring else "."),
         ]
     if target is Mode.DISABLED and possible & {Mode.PREPARING, Mode.ENABLED}:
         losses += [

@@ -154,6 +154,12 @@ class Observation:
         written_ms = self.task_sets_ms.get(connector, -1)
         return None if self.looked_ms is None or written_ms < 0 else max(0, self.looked_ms - written_ms)
 
+    def requiring_exactly_once(self) -> list[str]:
+        """The source connectors that can't be created or changed while their workers are not enabled."""
+        return [
+            each.name for each in self.sources() if each.config.get("exactly.once.support", "").lower() == "required"
+        ]
+
     def worker_setting(self, name: str) -> str | None:
         """A property that the workers' files agree on; None where no file has it, or they differ."""
         values = {file.properties.get(name) for file in self.files}

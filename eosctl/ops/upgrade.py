@@ -54,7 +54,7 @@ def plan_upgrade(
         data={
             "passes": [each.as_row() for each in passes],
             "gates": [gate.as_row() for gate in gates],
-            "losses": list(what_is_lost(observation.workers, target)),
+            "losses": list(what_is_lost(observation.workers, target, requiring=observation.requiring_exactly_once())),
             **({"hard": plan_hard_downgrade(observation)} if hard else {}),
             "plan": plan.digest(),
             "plan_file": None if plan_out is None else str(plan_out),

@@ -289,4 +289,5 @@ def _excused(observation: Observation, begun: Roll | None, lenience: Lenience) -
 
 def losses(roll: PreparedRoll) -> tuple[str, ...]:
     """What going back costs, in sentences."""
-    return what_is_lost(roll.view.observation.workers, roll.target)
+    seen = roll.view.observation
+    return what_is_lost(seen.workers, roll.target, requiring=seen.requiring_exactly_once())

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
+from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll, accept_hint, describe_roll, losses
 from eosctl.ops.upgrade_roll import StepOutcome
-from eosctl.ops.upgrade_undo import undo_command
-from eosctl.report import Problem, Report, Row
+from eosctl.ops.upgrade_undo import resume_command, undo_command
+from eosctl.report import Json, Problem, Report, Row
+
+PROVEN_BY_A_ROLL = frozenset({"modes_proven", "no_mixed_modes"})
+"""What the steps of a roll prove of each worker; no look at the whole group comes after the last one."""
 
 
 def plan_report(app: App, roll: PreparedRoll) -> Report:
@@ -34,8 +37,13 @@ def plan_report(app: App, roll: PreparedRoll) -> Report:
     return replace(report, problems=[*report.problems, *problems], exit_code=ExitCode.REFUSED)
 
 
-def result_report(app: App, roll: PreparedRoll, outcomes: Sequence[StepOutcome], failure: EosctlError | None) -> Report:
-    """What became of every step; exit 7 once a worker was touched and a step failed."""
+def result_report(
+    app: App, roll: PreparedRoll, outcomes: Sequence[StepOutcome], failure: EosctlError | None, *, gates: Sequence[Gate]
+) -> Report:
+    """What became of every step; exit 7 once a worker was touched and a step failed.
+
+    `gates` are those of the last look: what was unknown when the plan was made may be known by now.
+    """
     there = {(each.mode.value, name): each for each in outcomes for name in each.workers}
     rows: list[Row] = []
     for row in _planned(roll):
@@ -47,6 +55,8 @@ def result_report(app: App, roll: PreparedRoll, outcomes: Sequence[StepOutcome],
         else:
             rows.append({**row, "outcome": outcome.outcome, "detail": outcome.detail, "backup": outcome.backup})
     report = _report(app, roll, "upgrade-apply-result", rows, problems=[], unfinished=failure is not None)
+    left = [gate for gate in gates if failure is not None or gate.id not in PROVEN_BY_A_ROLL]
+    report = replace(report, data={**report.data, "gates": _gates(left)})
     if failure is None:
         return report
     problems = [Problem.of(failure), _way_on(roll)]
@@ -91,7 +101,7 @@ def _report(
         },
         data={
             "plan": roll.plan.digest(),
-            "gates": [gate.as_row() for gate in roll.view.gates if gate.status != "pass"],
+            "gates": _gates(roll.view.gates),
             "losses": list(losses(roll)),
             "journal": str(roll.journal.path),
             "undo": undo_command(roll, unfinished=unfinished),
@@ -99,6 +109,10 @@ def _report(
         target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
         problems=problems,
     )
+
+
+def _gates(gates: Sequence[Gate]) -> list[Json]:
+    return [gate.as_row() for gate in gates if gate.status != "pass"]
 
 
 def _earlier(roll: PreparedRoll) -> list[Problem]:
@@ -109,12 +123,9 @@ def _earlier(roll: PreparedRoll) -> list[Problem]:
 
 
 def _way_on(roll: PreparedRoll) -> Problem:
-    back = Mode.DISABLED if roll.target is not Mode.DISABLED else Mode.ENABLED
-    words = ["eosctl", "upgrade", "apply", "--driver", roll.driver.name]
+    back = undo_command(roll, unfinished=True)
     return Problem(
         "upgrade_unfinished",
         f"the upgrade to {roll.target.value} is not finished; the workers run as the rows say",
-        hint=f"Go on: {shlex.join([*words, '--resume'])}\n"
-        f"Go back: {shlex.join([*words, '--to', back.value, '--start-over'])}\n"
-        "(with the options that the driver needs)",
+        hint=f"Go on: {resume_command(roll)}" + (f"\nGo back: {back}" if back else ""),
     )

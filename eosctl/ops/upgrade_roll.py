@@ -29,7 +29,7 @@ from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
 from eosctl.ops.upgrade_look import View, look, with_driver_files
 from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
 from eosctl.ops.upgrade_step import Before, Expected, look_app, members_of, owners_of
-from eosctl.ops.upgrade_undo import origin_of
+from eosctl.ops.upgrade_undo import origin_of, resume_command
 from eosctl.ops.workers import GroupObservation, observe_workers
 from eosctl.report import Report
 
@@ -87,7 +87,7 @@ def apply_roll(app: App, roll: PreparedRoll) -> Report:
         except KeyboardInterrupt as exc:
             raise _interrupted(run) from exc
         left_open = roll.journal.close("stopped", message=failure.message) if failure else roll.journal.close()
-        report = result_report(app, roll, run.outcomes, failure)
+        report = result_report(app, roll, run.outcomes, failure, gates=run.view.gates)
         return replace(report, problems=[*report.problems, *left_open])
 
 
@@ -103,7 +103,7 @@ def _require_unchanged(app: App, roll: PreparedRoll) -> None:
         raise StalePlanError(
             f"the group changed since the plan was shown: {difference}; nothing was written", hint="Run again."
         )
-    if roll.view.members != renewed.view.members:
+    if roll.open is None and roll.view.members != renewed.view.members:
         raise StalePlanError(
             "workers were restarted, joined or left since the plan was shown; nothing was written", hint="Run again."
         )
@@ -142,8 +142,7 @@ def _interrupted(run: _Run) -> InterruptedByUserError:
     return InterruptedByUserError(
         f"interrupted; done before: {'; '.join(done) or 'nothing'}"
         + (f"; under way: {under_way[0]}" if under_way else ""),
-        hint=f"Go on from here: eosctl upgrade apply --driver {quote(run.roll.driver.name)} --resume\n"
-        "(with the options that the driver needs). `eosctl upgrade status` shows where it stands.",
+        hint=f"Go on from here: {resume_command(run.roll)}\n`eosctl upgrade status` shows where it stands.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The command that takes an upgrade back to the mode in which it found the workers."""
+"""The commands to be pasted that go on with an upgrade, and that take it back to the mode in which it began."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ def undo_command(roll: PreparedRoll, *, unfinished: bool) -> str | None:
         return None
     words = ["eosctl", "upgrade", "apply", "--to", origin.value, "--driver", roll.driver.name]
     return shlex.join([*words, *roll.request.driver_options, *(["--start-over"] if unfinished else ())])
+
+
+def resume_command(roll: PreparedRoll) -> str:
+    """What is to be pasted to go on, with the options that the driver and its gates were given."""
+    accepted = [word for name in sorted(roll.request.accepted) for word in ("--accept-gate", name)]
+    words = ["eosctl", "upgrade", "apply", "--resume", "--driver", roll.driver.name]
+    return shlex.join([*words, *roll.request.driver_options, *accepted])

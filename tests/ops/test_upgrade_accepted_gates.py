@@ -90,6 +90,18 @@ def test_no_pass_begins_while_what_guards_data_cannot_be_told(tmp_path: Path) ->
     assert '"accepted_gates": ["no_aborted_offsets"]' in journal.read_text()
 
 
+def test_what_was_unknown_and_is_known_is_not_said_again_at_the_end(tmp_path: Path) -> None:
+    """The result repeated the gates of the plan: unknown modes, though each worker had been proven since."""
+    there = world(w1="disabled", w2="disabled")
+    see = blind_to_offsets(there)
+    there.after_start.append(lambda url: see() if url == W1 else None)
+    app, accepted = there.app(tmp_path), frozenset({ABORTED})
+    plan = plan_report(app, prepare_roll(app, RollRequest(Mode.DISABLED, accepted=accepted), FakeDriver(there)))
+    assert [row["id"] for row in cast(list[dict[str, object]], plan.data["gates"])] == ["modes_proven", ABORTED]
+    done = roll(app, FakeDriver(there), accepted=accepted)
+    assert (done.exit_code, done.data["gates"]) == (ExitCode.OK, [])
+
+
 @pytest.mark.parametrize("takes_s", [[45.0], [45.0, 45.0, 80.0]])
 def test_a_look_has_the_time_that_timeout_and_the_look_before_say(tmp_path: Path, takes_s: list[float]) -> None:
     """It was cut off after 30 s, whatever --timeout said; then all that reads tell was unknown."""

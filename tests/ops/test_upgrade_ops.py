@@ -107,6 +107,14 @@ def test_the_way_back_goes_through_preparing_and_says_what_is_lost() -> None:
     assert report.data["losses"]
 
 
+@pytest.mark.parametrize(("value", "named"), [("required", True), ("REQUIRED", True), ("requested", False)])
+def test_the_way_down_names_connectors_that_require_exactly_once(value: str, named: bool) -> None:
+    """They were told of as a kind, and whoever went down did not know which ones."""
+    there = group(modes={W1: "enabled", W2: "enabled"}, configs={"a": {"exactly.once.support": value}})
+    losses = cast(list[str], plan(there, Mode.DISABLED).data["losses"])
+    assert any(each.endswith("can no longer be created or changed: here a.") for each in losses) is named
+
+
 @pytest.mark.parametrize(
     ("world", "gate", "status"),
     [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eosctl.core.upgrade import Mode
-from eosctl.errors import ExitCode
+from eosctl.errors import ExitCode, InterruptedByUserError
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_undo import origin_of
@@ -56,6 +57,25 @@ def test_an_upgrade_tells_its_way_back(tmp_path: Path, before: str, target: Mode
     back = Mode(shlex.split(undo)[4])
     assert roll(app, driver, back).exit_code is ExitCode.OK
     assert set(there.workers.values()) == {before}
+
+
+@pytest.mark.parametrize("ends", ["Ctrl-C", "crash"])
+def test_the_hints_of_one_that_was_cut_off_can_be_pasted(tmp_path: Path, ends: str) -> None:
+    """They left out what the driver needs, and said so; and gates would have had to be accepted again."""
+    there = world(w1="disabled", w2="disabled")
+    app, driver = there.app(tmp_path), FakeDriver(there)
+    given: dict[str, Any] = {"driver_options": ("--sandbox", "my one"), "accepted": frozenset({"worker_health"})}
+    go_on = "eosctl upgrade apply --resume --driver sandbox --sandbox 'my one' --accept-gate worker_health"
+    if ends == "crash":
+        there.crashes.add(W2)
+        hint = str(roll(app, driver, **given).problems[1].hint)
+        assert hint.splitlines()[0] == f"Go on: {go_on}"
+        assert hint.splitlines()[1].startswith("Go back: eosctl upgrade apply --to disabled --driver sandbox --sandbox")
+        return
+    there.kill.error, there.kill.at = KeyboardInterrupt, 40
+    with pytest.raises(InterruptedByUserError) as caught:
+        roll(app, driver, **given)
+    assert str(caught.value.hint).splitlines()[0] == f"Go on from here: {go_on}"
 
 
 def test_one_that_was_cut_off_goes_back_to_where_it_began(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_what_failed_since_the_upgrade_began_is_no_reason_to_stay(tmp_path: Path
         there.connect.after("start_task", fails_when_enabled)
         failed = roll(app, driver)
         assert failed.exit_code is ExitCode.PARTIAL
-        assert "--to disabled --start-over" in str(failed.problems[1].hint)
+        assert "eosctl upgrade apply --to disabled --driver sandbox --start-over" in str(failed.problems[1].hint)
     else:
         assert roll(app, driver).exit_code is ExitCode.OK
         fails_when_enabled()
