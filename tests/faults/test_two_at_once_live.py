@@ -71,7 +71,7 @@ def test_the_same_roll(pair: Stack, invoke: Invoke, tmp_path: Path) -> None:
     script = tmp_path / "restart"
     script.write_text(f"#!/bin/sh\ntouch {begun}\nwhile [ ! -e {go_on} ]; do sleep 0.1; done\nexit 1\n")
     script.chmod(0o755)
-    driver = ["--driver", "command", "--set-config-command", "true", "--restart-command", str(script)]
+    driver = ["--driver", "command", "--set-config-command", "true", "--restart-command", f"{script} {{url}}"]
     words = ["upgrade", "apply", "--to", "preparing", *driver, "--yes", *on_pair(), "-b", pair.bootstrap_servers]
     first = Child(words, tmp_path)
     try:

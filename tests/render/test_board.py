@@ -55,7 +55,7 @@ importlib.import_module("eosctl.commands.root").root(sys.argv[1:], obj=session)
 APPLY = ["upgrade", "apply", "-b", "localhost:1", "-g", "g", "--to", "preparing", "--driver", "command", "--yes"]
 APPLY += ["--set-config-command", "true"]
 REDRAW = re.compile(r"\r\x1b\[2K(?:\x1b\[1A\x1b\[2K)*")
-THE_WAY_ON = "from here: eosctl upgrade apply --driver command --resume"
+THE_WAY_ON = "from here: eosctl upgrade apply --resume --driver command --set-config-command true --restart-command"
 
 
 def frames(printed: str) -> list[str]:
@@ -110,7 +110,7 @@ def test_more_workers_than_lines(tmp_path: Path, rows: int) -> None:
 
 def test_ctrl_c_leaves_the_table_the_cursor_and_the_way_on(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
-    slow = f"sh -c 'touch {begun}; exec sleep 60'"
+    slow = f"sh -c 'touch {begun}; exec sleep 60' {{host}}"
     printed = on_a_terminal(
         ["-c", COMMAND, *APPLY, "--restart-command", slow], columns=80, environ={"XDG_STATE_HOME": str(tmp_path)},
         interrupt_when=begun.exists, expected_status=130,
@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_the_table_the_cursor_and_the_way_on(tmp_path: Path) -> No
 @pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
 def test_a_terminal_that_may_not_be_steered_gets_the_lines_of_a_pipe(tmp_path: Path, environ: dict[str, str]) -> None:
     printed = on_a_terminal(
-        ["-c", COMMAND, *APPLY, "--restart-command", "false"], columns=80,
+        ["-c", COMMAND, *APPLY, "--restart-command", "false {host}"], columns=80,
         environ={"XDG_STATE_HOME": str(tmp_path), **environ}, expected_status=7,
     )  # fmt: skip
     assert "\x1b" not in printed
