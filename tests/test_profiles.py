@@ -117,6 +117,15 @@ def test_a_worker_config_is_asked_last() -> None:
     assert [worker.exactly_once for worker in target.worker_configs] == ["disabled"]
 
 
+def test_what_a_worker_config_refers_to_is_asked_for() -> None:
+    """The group was called ${env:GROUP}."""
+    target = _resolve({"worker_config": ("w",)}, w="group.id=${env:GROUP}\nrest.advertised.host.name=${env:IP}\n")
+    assert (target.group_id, target.client) == (None, None)
+    [note] = target.notes
+    assert note.startswith("w: only the worker can resolve group.id, rest.advertised.host.name; ")
+    assert "--connect-map" in note
+
+
 def test_workers_of_two_groups_are_refused() -> None:
     with pytest.raises(UsageError, match="disagree on group_id: from-worker in w, other in v"):
         _resolve({"worker_config": ("w", "v")}, w=WORKER, v=WORKER.replace("from-worker", "other"))

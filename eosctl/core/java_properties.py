@@ -14,6 +14,7 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")  # one character beyond U+F
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 PROVIDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
 """A reference that Connect's config providers resolve: `${file:/path:key}`."""
+_TRIMMED = "".join(map(chr, range(0x21)))
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -118,6 +119,16 @@ def _unescape(text: str) -> str:
 
 def _joined(pair: re.Match[str]) -> str:
     return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+
+
+def trimmed(value: str) -> str:
+    """As `String.trim` does, and Kafka with every value that it parses: spaces and controls, and no other blanks."""
+    return value.strip(_TRIMMED)
+
+
+def is_reference(value: str) -> bool:
+    """Whether only a Connect worker can resolve the value, or a part of it."""
+    return PROVIDER.search(value) is not None
 
 
 def split_list(text: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from eosctl.core import connector_findings as connectors
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.gate import Gate
+from eosctl.core.java_properties import is_reference
 from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
 from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
@@ -327,17 +328,20 @@ _SHARED = ("group.id", "config.storage.topic", "offset.storage.topic", "status.s
 
 
 def _worker_files(observation: Observation) -> _Verdict:
-    failures = []
+    failures, unknowns = [], []
     for name in _SHARED:
         values = {file.properties.get(name) for file in observation.files}
-        if len(values) > 1:
+        told = {value for value in values if value is None or not is_reference(value)}
+        if len(told) > 1:
             failures.append(f"{name} differs: {', '.join(sorted(str(value) for value in values))}")
+        elif len(values) > 1:
+            unknowns.append(f"{name}: only workers can resolve {', '.join(sorted(map(str, values - told)))}")
     for file in observation.files:
         mode = file.properties.get("exactly.once.source.support", "disabled").lower()
-        if mode not in ("disabled", "preparing", "enabled"):
+        if mode not in ("disabled", "preparing", "enabled") and not is_reference(mode):
             failures.append(f"{file.path}: exactly.once.source.support={mode}")
     agreeing = counted(len(observation.files), "worker file agrees", "worker files agree")
-    return _Verdict(agreeing if observation.files else "no worker file was given", failures)
+    return _Verdict(agreeing if observation.files else "no worker file was given", failures, unknowns)
 
 
 _RULES: tuple[_Rule, ...] = (

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from eosctl.core.advertised_url import advertised
 from eosctl.core.client_properties import ClientProperties, client_from_properties
-from eosctl.core.java_properties import Properties, parse_properties, split_list
+from eosctl.core.java_properties import Properties, is_reference, parse_properties, split_list, trimmed
 
 _MODES = ("disabled", "preparing", "enabled")
+_TAKEN = (
+    *("bootstrap.servers", "group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"),
+    "exactly.once.source.support",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What eosctl takes from one Connect worker's file; None where the file does not say."""
+    """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker can tell.
+
+    `unresolved` are the properties of the latter kind: their values refer to a config provider of the worker's.
+    """
 
     properties: Properties
     bootstrap_servers: tuple[str, ...]
@@ -22,8 +28,9 @@ class WorkerConfig:
     config_topic: str | None
     offset_topic: str | None
     status_topic: str | None
-    exactly_once: str
+    exactly_once: str | None
     rest_url: str | None
+    unresolved: tuple[str, ...] = ()
 
     def client(self, prefix: str = "") -> ClientProperties:
         """The worker's own client settings, or those of its `admin.`, `producer.` or `consumer.` clients.
@@ -31,6 +38,8 @@ class WorkerConfig:
         Raises InputFileError.
         """
         values = dict(self.properties.values)
+        if "bootstrap.servers" in self.unresolved:
+            del values["bootstrap.servers"]
         if prefix:
             values |= {key[len(prefix) :]: value for key, value in values.items() if key.startswith(prefix)}
         lines = {key: self.properties.lines.get(prefix + key, self.properties.lines.get(key, 0)) for key in values}
@@ -40,10 +49,13 @@ class WorkerConfig:
 def parse_worker_config(text: str, *, source: str) -> WorkerConfig:
     """A Connect worker's .properties (`DistributedConfig`, Kafka 4.3). Raises InputFileError."""
     properties = parse_properties(text, source=source)
-    values = {key: value.strip() for key, value in properties.values.items()}
+    properties = replace(properties, values={key: trimmed(value) for key, value in properties.values.items()})
+    unresolved = [name for name in _TAKEN if is_reference(properties.values.get(name, ""))]
+    values = {key: value for key, value in properties.values.items() if key not in unresolved}
     mode = values.get("exactly.once.source.support", "disabled").lower()
     if mode not in _MODES:
         raise properties.error("exactly.once.source.support", f"{mode} is none of {', '.join(_MODES)}")
+    where = advertised(properties.values)
     return WorkerConfig(
         properties=properties,
         bootstrap_servers=split_list(values.get("bootstrap.servers", "")),
@@ -51,19 +63,7 @@ def parse_worker_config(text: str, *, source: str) -> WorkerConfig:
         config_topic=values.get("config.storage.topic") or None,
         offset_topic=values.get("offset.storage.topic") or None,
         status_topic=values.get("status.storage.topic") or None,
-        exactly_once=mode,
-        rest_url=_rest_url(values),
+        exactly_once=None if "exactly.once.source.support" in unresolved else mode,
+        rest_url=where.url,
+        unresolved=(*unresolved, *where.unresolved),
     )
-
-
-def _rest_url(values: Mapping[str, str]) -> str | None:
-    """The URL that the worker tells the others (`RestServer.advertisedUrl`), None when only its host knows it."""
-    listeners = split_list(values.get("listeners", "")) or ("http://:8083",)
-    wanted = values.get("rest.advertised.listener", "").lower()
-    matches = [each for each in listeners if not wanted or each.lower().startswith(f"{wanted}://")]
-    first = re.fullmatch(r"(https?)://(.*):(\d+)", (matches or list(listeners))[0], re.IGNORECASE)
-    if first is None:
-        return None
-    host = values.get("rest.advertised.host.name") or first[2]
-    port = values.get("rest.advertised.port") or first[3]
-    return None if host in ("", "0.0.0.0", "[::]") else f"{first[1].lower()}://{host}:{port}"  # noqa: S104

@@ -7,11 +7,15 @@ the worker that was asked is `enabled`; `preparing` and `disabled` answer alike,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from urllib.parse import urlsplit
 
+from eosctl.core.advertised_url import advertised
+from eosctl.core.java_properties import is_reference, trimmed
+
 PROPERTY = "exactly.once.support"
+_MODE = "exactly.once.source.support"
 # AbstractHerder/DistributedHerder.validateSourceConnectorConfig, the same words from 3.3 to 4.3
 NOT_ENABLED_TEXT = "does not have exactly-once source support enabled"
 
@@ -92,40 +96,44 @@ def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFile:
-    """What a worker's .properties file says; `host` is None where it binds to every address."""
+    """What a worker's .properties file says, None where it does not or only the worker can tell.
+
+    `unresolved` are the properties whose values refer to a config provider of the worker's.
+    """
 
     path: str
-    mode: str
+    mode: str | None
     group_id: str | None
     host: str | None
     port: int | None
+    unresolved: tuple[str, ...] = ()
 
 
 def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFile:
     """Mode, group and advertised address of `properties`, with the defaults of `DistributedConfig` (4.3)."""
-    listener = urlsplit(properties.get("listeners", "").split(",")[0].strip() or "http://:8083")
-    host = properties.get("rest.advertised.host.name") or listener.hostname
-    try:
-        port = int(properties.get("rest.advertised.port") or listener.port or 8083)
-    except ValueError:
-        port = None
+    where = advertised(properties)
+    mode = trimmed(properties.get(_MODE, "disabled")).lower()
+    group_id = trimmed(properties.get("group.id", ""))
+    unresolved = [name for name in (_MODE, "group.id") if is_reference(properties.get(name, ""))]
     return WorkerFile(
         path=path,
-        mode=properties.get("exactly.once.source.support", "disabled").strip().lower(),
-        group_id=properties.get("group.id"),
-        host=None if host in (None, "", "0.0.0.0", "::") else host.lower(),  # noqa: S104 - compared, not bound to
-        port=port,
+        mode=None if _MODE in unresolved else mode,
+        group_id=None if "group.id" in unresolved else group_id or None,
+        host=where.host,
+        port=where.port,
+        unresolved=(*unresolved, *where.unresolved),
     )
 
 
 def files_of(url: str, files: Sequence[WorkerFile], *, group_id: str | None) -> list[WorkerFile]:
-    """The files that may be of the worker at `url`: those that name its host, else those that name no host."""
+    """The files that may be of the worker at `url`: those that name its host, else those that name no host.
+
+    One that names the host and no port that is known may be of it too.
+    """
     parts = urlsplit(url)
-    same_port = [
-        file for file in files if file.port == parts.port and (group_id is None or file.group_id in (None, group_id))
-    ]
-    exact = [file for file in same_port if file.host == parts.hostname]
-    return exact or [file for file in same_port if file.host is None]
+    of_group = [file for file in files if group_id is None or file.group_id in (None, group_id)]
+    exact = [file for file in of_group if file.host == parts.hostname and file.port in (None, parts.port)]
+    return exact or [file for file in of_group if file.host is None and file.port == parts.port]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +147,13 @@ class Refined:
 
 def refine_mode(probed: WorkerMode, files: Sequence[WorkerFile]) -> Refined:
     """Joins probe and files; a file never overrules the probe: a worker may run with an older version of it."""
+    untold = tuple(f"{file.path}: only the worker can resolve its {_MODE}" for file in files if file.mode is None)
+    files = [file for file in files if file.mode is not None]
+    if untold:
+        told = refine_mode(probed, files)
+        return replace(told, said=(*told.said, *untold))
     said = tuple(f"{file.path} says {file.mode}" for file in files)
-    modes = {file.mode for file in files}
+    modes = {str(file.mode) for file in files}
     if len(modes) != 1:
         return _contradicted(probed, (f"files disagree: {', '.join(said)}",)) if said else Refined(probed)
     mode = modes.pop()

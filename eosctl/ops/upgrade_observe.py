@@ -99,14 +99,17 @@ def _worker_files(app: App) -> Mapping[str, Mapping[str, str]]:
 
 
 def _absent_workers(app: App, group: GroupObservation) -> list[UpgradeWorker]:
-    """Files given with -w that are of no member: workers that are down, or that nobody remembered."""
+    """Files given with -w that are of no member: workers that are down, or that nobody remembered.
+
+    Of one whose address or group only its worker can resolve nobody can say so.
+    """
     files = [read_worker_file(path, values) for path, values in _worker_files(app).items()]
     urls = [member.url for member in group.members if member.url is not None]
     present = {file.path for url in urls for file in files_of(url, files, group_id=app.target.group_id)}
     return [
         UpgradeWorker(file.path, Mode.ABSENT, evidence=(f"{file.path} says {file.mode}",))
         for file in files
-        if file.path not in present
+        if file.path not in present and not file.unresolved
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eosctl.core.bootstrap_servers import checked_servers
@@ -60,7 +60,7 @@ def resolve_target(
         expect=sources.section("expect"),
         origins={"worker_config": workers_said.origin, **origins, **client_origins, **access_origins, **map_origins},
         warnings=client.warnings,
-        notes=client.notes,
+        notes=(*client.notes, *(note for each in workers for note in _unresolved(each))),
         **values,
     )
 
@@ -95,6 +95,15 @@ def _client_file(sources: Sources, path: str) -> Properties:
     properties = parse_properties(_java_text(sources, path), source=path)
     _require_private(sources, path, properties)
     return properties
+
+
+def _unresolved(worker: WorkerConfig) -> Iterator[str]:
+    if worker.unresolved:
+        names = ", ".join(worker.unresolved)
+        yield (
+            f"{worker.properties.source}: only the worker can resolve {names}; give what is needed of it: -b, -g, "
+            "--config-topic, --offset-topic, and --connect-map or -u for where it is reached"
+        )
 
 
 def _java_text(sources: Sources, path: str) -> str:

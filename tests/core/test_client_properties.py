@@ -33,6 +33,16 @@ PLAIN_JAAS = (
         (r"\uD83D\uDE00=x\uD83D\uDE00y", {"😀": "x😀y"}),
         ("a==b", {"a": "=b"}),
         ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        ("a=x\\\r\n\t y\r\nb=1", {"a": "xy", "b": "1"}),
+        ("a=x\\\n\nb=1", {"a": "x", "b": "1"}),
+        ("# no\\\na=1", {"a": "1"}),
+        ("\fa\f:\fb\f", {"a": "b\f"}),
+        (r"\u0061\u003d=\u0031", {"a=": "1"}),
+        (r"a=\\u0031", {"a": r"\u0031"}),
+        ("=v", {"": "v"}),
+        ("a :  = b", {"a": "= b"}),
+        ("a=\\ b\\", {"a": " b"}),
+        ("a\u00a0b=\u00a0", {"a\u00a0b": "\u00a0"}),
         ("a=1\na=2", {"a": "2"}),
         ("a=x\\", {"a": "x"}),
     ],
@@ -215,6 +225,26 @@ def test_worker_clients_lie_over_the_worker() -> None:
     assert worker.client().warnings == ()
 
 
+def test_values_end_where_kafka_ends_them() -> None:
+    """`enabled ` was no mode to a gate, and `g ` another group; Java trims controls, but no no-break space."""
+    text = "group.id=g \t\nexactly.once.source.support=Enabled \nconfig.storage.topic=\\u0001c\\u00a0\n"
+    worker = parse_worker_config(text, source="w")
+    assert (worker.group_id, worker.exactly_once, worker.config_topic) == ("g", "enabled", "c\u00a0")
+    assert worker.properties.values["group.id"] == "g"
+
+
+def test_what_only_a_worker_can_resolve_is_not_taken_for_a_value() -> None:
+    """`${env:GROUP}` was the name of the group, and `${env:EOS}` an error."""
+    names = {
+        "bootstrap.servers": "${env:KAFKA}:9092", "group.id": "${env:GROUP}", "offset.storage.topic": "${file:/x:o}",
+        "exactly.once.source.support": "${env:EOS}", "rest.advertised.host.name": "${env:POD_IP}",
+    }  # fmt: skip
+    worker = parse_worker_config("".join(f"{name}={value}\n" for name, value in names.items()), source="w")
+    assert (worker.bootstrap_servers, worker.group_id, worker.offset_topic, worker.rest_url) == ((), None, None, None)
+    assert (worker.exactly_once, worker.client().settings.bootstrap_servers) == (None, ())
+    assert set(worker.unresolved) == set(names)
+
+
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(InputFileError, match=r"^w:1: exactly\.once\.source\.support: on is none of"):
         parse_worker_config("exactly.once.source.support=on", source="w")
@@ -227,6 +257,7 @@ def test_an_unknown_mode_is_refused() -> None:
         ("listeners=http://:8083", None),
         ("listeners=http://0.0.0.0:8083\nrest.advertised.host.name=w1", "http://w1:8083"),
         ("listeners=http://a:1,https://a:2\nrest.advertised.listener=https", "https://a:2"),
+        ("listeners=https://a:2,http://a:1", "http://a:1"),
         ("listeners=http://a:1\nrest.advertised.port=80", "http://a:80"),
     ],
 )

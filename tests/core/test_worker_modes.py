@@ -87,7 +87,7 @@ def test_plugins_that_reach_out_to_nothing_come_first_and_mirror_source_last() -
     [
         ({}, "disabled", None, 8083),
         ({"exactly.once.source.support": " Preparing "}, "preparing", None, 8083),
-        ({"listeners": "https://W1:8443,http://w1:8083"}, "disabled", "w1", 8443),
+        ({"listeners": "https://W1:8443,http://w1:8083"}, "disabled", "w1", 8083),
         ({"listeners": "http://0.0.0.0:9000"}, "disabled", None, 9000),
         ({"listeners": "http://:9000", "rest.advertised.host.name": "w2"}, "disabled", "w2", 9000),
         ({"rest.advertised.port": "80", "rest.advertised.host.name": "w3"}, "disabled", "w3", 80),
@@ -97,6 +97,26 @@ def test_plugins_that_reach_out_to_nothing_come_first_and_mirror_source_last() -
 def test_worker_files(properties: dict[str, str], mode: str, host: str | None, port: int | None) -> None:
     file = read_worker_file("w.properties", properties)
     assert (file.mode, file.host, file.port) == (mode, host, port)
+
+
+def test_a_worker_file_that_refers_to_config_providers() -> None:
+    file = read_worker_file("w", {"group.id": "${env:G}", "exactly.once.source.support": "${env:M}"})
+    assert (file.group_id, file.mode) == (None, None)
+    assert file.unresolved == ("exactly.once.source.support", "group.id")
+
+
+def test_a_file_without_its_mode_says_that_and_no_more() -> None:
+    files = [WorkerFile("w", None, "g", "w1", 8083), _file("v", "preparing")]
+    refined = refine_mode(WorkerMode.NOT_ENABLED, files)
+    assert refined.mode is WorkerMode.PREPARING
+    assert refined.said == ("v says preparing", "w: only the worker can resolve its exactly.once.source.support")
+    assert refine_mode(WorkerMode.NOT_ENABLED, files[:1]).mode is WorkerMode.NOT_ENABLED
+
+
+def test_a_file_without_its_port_is_of_the_host_that_it_names() -> None:
+    files = [WorkerFile("w", "preparing", "g", "w1", None), WorkerFile("v", "preparing", "g", None, None)]
+    assert files_of("http://w1:8083", files, group_id="g") == files[:1]
+    assert files_of("http://w2:8083", files, group_id="g") == []
 
 
 def _file(path: str, mode: str, host: str | None = None, group_id: str | None = "g") -> WorkerFile:

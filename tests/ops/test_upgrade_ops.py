@@ -184,6 +184,28 @@ def test_files_tell_preparing_from_disabled_and_who_is_missing() -> None:
     assert gates(report)["members_known"] == "fail"
 
 
+POD = """listeners=https://:8443,http://${env:POD_NAME}.connect:8083
+group.id=${env:GROUP}
+exactly.once.source.support=disabled \t
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "worker_files"),
+    [
+        ([LISTENER.format(1, "disabled").replace("\n", " \n"), LISTENER.format(2, "Disabled")], "pass"),
+        ([POD], "pass"),
+        ([LISTENER.format(1, "disabled"), LISTENER.format(2, "disabled"), POD], "unknown"),
+        ([LISTENER.format(1, "disabled"), LISTENER.format(2, "${env:EOS}")], "pass"),
+    ],
+)
+def test_blanks_at_an_end_and_references_to_config_providers_fail_no_gate(files: list[str], worker_files: str) -> None:
+    """Groups and hosts were compared as they were spelled: each such file was a worker that is not a member."""
+    found = gates(plan(group(), Mode.ENABLED, *files))
+    assert {name: status for name, status in found.items() if status == "fail"} == {}
+    assert (found["members_known"], found["worker_files"]) == ("pass", worker_files)
+
+
 def test_without_kafka_its_gates_are_unknown() -> None:
     report = plan(group(), client=False)
     assert {"topics", "same"} & set(gates(report)) == set()
