@@ -1,18 +1,21 @@
 """What a FAILED connector or task died of, read from its trace: the failures that KIP-618 and its users know.
 
-Connect restarts none of them by itself. A trace is a stranger's text: it is matched against Kafka's own literals (3.3
-to 4.3), the first entry that fits wins, and what fits none is shown by its first line.
+Connect restarts none of them by itself. A trace is a stranger's text: its chain of causes is matched against Kafka's
+own literals (3.3 to 4.3), the deepest cause that is known decides, and what is not known is shown by its outermost and
+its deepest cause.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.ids import connector_path
+from eosctl.core.stack_trace import Cause, causes_of
 from eosctl.core.upgrade_observation import ObservedConnector
 
 RESTART = "POST {path}/restart?includeTasks=true&onlyFailed=true"
@@ -21,14 +24,19 @@ RESTART = "POST {path}/restart?includeTasks=true&onlyFailed=true"
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A known failure: all of `texts` are in the trace; `fix` has {c} for the connector's name, {path} for its URL."""
+    """A known failure: all of `texts` are in the trace; `fix` has {c} for the connector's name, {path} for its URL.
+
+    `fencing`: a task died of it because the old ones were not fenced, and may run when they are.
+    """
 
     code: str
     texts: tuple[str, ...]
     meaning: str
     fix: str
+    fencing: bool = False
 
 
+_FORWARDED = "IO Error trying to forward REST request"
 SCENARIOS = (
     Scenario(
         "fencing_not_authorized",
@@ -41,31 +49,63 @@ SCENARIOS = (
         ("new set of task config",),
         "the connector was reconfigured while it was being fenced, or started",
         RESTART + "; after a PUT wait for its task-count record before the next one",
+        fencing=True,
     ),
     Scenario(
         "fencing_superseded",
         ("new task configurations were generated",),
         "the connector was reconfigured while it was being fenced",
         RESTART + "; after a PUT wait for its task-count record before the next one",
+        fencing=True,
+    ),
+    Scenario(
+        "leader_not_reached",
+        (_FORWARDED, "UnknownHostException"),
+        "its worker can't resolve the host name under which the leader is to be reached, and so can't have old tasks "
+        "fenced",
+        "Give each worker a rest.advertised.host.name that the others resolve (`eosctl workers list` shows them); then "
+        + RESTART,
+    ),
+    Scenario(
+        "leader_not_reached",
+        (_FORWARDED, "Connection refused"),
+        "its worker found nobody at the leader's URL, and so could not have old tasks fenced",
+        "`eosctl workers list` shows the leader's URL, which every worker has to reach; then " + RESTART,
+    ),
+    Scenario(
+        "leader_not_reached",
+        (_FORWARDED, "SSLHandshakeException"),
+        "its worker does not trust the leader's REST interface, and so could not have old tasks fenced",
+        "Mend the workers' listeners.https.ssl.* settings; then " + RESTART,
     ),
     Scenario(
         "fencing_forward_timeout",
-        ("IO Error trying to forward REST request",),
+        (_FORWARDED, "imeout"),
         "the leader had not fenced the old tasks when the follower's 30 s were over",
         "`eosctl rescue --connector {c}`, or restart the task when the leader's round has ended; then set the two "
         "retry.backoff overrides that `eosctl connectors check` names",
+        fencing=True,
     ),
     Scenario(
         "fencing_timed_out",
         (FENCING_FAILED, "Timed out waiting for a node assignment"),
         "Connect could not fence the old tasks in its 90 s; brokers and ids may be well, and a restart fails again",
         "`eosctl rescue --connector {c}`",
+        fencing=True,
     ),
     Scenario(
         "fencing_failed",
         ("zombie fencing",),
         "the old tasks could not be fenced, for example because the leader was restarting",
         RESTART + "; if it fails again see `eosctl rescue --connector {c}`",
+        fencing=True,
+    ),
+    Scenario(
+        "fencing_failed",
+        (_FORWARDED,),
+        "its worker could not have the old tasks fenced by the leader",
+        RESTART + "; if it fails again see `eosctl rescue --connector {c}`",
+        fencing=True,
     ),
     Scenario(
         "internal_rest_off",
@@ -90,6 +130,13 @@ SCENARIOS = (
         ("before its producer transaction expired",),
         "its transaction took longer than the timeout, or another producer took its id (Connect says the same of both)",
         RESTART + "; for the first raise producer.override.transaction.timeout.ms or use transaction.boundary=poll",
+    ),
+    Scenario(
+        "record_too_large",
+        ("RecordTooLargeException",),
+        "a record is larger than its producer, or the topic, takes",
+        "Raise producer.override.max.request.size, and max.message.bytes of the topic where that is the limit; then "
+        + RESTART,
     ),
     Scenario(
         "own_offsets_topic",
@@ -124,6 +171,9 @@ SCENARIOS = (
 )  # fmt: skip
 
 
+_DENIED = re.compile(r"Not authorized to access topics: \[([^\]]+)\]")
+
+
 def failure_findings(connectors: Iterable[ObservedConnector]) -> list[Finding]:
     """One finding per connector or task that is FAILED or has no worker."""
     return [
@@ -145,12 +195,36 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
         )  # fmt: skip
     elif state == "FAILED":
         trace = connector.traces.get(part, "")
-        known = next((each for each in SCENARIOS if all(text in trace for text in each.texts)), None)
-        said = trace.strip().splitlines()[0] if trace.strip() else "no trace"
+        causes = causes_of(trace)
+        known = known_failure(trace)
+        denied = denied_topics(trace) if known is not None and known.code == "task_not_authorized" else ()
+        fix = known.fix if known else "Read the trace: GET {path}/status"
         yield Finding(
             known.code if known else "task_failed", ERROR, subject,
-            f"{subject} is FAILED: {known.meaning if known else said}",
-            (known.fix if known else "Read the trace: GET {path}/status")
-            .replace("{c}", quote(connector.name)).replace("{path}", connector_path(connector.name)),
-            {**evidence, "trace": said},
+            f"{subject} is FAILED: {_meaning(known, causes, denied)}",
+            fix.replace("{c}", " ".join([quote(connector.name), *(f"--output-topic {quote(each)}" for each in denied)]))
+            .replace("{path}", connector_path(connector.name)),
+            {**evidence, "trace": causes[0].text if causes else "no trace", "causes": [each.text for each in causes]},
         )  # fmt: skip
+
+
+def known_failure(trace: str) -> Scenario | None:
+    """The scenario of the deepest cause that one fits; of those that fit a cause, the first."""
+    for cause in reversed(causes_of(trace)):
+        for scenario in SCENARIOS:
+            if any(text in cause.text for text in scenario.texts) and all(text in trace for text in scenario.texts):
+                return scenario
+    return None
+
+
+def denied_topics(trace: str) -> tuple[str, ...]:
+    """The topics that a trace says may not be used."""
+    return tuple(dict.fromkeys(name for found in _DENIED.findall(trace) for name in found.split(", ")))
+
+
+def _meaning(known: Scenario | None, causes: Sequence[Cause], denied: Sequence[str]) -> str:
+    if known is not None:
+        return f"{known.meaning}: topic {', '.join(denied)}" if denied else known.meaning
+    if not causes:
+        return "no trace"
+    return causes[0].text if len(causes) == 1 else f"{causes[0].text}; caused by {causes[-1]}"

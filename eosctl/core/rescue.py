@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from eosctl.core.config_topic import ConnectorState
+from eosctl.core.failure_scenarios import known_failure
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.task_counts import fencing_decision
 from eosctl.core.wording import counted
-
-# what tasks of followers say when the leader does not answer in time, or answers with a 409
-_FENCING_TEXTS = (FENCING_FAILED, "IO Error trying to forward REST request", "zombie fencing", "Fencing failed because")
 
 
 @unique
@@ -43,7 +41,8 @@ class SeenTask:
     @property
     def fencing_failed(self) -> bool:
         """Whether it is FAILED for want of a finished fencing round."""
-        return self.state == "FAILED" and any(text in self.trace for text in _FENCING_TEXTS)
+        known = known_failure(self.trace) if self.state == "FAILED" else None
+        return known is not None and known.fencing
 
 
 @dataclass(frozen=True, slots=True)

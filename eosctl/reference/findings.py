@@ -316,6 +316,16 @@ FINDINGS = (
         "A follower's task is FAILED: the leader's fencing took longer than 30 s.",
         "`eosctl rescue`, and the two retry.backoff overrides.",
     ),
+    Entry(
+        "leader_not_reached",
+        "A follower's task is FAILED: its worker can't reach the leader, which fences the old tasks.",
+        "Make the advertised host names resolve, and the ports reachable, between all workers; then restart the task.",
+    ),
+    Entry(
+        "record_too_large",
+        "A task is FAILED: a record is larger than its producer, or the topic, takes.",
+        "Raise producer.override.max.request.size, and the topic's max.message.bytes; then restart the task.",
+    ),
     Entry("fencing_timed_out", "Tasks are FAILED: fencing took longer than 90 s.", "`eosctl rescue`."),
     Entry(
         "fencing_failed", "A task is FAILED: the old tasks could not be fenced.", "Restart it; then `eosctl rescue`."

@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.failure_scenarios import failure_findings
+from eosctl.core.rescue import SeenTask
 from eosctl.core.upgrade_observation import ObservedConnector
 
 ZOMBIE = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing\n"
+FORWARD = (
+    "org.apache.kafka.connect.runtime.rest.errors.ConnectRestException: IO Error trying to forward REST request: it "
+    "failed\n\tat org.apache.kafka.connect.runtime.rest.RestClient.httpRequest(RestClient.java:117)\nCaused by: "
+)
+FLUSH = (
+    "org.apache.kafka.connect.errors.ConnectException: Failed to flush offsets and/or records for task c-0\n"
+    "\tat org.apache.kafka.connect.runtime.X.run(X.java:1)\nCaused by: org.apache.kafka.common.errors."
+)
 
 
 def dead(trace: str, part: str = "task 0") -> ObservedConnector:
@@ -58,6 +67,21 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
         ("Failed to flush offsets and/or records for task n2-0", "offsets_not_written", "eosctl offsets switch"),
         ("Failed to start task ghost0-0 since it is not a recognizable type", "connector_is_a_ghost", "DELETE"),
         ("TopicAuthorizationException: Not authorized to access topics", "task_not_authorized", "eosctl acls check"),
+        (
+            FORWARD + "java.util.concurrent.ExecutionException: java.net.UnknownHostException: worker-2",
+            "leader_not_reached",
+            "resolve",
+        ),
+        (FORWARD + "java.net.ConnectException: Connection refused", "leader_not_reached", "eosctl workers list"),
+        (FORWARD + "javax.net.ssl.SSLHandshakeException: PKIX path building failed", "leader_not_reached", "https.ssl"),
+        (FORWARD + "java.io.EOFException: the peer hung up", "fencing_failed", "POST /connectors/c/restart"),
+        (FLUSH + "RecordTooLargeException: The message is 1048676 bytes", "record_too_large", "max.request.size"),
+        (
+            FLUSH + "TopicAuthorizationException: Not authorized to access topics: [o 1, p]",
+            "task_not_authorized",
+            "eosctl acls check --connector c --output-topic 'o 1' --output-topic p",
+        ),
+        (FLUSH + "NullPointerException", "offsets_not_written", "eosctl offsets switch"),
         ("java.lang.RuntimeException: it broke\n\tat X", "task_failed", "GET /connectors/c/status"),
         ("", "task_failed", "GET /connectors/c/status"),
     ],
@@ -96,3 +120,42 @@ def test_what_mends_it_can_be_pasted_whatever_the_name() -> None:
     )
     assert "POST /connectors/my%201/restart" in finding.fix
     assert "eosctl acls check --connector 'my 1'" in refused.fix
+
+
+def test_the_whole_chain_is_told() -> None:
+    """The first line alone said that offsets were not written, and never why."""
+    trace = (
+        FLUSH + "NetworkException: gone\nfor good\n\tat a.B.c(D.java:1)\n\t... 7 more\n\tSuppressed: x.Y: z\n"
+        "Caused by: java.lang.RuntimeException: the end\n\tat a.B.c(D.java:2)"
+    )
+    [finding] = failure_findings([dead(trace)])
+    assert finding.evidence["causes"] == [
+        "org.apache.kafka.connect.errors.ConnectException: Failed to flush offsets and/or records for task c-0",
+        "org.apache.kafka.common.errors.NetworkException: gone for good",
+        "java.lang.RuntimeException: the end",
+    ]
+    [unknown] = failure_findings([dead("a.b.Odd: x\n\tat a.B.c(D.java:1)\nCaused by: a.b.C$Odder: y")])
+    assert unknown.message == "c/0 is FAILED: a.b.Odd: x; caused by C$Odder: y"
+
+
+def test_a_denied_topic_is_named() -> None:
+    [finding] = failure_findings(
+        [dead(FLUSH + "TopicAuthorizationException: Not authorized to access topics: [orders]")]
+    )
+    assert finding.message == "c/0 is FAILED: the connector's principal lacks a right: topic orders"
+
+
+@pytest.mark.parametrize(
+    ("trace", "expected"),
+    [
+        (FORWARD + "java.util.concurrent.TimeoutException: Idle timeout expired", True),
+        (FORWARD + "java.net.UnknownHostException: worker-2", False),
+        (ZOMBIE, True),
+        (ZOMBIE + "Caused by: org.apache.kafka.common.errors.TransactionalIdAuthorizationException: denied", False),
+        ("it broke", False),
+    ],
+)
+def test_rescue_heals_what_fencing_heals(trace: str, expected: bool) -> None:
+    """A leader whose name nobody resolves was taken for one that fences slowly."""
+    assert SeenTask(0, "FAILED", "w:1", trace).fencing_failed is expected
+    assert not SeenTask(0, "RUNNING", "w:1", trace).fencing_failed
