@@ -23,11 +23,15 @@ UNSIGNED_PROTOCOLS = ("default", "compatible")
 """Without session keys (KIP-507): workers do not sign what they ask of each other; `default` is eager."""
 
 
+_NO_URL = "NOTUSED"  # MirrorMaker.addHerder, 2.4 to 4.3
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectMember:
     """One worker in the group; `url`, `config_offset` and `owned` are None while the group is not stable.
 
-    `held` is what it may still run, although some of it is another's by now, or nobody's.
+    `held` is what it may still run, although some of it is another's by now, or nobody's. Not `has_rest` is a worker of
+    a dedicated MirrorMaker, which advertises that it has no REST interface.
     """
 
     member_id: str
@@ -38,6 +42,7 @@ class ConnectMember:
     config_offset: int | None = None
     owned: tuple[Work, ...] | None = None
     held: frozenset[Work] = frozenset()
+    has_rest: bool = True
 
     def connectors(self) -> tuple[str, ...] | None:
         """The connectors whose Connector instance runs here."""
@@ -61,6 +66,11 @@ class ConnectGroup:
     leader_url: str | None
     members: tuple[ConnectMember, ...]
 
+    @property
+    def is_mirror_maker(self) -> bool:
+        """Whether it is a dedicated MirrorMaker without REST; false while a rebalance hides what members advertise."""
+        return bool(self.members) and not any(member.has_rest for member in self.members)
+
 
 def connect_group(raw: RawGroup) -> ConnectGroup:
     """Decodes DescribeGroups' answer; raises NotFoundError for an unknown or foreign group, ProtocolError."""
@@ -82,6 +92,7 @@ def connect_group(raw: RawGroup) -> ConnectGroup:
     leader, leader_url = leaders.pop() if raw.state == STABLE and len(leaders) == 1 else (None, None)
     members = tuple(_member(member, leader, stable=raw.state == STABLE) for member in raw.members)
     ordered = tuple(sorted(members, key=lambda member: (member.url or "", member.member_id)))
+    leader_url = None if leader_url == _NO_URL else leader_url
     return ConnectGroup(raw.group_id, raw.state, raw.protocol, leader, leader_url, ordered)
 
 
@@ -93,4 +104,6 @@ def _member(raw: RawGroupMember, leader: str | None, *, stable: bool) -> Connect
     assignment = decode_assignment(raw.assignment) if raw.assignment else None
     newest_offset = metadata.config_offset if assignment is None else assignment.config_offset
     owned, held = owned_work(metadata, assignment), held_work(metadata, assignment)
-    return ConnectMember(raw.member_id, raw.client_id, raw.host, leads, metadata.url, newest_offset, owned, held)
+    has_rest = metadata.url != _NO_URL
+    url = metadata.url if has_rest else None
+    return ConnectMember(raw.member_id, raw.client_id, raw.host, leads, url, newest_offset, owned, held, has_rest)

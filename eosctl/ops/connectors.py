@@ -13,7 +13,7 @@ from eosctl.core.upgrade_observation import ObservedConnector
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_observe import observe_connectors
-from eosctl.ops.workers import no_answer, observe_workers
+from eosctl.ops.workers import NO_REST_HINT, no_answer, observe_workers
 from eosctl.report import Report
 
 
@@ -27,7 +27,8 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
     observation = observe_connectors(app, group, validate=validate)
     if observation.connectors is None:
         failures = [member.failure for member in group.members if member.failure is not None]
-        failures = failures or [UnreachableError(observation.why_unseen("connectors"))]
+        hint = NO_REST_HINT if group.is_mirror_maker else None
+        failures = failures or [UnreachableError(observation.why_unseen("connectors"), hint=hint)]
         raise no_answer("no worker tells which connectors there are", failures)
     chosen = _chosen(observation.connectors, names)
     more = _sinks(chosen) if names else group_findings(observation)

@@ -21,7 +21,6 @@ from eosctl.core.group_findings import (
 )
 from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
-from eosctl.core.upgrade_observation import Observation
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
@@ -37,9 +36,11 @@ from eosctl.ops.txn_partitions import find_hanging_transactions
 from eosctl.ops.unfinished import unfinished_work
 from eosctl.ops.worker_report import SILENT_CODES, group_problems, silent_problem
 from eosctl.ops.workers import WorkerObservation
+from eosctl.profiles.target import DEFAULT_TOPICS
 from eosctl.report import Problem, Report, Row
 
 _Found = Iterable[Finding]
+MIRROR_MAKER = "dedicated_mirror_maker"
 
 
 def _unfinished(visit: Visit) -> _Found:
@@ -51,8 +52,20 @@ def _unfinished(visit: Visit) -> _Found:
 
 
 def _workers(visit: Visit) -> _Found:
+    if visit.group().is_mirror_maker:
+        return [_mirror_maker(visit), *_of_problems("workers", group_problems(visit.app, visit.group()))]
     silent = fold_alike(_silent_finding(*each) for each in visit.silent())
     return [*silent, *_of_problems("workers", group_problems(visit.app, visit.group()))]
+
+
+def _mirror_maker(visit: Visit) -> Finding:
+    """Nothing is wrong with it: what needs a worker's answer is no finding."""
+    workers = counted(len(visit.group().members), "worker")
+    return Finding(
+        MIRROR_MAKER, INFO, str(visit.group().group_id),
+        f"{visit.group().group_id} is the group of a dedicated MirrorMaker: {workers} without a REST interface",
+        "Nothing; its connectors' configs and states, and its workers' modes, are in its files and logs only.",
+    )  # fmt: skip
 
 
 def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
@@ -70,7 +83,8 @@ def _gates(visit: Visit) -> _Found:
 
 def _failures(visit: Visit) -> _Found:
     seen = visit.observation()
-    return with_past_fences(visit.app, failure_findings(seen.connectors or _no_connectors(seen)), seen.kafka_cluster_id)
+    found = failure_findings(seen.connectors or _no_connectors(visit))
+    return with_past_fences(visit.app, found, seen.kafka_cluster_id)
 
 
 def _transactions(visit: Visit) -> _Found:
@@ -103,13 +117,14 @@ def _of_case(row: Row) -> _Found:
 
 def _connectors(visit: Visit) -> _Found:
     seen = visit.observation()
-    connectors = seen.connectors or _no_connectors(seen)
+    connectors = seen.connectors or _no_connectors(visit)
     judge = connector_findings if uses_exactly_once(seen) else plain_findings
     return [*judge(seen, connectors), *group_findings(seen)]
 
 
-def _no_connectors(seen: Observation) -> tuple[()]:
-    if seen.connectors is None:
+def _no_connectors(visit: Visit) -> tuple[()]:
+    seen = visit.observation()
+    if seen.connectors is None and not visit.group().is_mirror_maker:
         raise EosctlError(seen.why_unseen("connectors"), hint="Give the URL of a worker with -u.")
     return ()
 
@@ -129,7 +144,9 @@ def _of_row(row: Row) -> Finding:
 
 def _topics(visit: Visit) -> _Found:
     target = visit.app.target
-    status = {target.status_topic, *(each.status_topic for each in target.worker_configs if each.status_topic)}
+    status = {each.status_topic for each in target.worker_configs if each.status_topic}
+    if target.status_topic != DEFAULT_TOPICS["status_topic"] or target.config_topic == DEFAULT_TOPICS["config_topic"]:
+        status.add(target.status_topic)  # else nobody named it, and a topic of that name is another group's
     with visit.app.topics() as store:
         there = store.describe([target.config_topic, *sorted(status), TRANSACTION_LOG])
         found = list(topic_findings(there.values()))
@@ -203,7 +220,7 @@ def examine(app: App, *, strict: bool = False, validate: bool = True) -> Report:
 
 def _under_silent_workers(visit: Visit, findings: Mapping[str, Sequence[Finding]]) -> dict[str, Sequence[Finding]]:
     """What workers that do not answer bring about is no finding of its own: it stands below the first of them."""
-    causes = [each for each in findings["workers"] if each.code in SILENT_CODES]
+    causes = [each for each in findings["workers"] if each.code in (*SILENT_CODES, MIRROR_MAKER)]
     if not causes:
         return dict(findings)
     reasons = [failure.message for _worker, failure in visit.silent()]

@@ -10,10 +10,10 @@ from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_gates import SUMMING_GATES, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
-from eosctl.errors import EosctlError, InterruptedByUserError
+from eosctl.errors import EosctlError, InterruptedByUserError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_observe import observe_upgrade
-from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
+from eosctl.ops.workers import NO_REST, GroupObservation, WorkerObservation, observe_workers
 
 _Seen = TypeVar("_Seen")
 
@@ -42,18 +42,22 @@ class Visit:
 
     def silent(self) -> list[tuple[WorkerObservation, EosctlError]]:
         """The workers that say nothing of themselves, each with the reason."""
-        return [(worker, worker.failure) for worker in self.group().members if worker.failure is not None]
+        unasked = UnsupportedError(NO_REST)
+        reasons = [
+            (worker, unasked if NO_REST in worker.evidence else worker.failure) for worker in self.group().members
+        ]
+        return [(worker, reason) for worker, reason in reasons if reason is not None]
 
     def gates(self) -> tuple[list[Gate], list[Gate]]:
         """Gates that do not pass and say what no other check does: on their own account, and for silent workers."""
         seen = self.observation()
-        names = {worker.url for worker, _failure in self.silent()}
+        names = {worker.url or str(worker.member_id) for worker, _reason in self.silent()}
         answering = tuple(worker for worker in seen.workers if worker.name not in names)
         amiss = _amiss(seen)
         if answering:
             without = {gate.id: gate for gate in _amiss(replace(seen, workers=answering))}
             return list(without.values()), [gate for gate in amiss if gate.id not in without]
-        following = [gate for gate in amiss if any(text in gate.evidence for text in (*map(str, names), "no worker "))]
+        following = [gate for gate in amiss if any(text in gate.evidence for text in (*names, "no worker ", NO_REST))]
         return [gate for gate in amiss if gate not in following], following
 
 

@@ -32,7 +32,7 @@ from eosctl.ops.task_counts import read_both_views
 from eosctl.ops.upgrade_own_offsets import with_stale_offsets
 from eosctl.ops.upgrade_transactions import with_transactions
 from eosctl.ops.upgrade_validations import with_validations, without_validations
-from eosctl.ops.workers import GroupObservation, WorkerObservation
+from eosctl.ops.workers import NO_REST, GroupObservation, WorkerObservation
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 _POLL_S = 0.5
@@ -211,7 +211,8 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
         except EosctlError as exc:
             reasons.append(exc.message)
     observation = replace(observation, cluster_ids=cluster_ids, connectors=connectors)
-    return observation.without(("connectors",), "; ".join(reasons) or "no worker answers")
+    silence = f"each {NO_REST}" if group.is_mirror_maker else "no worker answers"
+    return observation.without(("connectors",), "; ".join(reasons) or silence)
 
 
 def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:

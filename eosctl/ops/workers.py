@@ -33,6 +33,9 @@ _PATIENCE_S = {STABLE: 0.0, EMPTY: 0.0, DEAD: 2.0}
 _POLL_S = 0.25
 _PARALLEL_WORKERS = 8
 
+NO_REST = "is a worker of a dedicated MirrorMaker, which has no REST interface"
+NO_REST_HINT = "What the group, its topics and its transactions tell can be known; logs and files have the rest."
+
 _Pair = tuple[ConnectMember | None, str | None]
 """A member and its normalised URL; either may be missing, not both."""
 
@@ -94,6 +97,11 @@ class GroupObservation:
     leader_url: str | None
     members: tuple[WorkerObservation, ...]
     ways_in: tuple[WorkerObservation, ...] = ()
+
+    @property
+    def is_mirror_maker(self) -> bool:
+        """Whether its workers are those of a dedicated MirrorMaker, which no request reaches."""
+        return bool(self.members) and all(NO_REST in member.evidence for member in self.members)
 
     @property
     def stable(self) -> bool:
@@ -180,6 +188,8 @@ def discover_urls(app: App) -> list[str]:
         return list(app.target.connect_urls)
     group, _cluster_id = read_group(app)
     urls = urls_of(group)
+    if group.is_mirror_maker:
+        raise UnreachableError(f"no worker of group {group.group_id} can be asked: each {NO_REST}", hint=NO_REST_HINT)
     if group.members and not urls:
         raise UnreachableError(
             f"no member of group {group.group_id} tells the URL of its REST interface (the group is {group.state})",
@@ -274,7 +284,9 @@ def _observe(
 def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str | None) -> WorkerObservation:
     member, url = pair
     evidence, problems = list(view.evidence), []
-    if url is None:
+    if member is not None and not member.has_rest:
+        evidence.append(NO_REST)
+    elif url is None:
         evidence.append("the group does not tell this member's URL now")
     if member is None and kafka_cluster_id is not None:
         evidence.append("no member of the group advertises this URL")

@@ -261,6 +261,11 @@ FINDINGS = (
     Entry(
         "not_checked", "A check could not run; nothing is known of what it looks at.", "Mend what the message names."
     ),
+    Entry(
+        "dedicated_mirror_maker",
+        "The group's workers are those of a dedicated MirrorMaker, which have no REST interface.",
+        "Nothing; their files and logs have what only a worker can tell.",
+    ),
     Entry("acls_not_checked", "Who the principals are is not known, so rights were not checked.", "Give -w."),
     Entry(
         "status_not_compact",

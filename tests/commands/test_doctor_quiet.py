@@ -15,7 +15,7 @@ from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld
 from tests.fakes.connectors import FILE_SINK
-from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, cluster, doctor, found, write_worker_file
+from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, WHERE, cluster, doctor, found, write_worker_file
 
 NO_API = "The connector does not implement the API required for preflight validation"
 MANY = [f"c{number}" for number in range(40)]
@@ -161,3 +161,37 @@ def test_mirror_makers_connectors_that_copy_nothing_need_no_support(invoke: Invo
     there = cluster(connectors=dict.fromkeys(names, "source"), configs=configs, records=config_records(*records))
     there.connect.objections["exactly.once.support"] = NO_API
     assert found(invoke, there, 0) == HEALTHY
+
+
+def mirror_maker() -> ConfigWorld:
+    """A dedicated MirrorMaker with two workers, which no request reaches."""
+    there = cluster(modes={W1: "enabled", W2: "enabled"})
+    there.connect.mirror_maker = True
+    there.connect.down.update({W1, W2})
+    return there
+
+
+def test_a_dedicated_mirror_maker_is_quiet(invoke: Invoke) -> None:
+    """Each of its workers was one at http://notused:80 that could not be reached, and all that follows from that."""
+    rows = envelope_of(doctor(invoke, mirror_maker(), "-o", "json"), "doctor")["data"]["rows"]
+    assert [(row["code"], row["severity"]) for row in rows] == [
+        ("dedicated_mirror_maker", "info"), ("acls_not_checked", "info"),
+    ]  # fmt: skip
+    assert rows[0]["message"] == "g is the group of a dedicated MirrorMaker: 2 workers without a REST interface"
+    assert {each["code"] for each in rows[0]["evidence"]["follows"]} >= {"worker_versions", "modes_proven"}
+    assert doctor(invoke, mirror_maker(), "--strict").exit_code == 0
+
+
+def test_workers_of_a_dedicated_mirror_maker_are_rows(invoke: Invoke) -> None:
+    document = envelope_of(
+        invoke("workers", "list", *WHERE, "-o", "json", **mirror_maker().surroundings), "workers-list"
+    )
+    assert [(row["url"], row["member_id"], row["mode"]) for row in document["data"]["rows"]] == [
+        (None, f"member {url}", "unknown") for url in (W1, W2)
+    ]
+    said = "is a worker of a dedicated MirrorMaker, which has no REST interface"
+    assert {evidence for row in document["data"]["rows"] for evidence in row["evidence"]} == {said}
+    assert document["errors"] == []
+    checked = invoke("connectors", "check", *WHERE, **mirror_maker().surroundings)
+    assert checked.exit_code == 4
+    assert f"no worker tells which connectors there are: each {said}" in checked.stderr

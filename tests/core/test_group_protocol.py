@@ -201,3 +201,18 @@ def test_a_group_in_a_rebalance_tells_members_but_not_their_work() -> None:
 def test_what_is_no_connect_group_is_said(raw: RawGroup, text: str) -> None:
     with pytest.raises(NotFoundError, match=text):
         connect_group(raw)
+
+
+def test_a_worker_of_a_dedicated_mirror_maker_has_no_rest() -> None:
+    """Its bytes, of Kafka 4.3.1: NOTUSED was taken for a host of that name."""
+    member_id = "a->b-9d010e10-9d89-405d-a900-847128c1318f"
+    metadata = bytes.fromhex("0002" + "00074e4f5455534544" + "0000000000000011" + "ffffffff")
+    leader = len(member_id).to_bytes(2, "big") + member_id.encode()
+    work = "00000001" + "00154d6972726f72536f75726365436f6e6e6563746f72" + "00000001" + "00000000" + "00000000" * 2
+    rest = bytes.fromhex("00074e4f5455534544" + "0000000000000011" + work)
+    assignment = bytes.fromhex("00020000") + leader + rest
+    raw = RawGroupMember(member_id, "a->b", "/127.0.0.1", metadata, assignment)
+    group = connect_group(RawGroup("a-mm2", "Stable", "connect", "sessioned", (raw,)))
+    [member] = group.members
+    assert (member.url, member.has_rest, group.leader_url, group.is_mirror_maker) == (None, False, None, True)
+    assert (member.leader, member.tasks()) == (True, (("MirrorSourceConnector", 0),))

@@ -29,6 +29,8 @@ class FakeMembers(Faults):
     without members for `forgotten_after_s` is `forgotten`: it is Dead.
 
     What is taken from a follower goes on until its task has ended: in LAG_S, or as many seconds as `stops_slowly` says.
+    `mirror_maker`: they are a dedicated MirrorMaker's, which advertise no URL and have no REST interface.
+
     Events are `stop_worker`, `start_worker` and `join` (URL), `rebalance` (at its end) and `end_task` (name, task).
     """
 
@@ -40,6 +42,7 @@ class FakeMembers(Faults):
     frozen: set[str] = field(default_factory=set)
     starting: dict[str, str] = field(default_factory=dict)
     forgotten: bool = False
+    mirror_maker: bool = False
     forgotten_after_s: float = 600.0
     rebalancing: bool = False
     stops_slowly: dict[Work, float] = field(default_factory=dict)
@@ -99,9 +102,11 @@ class FakeMembers(Faults):
         """
         new = self._joined.get(url) == self._generation
         owned, ending = self.owned(url), [work for work, owner in self._ending.items() if owner == url]
-        leader = (self.member_id(self.leader), f"{self.leader}/", self.config_offset)
+        leader_url = "NOTUSED" if self.mirror_maker else f"{self.leader}/"
+        leader = (self.member_id(self.leader), leader_url, self.config_offset)
         current = None if new else Assignment(2, 0, *leader, (*owned, *ending))
-        metadata = encode_metadata(Metadata(2, f"{url}/", self.config_offset, current))
+        advertised = "NOTUSED" if self.mirror_maker else f"{url}/"
+        metadata = encode_metadata(Metadata(2, advertised, self.config_offset, current))
         assignment = encode_assignment(Assignment(2, 0, *leader, tuple(owned) if new else (), tuple(ending)))
         if self.rebalancing:
             metadata, assignment = b"", b"" if new else assignment
