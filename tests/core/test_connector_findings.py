@@ -450,3 +450,34 @@ def test_ids_on_brokers_that_can_not_be_looked_at_are_unknown(rule: Rule, code: 
     assert "the login there is not known" in finding.message
     assert found(rule, replace(good(), own_clusters={"d": there["c"]})) == []
     assert found(rule, replace(good(), own_clusters={"c": OwnCluster("own:9092")})) == []
+
+
+def test_a_task_that_was_idle_for_long_is_restarted_by_its_own_request() -> None:
+    changes: dict[str, Any] = {**UNKNOWN, **AGES_THAT_PROVE_NOTHING[0]}
+    [finding] = found(task_audit, replace(good(), workers=ENABLED, **changes))
+    assert finding.fix.startswith("POST /connectors/c/tasks/0/restart: ")
+
+
+MIRROR = "org.apache.kafka.connect.mirror."
+
+
+@pytest.mark.parametrize(
+    ("connector_class", "codes"),
+    [
+        (f"{MIRROR}MirrorHeartbeatConnector", ["not_supported"]),
+        (f"{MIRROR}MirrorCheckpointConnector", ["not_supported"]),
+        ("MirrorCheckpoint", ["not_supported"]),
+        (f"{MIRROR}MirrorSourceConnector", ["support_undeclared", "not_supported"]),
+        ("ConnectorMirrorCheckpoint", ["support_undeclared", "not_supported"]),
+        ("", ["support_undeclared", "not_supported"]),
+    ],
+)
+def test_who_copies_nothing_need_not_declare_it_but_where_it_is_required(
+    connector_class: str, codes: list[str]
+) -> None:
+    def said(**config: str) -> list[str]:
+        known = source(support_errors=(UNDECLARED, REFUSED), config={"connector.class": connector_class, **config})
+        return [finding.code for finding in found(support, replace(good(), connectors=known))]
+
+    assert said() == codes
+    assert said(**{"exactly.once.support": "required"}) == ["support_undeclared", "not_supported"]
