@@ -47,8 +47,8 @@ def _unfinished(visit: Visit) -> _Found:
     seen = visit.observation()
     if seen.kafka_cluster_id is None:  # the journals are of clusters
         return []
-    states = [(each.name, each.states.get("connector", "unknown")) for each in seen.connectors or ()]
-    return list(unfinished_work(visit.app, seen.kafka_cluster_id, states=states))
+    known = seen.connectors or ()
+    return list(unfinished_work(visit.app, seen.kafka_cluster_id, connectors=known, config=seen.config_state))
 
 
 def _workers(visit: Visit) -> _Found:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from shlex import quote
 
+from eosctl.core.config_topic import ConfigState, ConnectorState
 from eosctl.core.findings import ERROR, INFO, Finding
+from eosctl.core.upgrade_observation import ObservedConnector
 from eosctl.ops.app import App
 from eosctl.ops.journal import journal_of
+from eosctl.ops.rescue_journal import unfinished_rescue
 from eosctl.ops.switch_journal import unfinished_switch
 from eosctl.ops.switch_look import switch_command
 from eosctl.ops.upgrade_apply import describe_roll
@@ -15,16 +18,21 @@ from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
 from eosctl.report import rfc3339
 
 
-def unfinished_work(app: App, cluster_id: str, *, states: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """An upgrade of the group and switches of its connectors that were begun here and are not over.
+def unfinished_work(
+    app: App, cluster_id: str, *, connectors: Iterable[ObservedConnector], config: ConfigState | None = None
+) -> Iterator[Finding]:
+    """An upgrade of the group, and switches and rescues of its connectors, that were begun here and are not over.
 
-    `states` are the connectors that there are, each with its state by REST. Raises EosctlError where a journal
-    can't be read.
+    `connectors` are those that there are; `config` is what the config topic has, without which no rescue is judged.
+    Raises EosctlError where a journal can't be read.
     """
     if app.target.group_id is not None:
         yield from _upgrade(app, cluster_id)
-    for connector, state in states:
-        yield from _switch(app, cluster_id, connector, state)
+    for each in connectors:
+        yield from _switch(app, cluster_id, each.name, each.states.get("connector", "unknown"))
+        state = None if config is None else config.connectors.get(each.name)
+        if state is not None:
+            yield from _rescue(app, cluster_id, each, state)
 
 
 def _upgrade(app: App, cluster_id: str) -> Iterator[Finding]:
@@ -50,6 +58,21 @@ def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[F
         f"a switch of {connector} {moves}, is not over: the connector is {state}, and was "
         f"{begun.state} before",
         f"`{on}` goes on, `{back}` goes back.", journal.holder(),
+    )  # fmt: skip
+
+
+def _rescue(app: App, cluster_id: str, connector: ObservedConnector, state: ConnectorState) -> Iterator[Finding]:
+    """Of the newest task set only, and while a task of it does not run or is still to be fenced."""
+    journal = journal_of(app, "rescue", connector.name, cluster_id=cluster_id)
+    begun = unfinished_rescue(journal, state)
+    tasks = connector.tasks().values()
+    if begun is None or not (state.pending_fencing or any(task != "RUNNING" for task in tasks)):
+        return
+    yield _finding(
+        "rescue_unfinished", connector.name,
+        f"a rescue of {connector.name}, begun {rfc3339(begun.began_ms)}, is not over; done: "
+        f"{', '.join(begun.done) or 'nothing'}",
+        f"`eosctl rescue --connector {quote(connector.name)}` goes on.", journal.holder(),
     )  # fmt: skip
 
 

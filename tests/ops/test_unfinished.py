@@ -6,15 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.upgrade_observation import ObservedConnector
 from eosctl.errors import ConnectError, ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.doctor import examine
 from eosctl.ops.journal import journal_of
+from eosctl.ops.rescue import plan_rescue
+from eosctl.ops.rescue_report import apply_rescue
 from eosctl.ops.unfinished import unfinished_work
 from tests.fakes.faults import KilledError
+from tests.fakes.rescue_scene import CLUSTER, Scene
 from tests.fakes.rolling import FakeDriver, roll
 from tests.fakes.rolling import world as roll_world
 from tests.fakes.switching import NAME, OWN, SwitchWorld, switch
+
+STOPPED = ObservedConnector(NAME, "source", {}, {"connector": "STOPPED"})
 
 
 def test_a_switch_that_failed_is_the_first_that_doctor_names(app: App, world: SwitchWorld) -> None:
@@ -36,7 +42,7 @@ def test_what_is_at_work_now_is_no_error(app: App, world: SwitchWorld) -> None:
     world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
     switch(app, OWN)
     with journal_of(app, "offsets-switch", NAME, cluster_id=world.cluster_id).hold("it"):
-        [finding] = unfinished_work(app, world.cluster_id, states=[(NAME, "STOPPED")])
+        [finding] = unfinished_work(app, world.cluster_id, connectors=[STOPPED])
     assert (finding.severity, finding.fix) == ("info", "Wait for it.")
 
 
@@ -46,9 +52,43 @@ def test_an_upgrade_that_was_cut_off_is_named(tmp_path: Path) -> None:
     app = there.app(tmp_path)
     with pytest.raises(KilledError):
         roll(app, FakeDriver(there))
-    [finding] = unfinished_work(app, there.cluster_id, states=[])
+    [finding] = unfinished_work(app, there.cluster_id, connectors=[])
     assert (finding.code, finding.severity) == ("upgrade_unfinished", "error")
     assert finding.fix.startswith("`eosctl upgrade apply --driver sandbox --resume` goes on")
     there.kill.at = None
     assert roll(app, FakeDriver(there), resume=True).exit_code is ExitCode.OK
-    assert list(unfinished_work(app, there.cluster_id, states=[])) == []
+    assert list(unfinished_work(app, there.cluster_id, connectors=[])) == []
+
+
+def cut_off(tmp_path: Path, event: str) -> tuple[Scene, App]:
+    """A rescue that was killed at its first call after it wrote `event` into its journal."""
+    kill_at = 0
+    while True:
+        kill_at += 1
+        scene = Scene(state_dir=tmp_path / str(kill_at))
+        scene.kill.at = kill_at
+        app = scene.app(tmp_path / str(kill_at))
+        try:
+            apply_rescue(app, plan_rescue(app, "c"))
+        except KilledError:
+            scene.kill.at = None
+            journal = journal_of(app, "rescue", "c", cluster_id=CLUSTER)
+            if any(entry.get("event") == event for entry in journal.entries()):
+                return scene, app
+
+
+def test_a_rescue_that_was_cut_off_is_named_until_it_is_over(tmp_path: Path) -> None:
+    """Its tasks stayed FAILED, and doctor said nothing of what had been done for them already."""
+    _scene, app = cut_off(tmp_path, "done")
+    [found] = [row for row in examine(app).rows if row["check"] == "unfinished"]
+    assert (found["code"], found["severity"], found["subject"]) == ("rescue_unfinished", "error", "c")
+    assert ", is not over; done: fence" in str(found["message"])
+    assert found["fix"] == "`eosctl rescue --connector c` goes on."
+    assert apply_rescue(app, plan_rescue(app, "c")).exit_code is ExitCode.OK
+    assert [row for row in examine(app).rows if row["check"] == "unfinished"] == []
+
+
+def test_a_rescue_of_an_earlier_task_set_is_no_matter(tmp_path: Path) -> None:
+    scene, app = cut_off(tmp_path, "done")
+    scene.commit(2)
+    assert "rescue_unfinished" not in [row["code"] for row in examine(app).rows]
