@@ -29,6 +29,7 @@ _PATIENCE_S = 1.0
 _FRESH_S = 10.0
 # name of an option or an argument -> what it takes; those of them that take text are completed
 PARAMETERS = {
+    "accept_gate": "gates",
     "code": "codes",
     "config_topic": "topics",
     "connector": "connectors",
@@ -81,6 +82,12 @@ def _codes(_session: Session) -> Sequence[str]:
     from eosctl.ops.reference import known_entries
 
     return [entry.code for _kind, entry in known_entries() if " " not in entry.code]
+
+
+def _gates(_session: Session) -> Sequence[str]:
+    from eosctl.core.upgrade_gates import GATE_IDS
+
+    return GATE_IDS
 
 
 def _kinds(_session: Session) -> Sequence[str]:
@@ -136,6 +143,7 @@ def _of_the_cluster(what: str, look: Callable[[App], Sequence[str]]) -> Callable
 _SOURCES: dict[str, Callable[[Session], Sequence[str]]] = {
     "codes": _codes,
     "connectors": _of_the_cluster("connectors", _connectors),
+    "gates": _gates,
     "ids": _of_the_cluster("ids", _ids),
     "kinds": _kinds,
     "profiles": _profiles,

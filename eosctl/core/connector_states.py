@@ -24,11 +24,15 @@ class ConnectorSeen:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is still awaited, and what will not mend itself: `to_restart` failed in fencing, `broken` otherwise."""
+    """What is still awaited, and what will not mend itself: `to_restart` failed in fencing, `broken` otherwise.
+
+    `left` is what is FAILED and was so before.
+    """
 
     waiting: tuple[str, ...]
     to_restart: tuple[str, ...]
     broken: tuple[str, ...]
+    left: tuple[str, ...] = ()
 
 
 def judge_connectors(
@@ -46,9 +50,12 @@ def judge_connectors(
     waiting: list[str] = []
     to_restart: list[str] = []
     broken: list[str] = []
+    left: list[str] = []
     for name in sorted(before.keys() & now.keys()):
         seen = now[name]
+        left += [f"{name}/{t.task}" for t in seen.tasks if t.state == "FAILED" and (name, t.task) in excused]
         if seen.state == "FAILED" and (name, CONNECTOR_ITSELF) in excused:
+            left.append(f"connector {name}")
             continue
         failed = [task for task in seen.tasks if task.state == "FAILED" and (name, task.task) not in excused]
         fencing = [task for task in failed if task.fencing_failed and "Authorization" not in task.trace]
@@ -59,7 +66,7 @@ def judge_connectors(
             to_restart.append(name)
         looked_at = [number for number in seen.wanted if (name, number) not in excused]
         waiting += _awaited(name, replace(seen, wanted=tuple(looked_at)), owned)
-    return Judgement(tuple(waiting), tuple(to_restart), tuple(broken))
+    return Judgement(tuple(waiting), tuple(to_restart), tuple(broken), tuple(left))
 
 
 def _awaited(name: str, seen: ConnectorSeen, owned: Collection[Work]) -> list[str]:

@@ -50,12 +50,16 @@ _WELL = ("healthy", "unknown")  # GET /health is there from Kafka 3.9 on
 
 @dataclass(slots=True)
 class _Watch:
-    """What one wait remembers from look to look; `restarted_s`: connector -> when its failed tasks were restarted."""
+    """What one wait remembers from look to look; `restarted_s`: connector -> when its failed tasks were restarted.
+
+    `left` is what is FAILED as it was before.
+    """
 
     since_s: float
     renamed: dict[str, str] = field(default_factory=dict)
     returned: bool = False
     restarted_s: dict[str, float] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
     spoken: str = ""
 
 
@@ -180,6 +184,7 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
     if waiting:
         return waiting, None
     evidence = (*evidence, *(f"{url} came back as {new}" for url, new in watch.renamed.items()))
+    evidence = (*evidence, *(f"{name} is FAILED, as it was before" for name in watch.left))
     return "", Settled(members, evidence, members_of(group), watch.renamed)
 
 
@@ -237,6 +242,7 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
     now = {name: _seen(entry) for name, entry in answer.items()}
     owned = {work for member in group.members for work in member.tasks or ()}
     judged = judge_connectors(expected.connectors, now, owned, excused=expected.excused)
+    watch.left = judged.left
     now_s = app.clock.monotonic_s()
     long_ago = [name for name, at_s in watch.restarted_s.items() if now_s - at_s > RESTART_SHOWS_AFTER_S]
     again = [f"{name} failed in fencing again" for name in judged.to_restart if name in long_ago]

@@ -132,6 +132,7 @@ def test_a_connector_that_failed_weeks_ago_is_left_as_it_is_where_that_is_accept
     done = roll(there.app(tmp_path), driver, None, resume=True, accepted=accepted)
     assert (done.exit_code, set(there.workers.values())) == (ExitCode.OK, {"enabled"}), done.problems
     assert {outcome for *_who, outcome in outcomes(done)} == {"done", "done_before"}
+    assert str(done.rows[-1]["detail"]).endswith("old-sink/0 is FAILED, as it was before")
 
 
 def test_a_gate_has_to_be_named_as_it_is(tmp_path: Path) -> None:
