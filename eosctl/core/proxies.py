@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from eosctl.core.client_settings import Secret
 from eosctl.core.java_properties import split_list
+from eosctl.core.worker_url import is_this_machine
 from eosctl.errors import UsageError
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
@@ -49,7 +50,7 @@ class Proxies:
         """The proxy on the way to `url`, None where it is reached directly; raises UsageError for what can't be one."""
         parts = urlsplit(url)
         proxy = self.by_scheme.get(parts.scheme) or self.by_scheme.get("all")
-        if proxy is None or _is_this_machine(parts.hostname or ""):
+        if proxy is None or is_this_machine(parts.hostname or ""):
             return None
         if any(_covers(entry, parts.hostname or "", parts.port) for entry in self.exempt):
             return None
@@ -97,11 +98,6 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
-
-
-def _is_this_machine(host: str) -> bool:
-    address = _address(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def _covers(entry: str, host: str, port: int | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +22,19 @@ def shared_urls(urls: Iterable[str | None]) -> list[tuple[str, int]]:
     """The URLs that more than one member of a group advertises, and how many do."""
     counts = Counter(url for url in urls if url is not None)
     return sorted((url, count) for url, count in counts.items() if count > 1)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether each machine means itself by that name or address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def is_loopback_url(url: str) -> bool:
+    """Whether a URL leads, on each machine, to that machine itself."""
+    return is_this_machine(urlsplit(url).hostname or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from shlex import quote
 
 from eosctl.core.connect_group import EMPTY, STABLE, UNSIGNED_PROTOCOLS
-from eosctl.core.worker_url import NOT_REACHED_HINT, shared_urls
+from eosctl.core.worker_url import NOT_REACHED_HINT, is_loopback_url, is_this_machine, shared_urls
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.task_counts import read_config_topic
@@ -87,12 +87,30 @@ def _problems(group: GroupObservation, before: Sequence[Problem]) -> Iterator[Pr
         yield from member.problems
 
 
+_THEMSELVES = "by which each machine means itself"
+
+
 def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
     """Warnings of members that can't be told apart by REST, and of a protocol under which REST is not signed."""
-    for url, count in shared_urls(member.url for member in group.members if member.member_id is not None):
-        message = f"{count} members advertise {url}: each request reaches whichever answers, so that none is proven"
-        hint = "Give each worker a name of its own: rest.advertised.host.name, or the address of its pod or container."
+    hint = "Give each worker a name of its own: rest.advertised.host.name, or the address of its pod or container."
+    members = [member for member in group.members if member.member_id is not None]
+    shared = dict(shared_urls(member.url for member in members))
+    for url, count in shared.items():
+        hosts = sorted({str(member.client_host) for member in members if member.url == url})
+        what = _THEMSELVES if is_loopback_url(url) else "a name that they share (a Service, a scaled container)"
+        message = (
+            f"{count} members advertise {url}, {what}: each request reaches whichever answers, so that none is proven; "
+            f"they are connected to Kafka from {', '.join(hosts)}"
+        )
         yield Problem("shared_url", message, hint, "warning")
+    for member in members:
+        if member.url in shared or not is_loopback_url(member.url or "") or is_this_machine(member.client_host or ""):
+            continue
+        message = (
+            f"the member that is connected to Kafka from {member.client_host} advertises {member.url}, {_THEMSELVES}: "
+            "other workers, and eosctl elsewhere, do not reach it there"
+        )
+        yield Problem("loopback_url", message, hint, "warning")
     if group.protocol in UNSIGNED_PROTOCOLS:
         message = f"the group's protocol is {group.protocol}: PUT /connectors/C/fence needs no signature of a worker"
         hint = "Set connect.protocol=sessioned, the default since Kafka 2.4 (KIP-507), on every worker."

@@ -46,6 +46,7 @@ class WorkerObservation:
 
     `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
     `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
+    `client_host` is the address from which the member is connected to its coordinator.
     """
 
     url: str | None
@@ -61,6 +62,7 @@ class WorkerObservation:
     problems: tuple[Problem, ...] = ()
     failure: EosctlError | None = None
     config_lag: int | None = None
+    client_host: str | None = None
 
     def as_row(self) -> Row:
         """The row of workers-list and workers-probe."""
@@ -318,6 +320,7 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         evidence=(*evidence, *refined.said),
         problems=tuple(problems),
         failure=view.failure,
+        client_host=member.host.removeprefix("/") if member else None,
     )
 
 

@@ -291,6 +291,12 @@ WARNINGS = (
     ),
     Entry("several_spellings", "A source partition has keys in several spellings; all that have a value are written."),
     Entry(
+        "loopback_url",
+        "A member advertises localhost, by which each machine means itself, and is connected from another address: "
+        "other workers, and eosctl elsewhere, do not reach it there.",
+        "Give the worker a name of its own (rest.advertised.host.name).",
+    ),
+    Entry(
         "shared_url",
         "Several members of the group advertise one URL: REST reaches whichever answers, and proves none of them.",
         "Give each worker a name of its own (rest.advertised.host.name).",

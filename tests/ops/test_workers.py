@@ -54,7 +54,8 @@ def test_members_that_share_a_url_and_a_protocol_without_signatures_are_named(wo
 
     def doubled(group_id: str | None = None) -> RawGroup:
         raw = described(group_id)
-        return replace(raw, protocol="compatible", members=(*raw.members, replace(raw.members[1], member_id="another")))
+        another = replace(raw.members[1], member_id="another", host="/10.0.0.2")
+        return replace(raw, protocol="compatible", members=(*raw.members, another))
 
     world.brokers.state.groups["g"] = doubled
     report = list_workers(world.app())
@@ -62,12 +63,51 @@ def test_members_that_share_a_url_and_a_protocol_without_signatures_are_named(wo
     assert (shared.code, shared.severity, unsigned.code, unsigned.severity) == (
         ("shared_url", "warning", "unsigned_protocol", "warning")
     )
-    assert shared.message.startswith(f"2 members advertise {W1}: each request reaches whichever answers")
+    assert shared.message == (
+        f"2 members advertise {W1}, a name that they share (a Service, a scaled container): each request reaches "
+        "whichever answers, so that none is proven; they are connected to Kafka from 10.0.0.2, 127.0.0.1"
+    )
     assert "rest.advertised.host.name" in str(shared.hint)
     assert unsigned.message.startswith("the group's protocol is compatible")
     assert "connect.protocol=sessioned" in str(unsigned.hint)
     world.brokers.state.groups["g"] = described
     assert list_workers(world.app()).problems == []
+
+
+@pytest.mark.parametrize(
+    ("urls", "hosts", "codes", "words"),
+    [
+        (
+            ["http://localhost:8083"],
+            ["/10.0.0.1"],
+            ["loopback_url"],
+            "connected to Kafka from 10.0.0.1 advertises http",
+        ),
+        (
+            ["http://localhost:8083"] * 2,
+            ["/10.0.0.1", "/10.0.0.2"],
+            ["shared_url"],
+            "by which each machine means itself",
+        ),
+        (["http://127.0.0.1:8083"], ["/127.0.0.1"], [], ""),
+        (["http://w0:8083"], ["/10.0.0.1"], [], ""),
+    ],
+)
+def test_localhost_is_named_as_what_it_is(urls: list[str], hosts: list[str], codes: list[str], words: str) -> None:
+    """Whoever asked there asked a worker of his own machine, if any, and took it for the member."""
+    world = World({urls[0]: "enabled"})
+    described = world.connect.describe
+
+    def seen(group_id: str | None = None) -> RawGroup:
+        raw = described(group_id)
+        [first] = raw.members
+        others = [replace(first, member_id=host, host=host) for host in hosts[1:]]
+        return replace(raw, members=(replace(first, host=hosts[0]), *others))
+
+    world.brokers.state.groups["g"] = seen
+    problems = [each for each in list_workers(world.app()).problems if each.code != "config_topic_unread"]
+    assert [each.code for each in problems] == codes
+    assert words in " ".join(each.message for each in problems)
 
 
 def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
