@@ -1,13 +1,20 @@
 """Whether a URL that no member of a group advertises leads to the group all the same: judged by what answers. Pure.
 
 A load balancer, an ingress or a forwarded port is another way to a member. REST says no group; but the workers of one
-group know the same connectors, and tell on which members those run.
+group know the same connectors, and tell on which members those run. Members that share a URL are told apart by the
+addresses from which they are connected to Kafka.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import ipaddress
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum, auto, unique
+from urllib.parse import urlsplit
+
+from eosctl.core.connect_group import ConnectMember
+from eosctl.core.worker_url import shared_urls
 
 Connectors = Mapping[str, Collection[str]]
 """Connector -> the workers, `host:port`, that it and its tasks are on."""
@@ -20,6 +27,33 @@ class Way(Enum):
     IN = auto()
     ELSEWHERE = auto()
     UNKNOWN = auto()
+
+
+def told_apart(members: Iterable[ConnectMember], given: Iterable[str]) -> dict[str, str]:
+    """Member id -> the given URL that is its own, for members that share a URL: by the address it is connected from.
+
+    One of two members on one address, and one with two given URLs, stay as they are.
+    """
+    there = list(members)
+    shared = {url for url, _count in shared_urls(member.url for member in there)}
+    at = Counter(_address(member.host.removeprefix("/")) for member in there)
+    urls: dict[str, list[str]] = {}
+    for url in given:
+        urls.setdefault(_address(urlsplit(url).hostname or ""), []).append(url)
+    found = {}
+    for member in there:
+        address = _address(member.host.removeprefix("/"))
+        if member.url in shared and at[address] == 1 and len(urls.get(address, ())) == 1:
+            found[member.member_id] = urls[address][0]
+    return found
+
+
+def _address(host: str) -> str:
+    """One spelling of an address; a name stays as it is."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host
 
 
 def judge_way(theirs: Connectors, *, ours: Collection[str] | None, members: Collection[str]) -> tuple[Way, str]:

@@ -12,7 +12,7 @@ from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, Connect
 from eosctl.core.group_protocol import Work
 from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file, refine_mode
 from eosctl.core.worker_url import parse_worker_url
-from eosctl.core.worker_ways import Way, judge_way
+from eosctl.core.worker_ways import Way, judge_way, told_apart
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     DeadlineError,
@@ -144,7 +144,8 @@ def observe_workers(app: App) -> GroupObservation:
         alone: list[_Pair] = [(None, url) for url in given]
         return GroupObservation(app.target.group_id, None, None, None, None, None, _observe(app, alone, given))
     group, cluster_id = read_group(app)
-    pairs: list[_Pair] = [(member, _normalised(member.url)) for member in group.members]
+    apart = told_apart(group.members, given)
+    pairs: list[_Pair] = [(each, apart.get(each.member_id) or _normalised(each.url)) for each in group.members]
     advertised = {url for _member, url in pairs}
     pairs += [(None, url) for url in given if url not in advertised]
     members, ways_in = _judge_strangers(app, group, _observe(app, pairs, given, kafka_cluster_id=cluster_id), given)
@@ -154,7 +155,7 @@ def observe_workers(app: App) -> GroupObservation:
         state=group.state,
         protocol=group.protocol or None,
         leader_member_id=group.leader_member_id,
-        leader_url=_normalised(group.leader_url),
+        leader_url=apart.get(group.leader_member_id or "") or _normalised(group.leader_url),
         members=members,
         ways_in=ways_in,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -27,6 +28,7 @@ from eosctl.ops.app import App
 from eosctl.ops.worker_report import group_problems, list_workers, probe_workers
 from eosctl.ops.workers import observe_workers, running_tasks
 from eosctl.profiles import Target
+from tests.fakes.connect import FakeConnect
 from tests.fakes.connectors import FILE_SINK
 from tests.fakes.two_workers import W0, W1, two_workers
 from tests.fakes.world import CONFIGS, World
@@ -72,6 +74,35 @@ def test_members_that_share_a_url_and_a_protocol_without_signatures_are_named(wo
     assert "connect.protocol=sessioned" in str(unsigned.hint)
     world.brokers.state.groups["g"] = described
     assert list_workers(world.app()).problems == []
+
+
+def test_members_that_share_a_url_are_told_apart_by_their_own_addresses() -> None:
+    """A scaled service: with -u of each pod, too, both looks went to the service's name, and neither was proven."""
+    pods = {"http://10.0.0.1:8083": "enabled", "http://10.0.0.2:8083": "preparing"}
+    service = "http://connect:8083"
+    world = World(pods)
+    world.topics.add_topic(CONFIGS)
+    described, first = world.connect.describe, next(iter(pods))
+    world.connect.forwarded = {service: first}
+
+    def seen(group_id: str | None = None) -> RawGroup:
+        raw = described(group_id)
+        service_only = FakeConnect({service: "enabled"}).describe().members[0].metadata
+        members = [
+            replace(each, host=f"/{urlsplit(url).hostname!s}", metadata=service_only)
+            for each, url in zip(raw.members, pods, strict=True)
+        ]
+        return replace(raw, members=tuple(members))
+
+    world.brokers.state.groups["g"] = seen
+    assert [row["url"] for row in list_workers(world.app()).rows] == [service, service]
+    report = list_workers(world.app(connect_urls=tuple(pods)))
+    assert [(row["url"], row["mode"]) for row in report.rows] == list(
+        zip(pods, ("enabled", "not_enabled"), strict=True)
+    )
+    assert (report.problems, report.data["group"]["leader_url"]) == ([], first)  # type: ignore[index]  # plain data
+    alone = list_workers(world.app(connect_urls=(first,)))
+    assert [row["url"] for row in alone.rows] == [first, service]
 
 
 @pytest.mark.parametrize(
