@@ -12,11 +12,17 @@ from .options import EosctlCommand, pass_app, validation_option
 
 @click.command("doctor", cls=EosctlCommand)
 @click.option("--strict", is_flag=True, help="Warnings, and checks that could not run, are findings too.")
+@click.option(
+    "--expect", "expected", type=click.Choice(["enabled", "preparing", "disabled"]),
+    help="A worker in another mode is an error (default: expect.mode of the profile).",
+)  # fmt: skip
 @validation_option
 @pass_app
-def doctor(app: App, *, strict: bool, validate: bool) -> Report:
+def doctor(app: App, *, strict: bool, validate: bool, expected: str | None) -> Report:
     """Every check there is, and what to do first.
 
+    The first line says what the group is: how many workers are enabled, how many source tasks are not exactly-once.
+    No enabled worker is an error where task-count records say that there were some; --expect says what is meant.
     Looks at the workers and their modes, the gates of the upgrade, hanging transactions, what FAILED tasks died of (and
     whether eosctl fenced them from this machine), task-count records, source connectors and each of their tasks,
     offsets topics, replication and rights. The worst comes first, each with what mends it. A check that can't run is a
@@ -28,6 +34,8 @@ def doctor(app: App, *, strict: bool, validate: bool) -> Report:
 
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
     """
+    from eosctl.core.upgrade import Mode
     from eosctl.ops.doctor import examine
 
-    return examine(app, strict=strict, validate=validate)
+    wanted = expected or app.target.expect.get("mode")
+    return examine(app, strict=strict, validate=validate, expected=Mode(wanted) if wanted else None)

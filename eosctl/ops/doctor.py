@@ -19,8 +19,10 @@ from eosctl.core.group_findings import (
     topic_findings,
     transaction_topic_findings,
 )
+from eosctl.core.group_state import expectation_findings, group_state
 from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
+from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
@@ -78,7 +80,8 @@ def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
 def _gates(visit: Visit) -> _Found:
     own, _following = visit.gates()
     subject = visit.app.target.group_id or "group"
-    return [finding for gate in own for finding in gate_finding(gate, subject)]
+    amiss = [finding for gate in own for finding in gate_finding(gate, subject)]
+    return [*expectation_findings(visit.observation(), visit.expected), *amiss]
 
 
 def _failures(visit: Visit) -> _Found:
@@ -197,13 +200,13 @@ CHECKS: tuple[_Check, ...] = (
 )
 
 
-def examine(app: App, *, strict: bool = False, validate: bool = True) -> Report:
+def examine(app: App, *, strict: bool = False, validate: bool = True, expected: Mode | None = None) -> Report:
     """The findings of every check; exit 3 on an error, with `strict` also on a warning or a check that could not run.
 
-    Source connectors are validated, unless not `validate`. Without an error, exit 7 when some checks could not run;
-    when none could, that of the first reason (2, 4 or 5).
+    A worker in another mode than `expected` is an error. Source connectors are validated, unless not `validate`.
+    Without an error, exit 7 when some checks could not run; when none could, that of the first reason (2, 4 or 5).
     """
-    visit = Visit(app, validate=validate)
+    visit = Visit(app, validate=validate, expected=expected)
     findings: dict[str, Sequence[Finding]] = {}
     failed: dict[str, EosctlError] = {}
     for check in CHECKS:
@@ -280,15 +283,24 @@ def _report(
             "counts": severity_counts(every),
         },
         data={
+            "group": _group(visit),
             "checks": [
                 {"check": check, "status": "not_checked" if check in failed else "checked", "findings": len(found)}
                 for check, found in findings.items()
-            ]
+            ],
         },
         target={"kafka_cluster_id": _cluster_id(visit), "group_id": app.target.group_id},
         problems=_problems(failed),
         exit_code=_exit_code(every, failed, strict=strict),
     )
+
+
+def _group(visit: Visit) -> dict[str, object] | None:
+    try:
+        state = group_state(visit.observation())
+    except EosctlError:
+        return None
+    return {**state.as_data(), "sentence": state.sentence()}
 
 
 def _cluster_id(visit: Visit) -> str | None:

@@ -21,8 +21,8 @@ _Seen = TypeVar("_Seen")
 class Visit:
     """One look at the group and its workers; the error of the first look is the answer to all who ask."""
 
-    def __init__(self, app: App, *, validate: bool = True) -> None:
-        self.app, self._validate = app, validate
+    def __init__(self, app: App, *, validate: bool = True, expected: Mode | None = None) -> None:
+        self.app, self._validate, self.expected = app, validate, expected
         self._group: GroupObservation | EosctlError | None = None
         self._observation: Observation | EosctlError | None = None
 

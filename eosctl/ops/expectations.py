@@ -1,4 +1,4 @@
-"""What a profile expects to find (`expect.kafka_cluster_id`, `expect.group_id`), held against what was found."""
+"""Where a profile expects to write (`expect.kafka_cluster_id`, `expect.group_id`), held against what was found."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ _MEANING = {
 
 
 def require_expected(expect: Mapping[str, str], found: Mapping[str, object]) -> None:
-    """Raises RefusedError, which names both ids, unless `found` holds every id of `expect`; not known is not equal."""
-    for name, wanted in expect.items():
-        what, check = _MEANING[name]
-        if found.get(name) != wanted:
+    """Raises RefusedError, which names both ids, unless `found` holds every id of `expect`; not known is not equal.
+
+    The mode that is expected is for checks: an upgrade changes it.
+    """
+    for name, (what, check) in _MEANING.items():
+        wanted = expect.get(name)
+        if wanted is not None and found.get(name) != wanted:
             there = f"is {found[name]}" if found.get(name) else "is not known here"
             raise RefusedError(
                 f"{what} {there}, and the profile expects {wanted}; nothing was written",

@@ -14,7 +14,8 @@ from eosctl.errors import InputFileError
 from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Sources, as_list, mapping, strings
 from eosctl.profiles.target import DEFAULT_TOPICS
 
-EXPECTABLE = ("kafka_cluster_id", "group_id")
+EXPECTABLE = ("kafka_cluster_id", "group_id", "mode")
+EXPECTABLE_MODES = ("enabled", "preparing", "disabled")
 CONNECT_SECRETS = ("key_password", "password", "token")
 CONNECT_KEYS = (
     *("ca", "certificate", "key", "username", "trust_discovered"),
@@ -111,7 +112,10 @@ def _is_missing(exc: InputFileError) -> bool:
 def check_profile(profile: Mapping[str, Any], where: str) -> None:
     """Raises InputFileError for keys that no one reads, and for secrets that stand there as they are."""
     _known(profile, PROFILE_KEYS, where)
-    _known(mapping(profile.get("expect"), f"{where}: expect"), EXPECTABLE, f"{where}: expect")
+    expect = mapping(profile.get("expect"), f"{where}: expect")
+    _known(expect, EXPECTABLE, f"{where}: expect")
+    if expect.get("mode") not in (None, *EXPECTABLE_MODES):
+        raise InputFileError(f"{where}: expect.mode is one of {', '.join(EXPECTABLE_MODES)}, not {expect['mode']}")
     connect = mapping(profile.get("connect"), f"{where}: connect")
     _refuse_literal(connect, CONNECT_SECRETS, f"{where}: connect")
     _known(connect, CONNECT_KEYS, f"{where}: connect")

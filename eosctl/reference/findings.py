@@ -303,6 +303,21 @@ FINDINGS = (
         "A transaction that no coordinator will end: readers of committed records wait behind it.",
         "`eosctl txn abort` with the place that the fix names.",
     ),
+    Entry(
+        "enabled_before",
+        "No worker is enabled, and the group's task-count records say that some were.",
+        "`eosctl upgrade plan --to enabled`; or say what is meant, with --expect or expect.mode of the profile.",
+    ),
+    Entry(
+        "mode_not_expected",
+        "A worker is not in the mode that --expect, or the profile, expects.",
+        "`eosctl upgrade plan --to MODE`.",
+    ),
+    Entry(
+        "mode_not_proven",
+        "Whether a worker is in the mode that is expected can't be told from outside.",
+        "Give its file with -w.",
+    ),
     Entry("unassigned", "A connector or task has no worker.", "Look again after the rebalance."),
     Entry("task_failed", "A connector or task is FAILED for a reason that eosctl does not know.", "Read its trace."),
     Entry("task_not_authorized", "A task is FAILED for want of a right.", "`eosctl acls check` names what is missing."),

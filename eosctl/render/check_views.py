@@ -23,6 +23,16 @@ def _finding_lines(report: Report) -> Iterable[str]:
     yield from ("", *summary_lines(report))
 
 
+def _doctor_lines(report: Report) -> Iterable[str]:
+    """What the group is, before what is wrong with it."""
+    group = report.data.get("group")
+    if isinstance(group, Mapping):
+        yield from (f"group {printable(str(report.target.get('group_id')))}: {group['sentence']}", "")
+    if not report.rows:
+        yield "Nothing is wrong."
+    yield from _finding_lines(report)
+
+
 def _following(row: Row) -> Iterable[str]:
     """What comes of this finding, and is none of its own therefore."""
     evidence = row["evidence"]
@@ -73,6 +83,6 @@ _METRICS = View(
 )
 CHECK_VIEWS = {
     "connectors-check": findings_view("Nothing stands against exactly-once."),
-    "doctor": findings_view("Nothing is wrong."),
+    "doctor": View((), footer=_doctor_lines, prose=False),
     "metrics": _METRICS,
 }

@@ -27,6 +27,16 @@ _HARD: dict[str, Any] = {
     "variants": [{"name": {"two_step", "one_step"}, "recommended": "bool", "steps": ["str"], "risks": ["str"]}],
     "unknown": ["str"],
 }
+_GROUP_STATE = (
+    {
+        "workers": "int",
+        "modes": COUNTS,
+        "source_tasks": "int|null",
+        "not_exactly_once": "int|null",
+        "sentence": "str",
+    },
+    None,
+)
 _MODE = {"enabled", "not_enabled", "preparing", "disabled", "unknown"}
 _WORKERS: dict[str, Any] = {
     "row": {
@@ -64,7 +74,10 @@ UPGRADE_KINDS: dict[str, Kind] = {
         "What every check found, worst first.",
         {"check": "str", **FINDING_ROW},
         {"checks": "int", "not_checked": "int", "findings": "int", "counts": COUNTS},
-        {"checks": [{"check": "str", "status": {"checked", "not_checked"}, "findings": "int"}]},
+        {
+            "group": _GROUP_STATE,
+            "checks": [{"check": "str", "status": {"checked", "not_checked"}, "findings": "int"}],
+        },
     ),
     "upgrade-plan": Kind(
         "The passes to another mode, and the gates before them.",

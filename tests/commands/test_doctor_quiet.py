@@ -103,7 +103,6 @@ def test_no_connector_validates_itself_where_that_is_not_wanted(invoke: Invoke) 
     "changes",
     [
         {},
-        {"records": config_records(*created("orders", 1, record=1), *created("orders", 3))},
         {
             "configs": {"orders": {"transaction.boundary": "interval", "producer.override.acks": "1"}},
             "max_timeout_ms": 9,
@@ -132,7 +131,7 @@ def test_who_requires_exactly_once_of_a_group_that_does_not_use_it_is_an_error(i
 def test_rights_are_held_against_nothing_where_exactly_once_is_not_used(invoke: Invoke, tmp_path: Path) -> None:
     """A principal of a group that writes without transactions has no right to transactional ids, and needs none."""
     worker_file = write_worker_file(tmp_path / "worker.properties")
-    there = cluster(modes={W1: "disabled"}, acls=FakeAclStore())
+    there = cluster(modes={W1: "disabled"}, acls=FakeAclStore(), records=config_records(*created("orders", 1)))
     rows = envelope_of(invoke("doctor", "-w", str(worker_file), "-o", "json", **there.surroundings), "doctor")
     assert [row["code"] for row in rows["data"]["rows"]] == ["exactly_once_not_used", "acls_not_checked"]
 
