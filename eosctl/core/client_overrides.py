@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.override_policy import refused_overrides
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
@@ -27,7 +28,7 @@ _IGNORED: Mapping[str, tuple[str, str]] = {
 
 
 def client_overrides(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Settings that an exactly-once task dies of at its start, and those that have no effect on it."""
+    """Settings that an exactly-once task dies of at its start, that have no effect on it, or that workers refuse."""
     for name, (is_refused, good) in _DEADLY.items():
         override, setting = f"producer.override.{name}", f"producer.{name}"
         source = override if connector.config.get(override) else setting
@@ -47,3 +48,4 @@ def client_overrides(connector: ObservedConnector, observation: Observation) -> 
                 f"{connector.name}: {override}={value} has no effect on exactly-once tasks, which have {taken}",
                 "Remove it.", {override: value},
             )  # fmt: skip
+    yield from refused_overrides(connector, observation)

@@ -15,6 +15,7 @@ from eosctl.core.id_collisions import rivals
 from eosctl.core.ids import connector_path, leader_transactional_id, task_transactional_id
 from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_findings import missing_topic_finding, topic_findings
+from eosctl.core.override_policy import flush_timeouts, policy_of, setting_to_change
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.own_clusters import own_cluster
 from eosctl.core.property_names import idle_connector_names, idle_worker_names
@@ -50,8 +51,8 @@ def connector_findings(observation: Observation, connectors: Iterable[ObservedCo
 
 
 def group_findings(observation: Observation) -> list[Finding]:
-    """What concerns all connectors: the leader's own id, and property names in the workers' files."""
-    return [*leader_collisions(observation), *worker_properties(observation)]
+    """What concerns all connectors: the leader's own id, and properties in the workers' files."""
+    return [*leader_collisions(observation), *worker_properties(observation), *flush_timeouts(observation)]
 
 
 def support(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
@@ -144,8 +145,8 @@ def interval(connector: ObservedConnector, observation: Observation) -> Iterable
         yield Finding(
             "interval_exceeds_timeout", ERROR, connector.name,
             f"{connector.name} commits every {interval_ms} ms, its transactions end after {limit_ms} ms",
-            "Raise producer.override.transaction.timeout.ms above transaction.boundary.interval.ms, with slack for "
-            "slow commits.",
+            f"Raise {setting_to_change('producer', 'transaction.timeout.ms', policy_of(observation))} above "
+            "transaction.boundary.interval.ms, with slack for slow commits.",
             {"transaction_timeout_ms": limit_ms, "interval_ms": interval_ms},
         )  # fmt: skip
 
@@ -167,7 +168,8 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
         yield Finding(
             "timeout_above_broker", ERROR, connector.name,
             f"{connector.name} has a transaction timeout of {limit_ms} ms, brokers allow {maximum_ms} ms at most",
-            "Lower producer.override.transaction.timeout.ms, or raise the brokers' transaction.max.timeout.ms.",
+            f"Lower {setting_to_change('producer', 'transaction.timeout.ms', policy_of(observation))}, or raise the "
+            "brokers' transaction.max.timeout.ms.",
             {"transaction_timeout_ms": limit_ms, "transaction.max.timeout.ms": maximum_ms},
         )  # fmt: skip
 
@@ -235,8 +237,8 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
         yield Finding(
             f"fencing_{pace.value}", severity, connector.name,
             f"{connector.name}: each reconfiguration fences {crowd} ids at one coordinator, about {seconds:.0f} s: "
-            f"{words}; set {cure_text()} in its config",
-            f"Set {cure_text()} in the config of {connector.name} (or admin.* in the workers).",
+            f"{words}; set {cure_text(policy_of(observation))}",
+            f"Set {cure_text(policy_of(observation), f'the config of {connector.name}')}.",
             {"ids_per_coordinator": crowd, "pause_ms": pause, "round_s": round(seconds, 1)},
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum, unique
 
 from eosctl.core.fencing_rounds import CURE, ROUND_S
+from eosctl.core.override_policy import OverridePolicy
 
 FORWARD_S = 30.0
 """How long a follower waits for the leader's round before its task fails."""
@@ -61,6 +62,14 @@ def pace_of(seconds: float, *, workers: int) -> Pace:
     return Pace.SLOW if seconds >= SLOW_S else Pace.FINE
 
 
-def cure_text() -> str:
-    """The two overrides that cure it, as one writes them."""
-    return " and ".join(f"{name}={value}" for name, value in CURE.items())
+def cure_of(policy: OverridePolicy | None) -> Mapping[str, str]:
+    """The two settings that cure it: of the connector, or of the workers where their policy refuses those."""
+    refused = policy is not None and any(policy.refuses(name.removeprefix("admin.override.")) for name in CURE)
+    return {name.replace(".override.", ".") if refused else name: value for name, value in CURE.items()}
+
+
+def cure_text(policy: OverridePolicy | None, config: str = "its config") -> str:
+    """The two settings that cure it, as one writes them, and where; `config` is what the connector's is called."""
+    cure = cure_of(policy)
+    where = config if cure == CURE else "the workers' files, whose policy refuses them in a connector's config"
+    return f"{' and '.join(f'{name}={value}' for name, value in cure.items())} in {where}"

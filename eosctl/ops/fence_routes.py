@@ -18,6 +18,7 @@ from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS, FenceItem, Outcome
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.ids import connector_path
+from eosctl.core.override_policy import override_policy
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.core.worker_url import parse_worker_url
@@ -83,7 +84,8 @@ def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[P
     left_s = app.deadline.remaining_s()
     message = f"the leader fences one id after the other: {counted(len(wanted), 'id')} take it about {seconds:.0f} s"
     if pace_of(seconds, workers=1) is Pace.IMPOSSIBLE:
-        hint = f"Fence without --via connect, or set {cure_text()} on the connector first."
+        policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
+        hint = f"Fence without --via connect, or set {cure_text(policy)} first."
         return [
             Problem("fencing_impossible", f"{message}, and it gives up after {ROUND_S:g}", hint, severity="warning")
         ]

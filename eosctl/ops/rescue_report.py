@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eosctl.core.fencing_rounds import CURE
+from eosctl.core.fencing_pace import cure_of
+from eosctl.core.override_policy import override_policy
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.ops.app import App
 from eosctl.ops.rescue import STEPS, RescuePlan, require_unchanged
@@ -86,7 +87,8 @@ def _report(
     problems: Sequence[Problem],
 ) -> Report:
     config = plan.patient.scene.connector.config or {}
-    cure = {name: value for name, value in CURE.items() if plan.steps and str(config.get(name)) != value}
+    policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
+    cure = {name: value for name, value in cure_of(policy).items() if plan.steps and str(config.get(name)) != value}
     return Report(
         kind=kind,
         rows=_rows(plan, said),

@@ -187,7 +187,13 @@ FINDINGS = (
         "A setting that an idempotent producer refuses: exactly-once tasks fail at their start.",
         "Remove it; acks=all, retries above 0, at most 5 requests in flight.",
     ),
-    Entry("override_ignored", "An override that has no effect on exactly-once tasks.", "Remove it."),
+    Entry("override_ignored", "A setting that has no effect on exactly-once tasks.", "Remove it."),
+    Entry(
+        "override_refused",
+        "The workers' connector.client.config.override.policy refuses overrides that a connector's config has: it does "
+        "not start with them.",
+        "Set them in the workers' files, or allow them there.",
+    ),
     Entry(
         "clients_disagree",
         "The connector's producer goes to other Kafka brokers than its consumer or admin client: exactly-once tasks "

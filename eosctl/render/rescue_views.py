@@ -47,7 +47,9 @@ def _rescue_lines(report: Report) -> Iterable[str]:
     yield from summary_lines(report)
     cure = report.data.get("cure")
     if isinstance(cure, dict) and cure:
-        yield "so that it does not come back, put into the connector's config:"
+        in_config = all(name.startswith("admin.override.") for name in cure)
+        where = "the connector's config" if in_config else "the workers' files, whose policy refuses overrides"
+        yield f"so that it does not come back, put into {where}:"
         yield from (f"  {name}={value}" for name, value in cure.items())
 
 
