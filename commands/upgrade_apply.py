@@ -77,12 +77,18 @@ def apply_command(
     """Restart the workers one by one, in the order of the plan, and check after each that all is as before.
 
     After each restart the worker must be a healthy member again, its mode proven (or taken from its own file, and then
-    said so), every connector and task as before; tasks that failed only in fencing are restarted once. None is
-    restarted while another does not answer. The first gate that fails ends the run and leaves the cluster running;
-    --resume goes on. A gate that guards data and can't be told stops it too (`upgrade plan` says which do); --timeout
-    is for each look, and --accept-gate for a gate that you have looked at. A kill or Ctrl-C is safe at any time.
-    On the way back a worker that died is given its mode where it lies, and what failed since the upgrade began holds
-    nothing up. A worker that left the group is missed until it is seen again, or given up with --accept-gone.
+    said so), every connector and task as before, with its transactional id once it is enabled; tasks that failed only
+    in fencing are restarted once. None is restarted while another does not answer, or after somebody else restarted
+    one. The first gate that fails ends the run and leaves the cluster running; --resume goes on. A kill or Ctrl-C is
+    safe at any time.
+
+    A gate that guards data and can't be told stops it too (`upgrade plan` says which do). --timeout is the time of one
+    look at the whole group; --accept-gate goes on with a gate as it is.
+
+    On the way back what failed since the upgrade began holds nothing up, and the file of a worker that died is changed
+    before the others become disabled. A worker that an upgrade lost is missed until it is seen again, or given up with
+    --accept-gone.
+
     WORDS, PATH, NAME and DEST may hold {url} {host} {port}, WORDS also {mode} and {config}; no shell reads them.
 
     \b
