@@ -13,8 +13,8 @@ from eosctl.core.upgrade_observation import ObservedConnector
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_observe import observe_connectors
-from eosctl.ops.workers import NO_REST_HINT, no_answer, observe_workers
-from eosctl.report import Report
+from eosctl.ops.workers import NO_REST, NO_REST_HINT, no_answer, observe_workers
+from eosctl.report import Problem, Report
 
 
 def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = False, validate: bool = True) -> Report:
@@ -45,8 +45,14 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
         },
         data={"connectors": [each.name for each in sources]},
         target={"kafka_cluster_id": observation.kafka_cluster_id, "group_id": app.target.group_id},
+        problems=[_as_written()] if group.is_mirror_maker else [],
         exit_code=ExitCode.FINDINGS if is_bad(findings, strict=strict) else ExitCode.OK,
     )
+
+
+def _as_written() -> Problem:
+    message = f"no worker says what runs: each {NO_REST}; configs are judged as the config topic has them"
+    return Problem("connectors_as_written", message, NO_REST_HINT, "warning")
 
 
 def _chosen(connectors: Sequence[ObservedConnector], names: Sequence[str]) -> list[ObservedConnector]:

@@ -16,12 +16,13 @@ from eosctl.core.upgrade_gates import CLUSTERS_GATE, CONNECTORS_GATE, GATE_IDS, 
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.upgrade_plan import PlannedPass, UpgradePlan, make_plan
 from eosctl.core.worker_url import parse_worker_url
-from eosctl.errors import RefusedError, StalePlanError, UsageError
+from eosctl.errors import RefusedError, StalePlanError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
 from eosctl.ops.upgrade_drivers import Driver, SetsAlone
 from eosctl.ops.upgrade_journal import Memory, OpenStep, Roll, newest_roll, upgrade_journal
 from eosctl.ops.upgrade_look import NOTHING_KNOWN, STRICT, Lenience, View, look, with_driver_files
+from eosctl.ops.workers import NO_REST
 from eosctl.report import rfc3339
 
 # what the first pass mends itself
@@ -107,6 +108,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     lenience = _lenience(request, target, newest, begun, driver)
     memory = begun.memory if begun else newest.lost_memory if newest else NOTHING_KNOWN
     view = look(with_driver_files(app, driver), target, memory, lenience=lenience)
+    _refuse_mirror_maker(view)
     _require_gone(gone, view)
     dead = [worker for worker in view.lost if open_step is None or worker.name not in open_step.workers]
     workers = [*_after_open(view.observation.workers, open_step, at_once=driver.at_once), *dead]
@@ -183,6 +185,16 @@ def accept_hint(gates: Sequence[Gate]) -> str:
     names = " ".join(f"--accept-gate {gate.id}" for gate in gates)
     more_time = " --timeout gives a look more time." if any(gate.status == "unknown" for gate in gates) else ""
     return f"{names} goes on as it is.{more_time}"
+
+
+def _refuse_mirror_maker(view: View) -> None:
+    """Raises UnsupportedError for workers of which no restart could be seen to have done what it should."""
+    if view.group.is_mirror_maker:
+        raise UnsupportedError(
+            f"the mode of no worker of {view.group.group_id} can be proven: each {NO_REST}; nothing was written",
+            hint="`eosctl upgrade plan` has the passes: set exactly.once.source.support on every node by hand, restart "
+            "one after the other, and see `eosctl workers list` in between.",
+        )
 
 
 def _others_ill(begun: Roll | None, view: View, driver: Driver, lenience: Lenience) -> list[Gate]:

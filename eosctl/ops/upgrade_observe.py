@@ -13,6 +13,7 @@ from eosctl.core.config_view import differing_connectors
 from eosctl.core.connector_findings import OFFSETS_TOPIC
 from eosctl.core.kafka_version import is_older
 from eosctl.core.records import Bounds
+from eosctl.core.task_counts import plugin_type
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import (
@@ -52,9 +53,13 @@ def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate
 def observe_connectors(app: App, group: GroupObservation, *, validate: bool = True) -> Observation:
     """Only what the connector checks judge: no open transaction is waited for.
 
-    Offsets topics are read only where a connector's offsets move to a Kafka cluster of its own.
+    Offsets topics are read only where a connector's offsets move to a Kafka cluster of its own. Of a dedicated
+    MirrorMaker, whose workers nobody can ask, the configs come from the config topic, and no task is known.
     """
-    observation = with_own_clusters(app, _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED)))
+    observation = _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED))
+    if group.is_mirror_maker:
+        observation = _as_written(_with_topics(app, observation, {"config topic": _with_config_state}))
+    observation = with_own_clusters(app, observation)
     parts = {what: _TOPIC_PARTS[what] for what in ("topics", "broker settings", "config topic")}
     observation = with_transactions(app, _with_topics(app, observation, parts))
     return with_validations(app, observation) if validate else without_validations(observation)
@@ -233,6 +238,18 @@ def _connector(name: str, answer: Mapping[str, object]) -> ObservedConnector:
         workers={part: str(said["worker_id"]) for part, said in parts.items() if said.get("worker_id")},
         traces={part: str(said["trace"]) for part, said in parts.items() if said.get("trace")},
     )
+
+
+def _as_written(observation: Observation) -> Observation:
+    """With the connectors as the config topic has them, where it was read."""
+    if observation.config_state is None:
+        return observation
+    written = [
+        ObservedConnector(name, plugin_type(state.config), {key: str(value) for key, value in state.config.items()})
+        for name, state in observation.config_state.connectors.items()
+        if state.config is not None
+    ]
+    return replace(observation, connectors=tuple(written))
 
 
 def _mapping(value: object) -> Mapping[str, object]:

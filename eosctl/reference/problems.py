@@ -165,6 +165,11 @@ WARNINGS = (
     ),
     Entry("deletes", "The file holds deletions, and they will be written."),
     Entry(
+        "connectors_as_written",
+        "No worker can be asked, so connectors are judged by their configs in the config topic.",
+        "See the workers' logs for what runs.",
+    ),
+    Entry(
         "standalone_worker",
         "The worker is of no group: a standalone one, which does not know exactly-once.",
         "Give the URL of a distributed worker.",

@@ -162,9 +162,10 @@ def test_mirror_makers_connectors_that_copy_nothing_need_no_support(invoke: Invo
     assert found(invoke, there, 0) == HEALTHY
 
 
-def mirror_maker() -> ConfigWorld:
+def mirror_maker(**config: Any) -> ConfigWorld:
     """A dedicated MirrorMaker with two workers, which no request reaches."""
-    there = cluster(modes={W1: "enabled", W2: "enabled"})
+    records = config_records(*created("orders", 1, record=1, **config))
+    there = cluster(modes={W1: "enabled", W2: "enabled"}, records=records)
     there.connect.mirror_maker = True
     there.connect.down.update({W1, W2})
     return there
@@ -191,6 +192,23 @@ def test_workers_of_a_dedicated_mirror_maker_are_rows(invoke: Invoke) -> None:
     said = "is a worker of a dedicated MirrorMaker, which has no REST interface"
     assert {evidence for row in document["data"]["rows"] for evidence in row["evidence"]} == {said}
     assert document["errors"] == []
-    checked = invoke("connectors", "check", *WHERE, **mirror_maker().surroundings)
-    assert checked.exit_code == 4
-    assert f"no worker tells which connectors there are: each {said}" in checked.stderr
+
+
+def test_connectors_of_a_dedicated_mirror_maker_are_judged_as_they_are_written(invoke: Invoke) -> None:
+    """No worker tells of them, and nothing of them was looked at."""
+    there = mirror_maker(config={"transaction.boundary": "interval", "transaction.boundary.interval.ms": "70000"})
+    outcome = invoke("connectors", "check", *WHERE, "-o", "json", **there.surroundings)
+    document = envelope_of(outcome, "connectors-check", 3)
+    assert {(row["code"], row["severity"]) for row in document["data"]["rows"]} == {
+        ("interval_exceeds_timeout", "error"), ("support_unknown", "warning"),
+    }  # fmt: skip
+    assert [each["code"] for each in document["errors"]] == ["connectors_as_written"]
+
+
+def test_no_upgrade_of_a_dedicated_mirror_maker_is_applied(invoke: Invoke) -> None:
+    """Each restart would have been waited for in vain."""
+    words = ("upgrade", "apply", "--to", "disabled", "--driver", "print", "--yes", *WHERE)
+    outcome = invoke(*words, **mirror_maker().surroundings)
+    assert outcome.exit_code == 1
+    assert "error: the mode of no worker of g can be proven: each is a worker of a dedicated" in outcome.stderr
+    assert "nothing was written" in outcome.stderr
