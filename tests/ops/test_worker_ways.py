@@ -59,7 +59,7 @@ def test_it_is_known_where_no_member_can_be_reached(world: World) -> None:
     report = list_workers(world.app(connect_urls=(LB,)))
     assert "another way to one of them" in str(report.rows[2]["evidence"])
     assert {each.code for each in report.problems} == {"worker_unreachable"}
-    assert "--connect-map ADVERTISED=REACHABLE" in str(report.problems[0].hint)
+    assert str(report.problems[0].hint).startswith(f"{LB} leads to one of the members; --connect-map ADVERTISED=REACH")
     planned = plan_upgrade(world.app(connect_urls=(LB,)), Mode.ENABLED)
     assert "is a member, but its REST interface can't be reached" in gate(planned, "members_known")["evidence"]
     assert gate(planned, "connectors_healthy")["status"] == "pass", "any worker knows the connectors"
