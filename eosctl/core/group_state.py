@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 from urllib.parse import urlsplit
 
 from eosctl.core.findings import ERROR, WARNING, Finding
@@ -87,7 +88,7 @@ def expectation_findings(observation: Observation, expected: Mode | None) -> Ite
         yield from _was_enabled(observation, group)
         return
     members = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
-    fix = f"`eosctl upgrade plan --to {expected}` has the way there."
+    fix = f"`eosctl upgrade plan --to {quote(expected)}` has the way there."
     for worker in members:
         if expected not in POSSIBLE[worker.mode]:
             yield Finding(
