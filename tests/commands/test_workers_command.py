@@ -82,3 +82,8 @@ def test_the_real_group(invoke: Invoke, target_flags: list[str]) -> None:
     assert outcome.exit_code == 0, outcome.stdout
     (row,) = outcome.json()["data"]["rows"]
     assert (outcome.exit_code, row["leader"], row["mode"], row["health"]) == (0, True, "enabled", "healthy")
+    mapped = invoke("workers", "probe", *target_flags, "--connect-map", "127.0.0.1:*=http://localhost:*", "-o", "json")
+    (same,) = mapped.json()["data"]["rows"]
+    assert (same["url"], same["mode"]) == (row["url"], "enabled"), "it is called as it calls itself"
+    lost = invoke("workers", "probe", *target_flags, "--connect-map", "*=http://127.0.0.1:1", "-o", "json").json()
+    assert lost["errors"][0]["message"].startswith("the Connect worker at http://127.0.0.1:1 can't be reached")
