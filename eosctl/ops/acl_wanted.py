@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from eosctl.core.acl_table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.java_properties import PROVIDER
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.store_names import PLACE
 from eosctl.core.topic_names import is_topic_name
@@ -21,6 +20,11 @@ from eosctl.ops.connector_topics import ConnectorTopics, FoundTopics, find_topic
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
 from eosctl.report import Problem
 
+_WORKER_TOPICS = {
+    "config_topic": ("config.storage.topic", "Name it with --config-topic."),
+    "offset_topic": ("offset.storage.topic", "Name it with --offset-topic."),
+    "status_topic": ("status.storage.topic", "Name it in a profile: eosctl profile set NAME status_topic=TOPIC."),
+}
 _ABOUT_OUTPUTS = {"producer", "consumer", "admin", "observer", "aborter", "acl-writer"}
 
 
@@ -115,16 +119,21 @@ def _look_up(
 
 
 def _require_topic_names(app: App, rights: Iterable[Right]) -> None:
-    """Raises UsageError for a topic that only a worker can name: its file has a placeholder there."""
-    hints = {
-        app.target.config_topic: "Name it with --config-topic.",
-        app.target.offset_topic: "Name it with --offset-topic.",
-        app.target.status_topic: "Name it in a profile: eosctl profile set NAME status_topic=TOPIC.",
+    """Raises UsageError for a topic that only a worker can name: its file has a reference there, and no option says."""
+    guessed = {
+        getattr(app.target, name): (setting, hint)
+        for name, (setting, hint) in _WORKER_TOPICS.items()
+        if app.target.origins.get(name) == "default"
+        and any(setting in file.unresolved for file in app.target.worker_configs)
     }
     for right in rights:
-        if right.resource_type == "Topic" and right.name != "*" and not is_topic_name(right.name):
-            what = "which only a worker can resolve" if PROVIDER.search(right.name) else "which can't be a topic"
-            raise UsageError(f"a right is needed on topic {right.name}, {what}", hint=hints.get(right.name))
+        if right.resource_type != "Topic" or right.name == "*":
+            continue
+        if right.name in guessed:
+            setting, hint = guessed[right.name]
+            raise UsageError(f"a right is needed on the {setting}, which only a worker can resolve", hint=hint)
+        if not is_topic_name(right.name):
+            raise UsageError(f"{right.name} can't be a topic, so there is no right on it")
 
 
 def _task_counts(request: AclRequest, names: Sequence[str], known: KnownConnectors) -> Sequence[int]:

@@ -256,7 +256,7 @@ def test_a_worker_that_keeps_no_track_of_topics_leaves_the_config(invoke: Invoke
 def test_a_placeholder_in_a_workers_file_is_no_topic(
     invoke: Invoke, tmp_path: Path, line: str, role: str, hint: str | None
 ) -> None:
-    """The lines for kafka-acls granted rights on a topic of the name `${env:T}`."""
+    """The lines for kafka-acls granted rights on a topic of the name `${env:T}`, and then on Kafka's usual one."""
     worker = tmp_path / "worker.properties"
     worker.write_text(f"group.id=g\n{line}\n")
     outcome = invoke("acls", "generate", "-w", str(worker), *OFFLINE[2:], "--role", role)
@@ -264,7 +264,17 @@ def test_a_placeholder_in_a_workers_file_is_no_topic(
     assert (hint or "") in outcome.stderr
     assert "${env:T}" not in outcome.stdout
     if hint:
-        assert "a right is needed on topic ${env:T}, which only a worker can resolve" in outcome.stderr
+        assert f"a right is needed on the {line.partition('=')[0]}, which only a worker can resolve" in outcome.stderr
+
+
+def test_a_topic_that_is_named_needs_no_word_of_the_workers_file(invoke: Invoke, tmp_path: Path) -> None:
+    worker = tmp_path / "worker.properties"
+    worker.write_text("group.id=g\noffset.storage.topic=${env:T}\n")
+    words = ("-w", str(worker), *OFFLINE[2:], "--role", "producer", "-o", "json")
+    named = invoke("acls", "generate", *words, "--offset-topic", "mine")
+    assert (named.exit_code, ("mine", "LITERAL") in of_topics(named)) == (0, True)
+    nonsense = invoke("acls", "generate", *words, "--offset-topic", "mine", "--output-topic", "a b")
+    assert (nonsense.exit_code, "a b can't be a topic" in nonsense.stderr) == (2, True)
 
 
 def test_a_placeholder_in_a_config_is_no_topic(invoke: Invoke) -> None:
