@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.connector_topics import configured_topics
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
-from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
 from eosctl.core.id_collisions import rivals
 from eosctl.core.ids import connector_path, leader_transactional_id, task_transactional_id
 from eosctl.core.kafka_version import kafka_version
@@ -40,14 +40,9 @@ Rule = Callable[[ObservedConnector, Observation], Iterable[Finding]]
 
 
 def connector_findings(observation: Observation, connectors: Iterable[ObservedConnector]) -> list[Finding]:
-    """Everything worth saying about these connectors, connector by connector; sinks are passed over."""
-    return [
-        finding
-        for connector in connectors
-        if connector.type == "source"
-        for rule in RULES
-        for finding in rule(connector, observation)
-    ]
+    """Everything worth saying about these connectors, once, connector by connector; sinks are passed over."""
+    sources = [each for each in connectors if each.type == "source"]
+    return each_once(finding for each in sources for rule in RULES for finding in rule(each, observation))
 
 
 def group_findings(observation: Observation) -> list[Finding]:

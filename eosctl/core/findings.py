@@ -38,10 +38,14 @@ class Finding:
         }
 
 
+def each_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Without those that say the same of the same subject again."""
+    return list({(each.code, each.subject, each.message): each for each in findings}.values())
+
+
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Each finding once, errors before warnings before the rest, else in the order in which they were made."""
-    unique = {(each.code, each.subject, each.message): each for each in findings}
-    return sorted(unique.values(), key=lambda each: SEVERITIES.index(each.severity))
+    return sorted(each_once(findings), key=lambda each: SEVERITIES.index(each.severity))
 
 
 def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:

@@ -22,7 +22,7 @@ from eosctl.ops.app import App
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.worker_view import silence_of
-from eosctl.ops.workers import TaskStatus, read_group, running_tasks, urls_of, worker_id_of
+from eosctl.ops.workers import NO_REST, TaskStatus, read_group, running_tasks, urls_of, worker_id_of
 from eosctl.report import Problem
 
 _QUICK_S = 5.0
@@ -163,7 +163,7 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bo
         if verdict is Verdict.RUNS and told is not None:
             running[work] = LiveTask(*work, told.worker_id)
         elif verdict is Verdict.MAY_RUN:
-            may_run[work] = _may_run(app, at, rest) if at else _stranger(app, told)
+            may_run[work] = _may_run(app, at, group, rest) if at else _stranger(app, told)
             ending = ending or (bool(at) and rest.may_be_of(members))
     silent = _silent(app, group, {task.worker for task in running.values()})
     may_run |= {work: _died(app, task, silent[task.worker]) for work, task in running.items() if task.worker in silent}
@@ -215,8 +215,11 @@ def _ask_workers(app: App, group: ConnectGroup | None) -> _Rest:
     return _Rest(shown, frozenset(tasks))
 
 
-def _may_run(app: App, at: Sequence[str], rest: _Rest) -> Problem:
+def _may_run(app: App, at: Sequence[str], group: ConnectGroup | None, rest: _Rest) -> Problem:
     """A task that a member may run, and of which REST says neither that it runs there nor that it has failed."""
+    if group is not None and group.is_mirror_maker:
+        message = f"worker {at[0]} of group {group.group_id} may run their tasks: it {NO_REST}"
+        return _unknown(message, "Stop the nodes of the MirrorMaker first; without a member no task runs.")
     told = "the workers that were asked do not tell" if rest.silence is None else rest.silence.message
     hint = "Compare -u and -g." if rest.silence is None else rest.silence.hint
     return _unknown(f"worker {at[0]} of group {app.target.group_id} may run their tasks: {told}", hint)

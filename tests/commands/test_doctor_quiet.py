@@ -96,6 +96,8 @@ def test_no_connector_validates_itself_where_that_is_not_wanted(invoke: Invoke) 
     assert names == ["eosctl-probe"]
     [unknown] = [row for row in rows if row["code"] == "support_unknown"]
     assert (unknown["severity"], unknown["subject"]) == ("info", "connectors")
+    # it said "4 times", twice for each connector
+    assert unknown["message"].startswith("whether source connectors support exactly-once is not known: ")
     assert "--no-validate" in unknown["message"]
 
 

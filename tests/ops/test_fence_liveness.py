@@ -99,6 +99,17 @@ def test_a_task_of_another_group_whose_workers_are_silent_may_run(stage: Stage) 
     assert flags_of(error)[-1] == "--unknown-liveness"
 
 
+def test_a_task_of_a_dedicated_mirror_maker_may_run_and_nobody_can_be_asked(stage: Stage) -> None:
+    """It was told to compare -u and -g, though no -u leads to a worker without REST."""
+    stage.runs(("c", 0))
+    stage.connect.mirror_maker = True
+    error = refusal(stage, "g-c-0", connect_urls=())
+    assert "of group g may run their tasks: it is a worker of a dedicated MirrorMaker, which has no" in error.message
+    assert str(error.hint).startswith("Stop the nodes of the MirrorMaker first")
+    assert flags_of(error) == ["--unknown-liveness"]
+    assert outcomes(stage.fence("g-c-0", unknown_liveness=True)) == {"g-c-0": "fenced"}
+
+
 W2 = "http://w2:8083"
 
 
