@@ -34,6 +34,7 @@ PARAMETERS = {
     "config_topic": "topics",
     "connector": "connectors",
     "connectors": "connectors",
+    "ignored": "findings",
     "kind": "kinds",
     "offset_topic": "topics",
     "profile": "profiles",
@@ -82,6 +83,12 @@ def _codes(_session: Session) -> Sequence[str]:
     from eosctl.ops.reference import known_entries
 
     return [entry.code for _kind, entry in known_entries() if " " not in entry.code]
+
+
+def _findings(_session: Session) -> Sequence[str]:
+    from eosctl.ops.reference import finding_codes
+
+    return finding_codes()
 
 
 def _gates(_session: Session) -> Sequence[str]:
@@ -143,6 +150,7 @@ def _of_the_cluster(what: str, look: Callable[[App], Sequence[str]]) -> Callable
 _SOURCES: dict[str, Callable[[Session], Sequence[str]]] = {
     "codes": _codes,
     "connectors": _of_the_cluster("connectors", _connectors),
+    "findings": _findings,
     "gates": _gates,
     "ids": _of_the_cluster("ids", _ids),
     "kinds": _kinds,

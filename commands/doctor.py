@@ -16,9 +16,13 @@ from .options import EosctlCommand, pass_app, validation_option
     "--expect", "expected", type=click.Choice(["enabled", "preparing", "disabled"]),
     help="A worker in another mode is an error (default: expect.mode of the profile).",
 )  # fmt: skip
+@click.option(
+    "--ignore", "ignored", metavar="CODE[:SUBJECT]", multiple=True,
+    help="Only count these findings, everywhere or of one subject; repeatable, and added to `ignore` of the profile.",
+)  # fmt: skip
 @validation_option
 @pass_app
-def doctor(app: App, *, strict: bool, validate: bool, expected: str | None) -> Report:
+def doctor(app: App, *, strict: bool, validate: bool, expected: str | None, ignored: tuple[str, ...]) -> Report:
     """Every check there is, and what to do first.
 
     The first line says what the group is: how many workers are enabled, how many source tasks are not exactly-once.
@@ -28,9 +32,11 @@ def doctor(app: App, *, strict: bool, validate: bool, expected: str | None) -> R
     offsets topics, replication and rights. The worst comes first, each with what mends it. A check that can't run is a
     row too (not_checked, with the reason); rights are checked where the workers' files (-w) name the principals.
     Changes nothing; but source connectors validate their configs, for which some log in to their databases
-    (--no-validate leaves it out). What follows from a worker that does not answer stands below it, and of many findings
-    alike there is one. Exit code 3 when a finding is an error (with --strict, also for a warning), else 7 when a check
-    could not run. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
+    (--no-validate leaves it out). What is accepted for good, say few_replicas:__transaction_state where there is one
+    broker, is left to --ignore: it is counted, listed by -o wide and -o json, and changes no exit code. What follows
+    from a worker that does not answer stands below it, and of many findings alike there is one. Exit code 3 when a
+    finding is an error (with --strict, also for a warning), else 7 when a check could not run. Needs Kafka Connect 3.3
+    and brokers of 3.0 or newer.
 
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
     """
@@ -38,4 +44,5 @@ def doctor(app: App, *, strict: bool, validate: bool, expected: str | None) -> R
     from eosctl.ops.doctor import examine
 
     wanted = expected or app.target.expect.get("mode")
-    return examine(app, strict=strict, validate=validate, expected=Mode(wanted) if wanted else None)
+    mode = Mode(wanted) if wanted else None
+    return examine(app, strict=strict, validate=validate, expected=mode, ignore=ignored)

@@ -21,7 +21,8 @@ def profile() -> None:
     No secret stands in it: instead of PASSWORD it says PASSWORD_env (the name of a variable), PASSWORD_file (a file
     with mode 0600) or PASSWORD_command (what prints it: then nobody else may own the file, or write to it).
     expect.kafka_cluster_id and expect.group_id are held against every plan: a write to any other cluster or group is
-    refused. expect.mode is what `eosctl doctor` expects of each worker: enabled, preparing or disabled.
+    refused. expect.mode is what `eosctl doctor` expects of each worker: enabled, preparing or disabled. ignore lists
+    the findings that it only counts, as its --ignore does.
 
     client.sasl.oauthbearer.token_command prints a bearer token, and is run again before that token ends: see
     `eosctl explain token_command`, which has an example for AWS_MSK_IAM.
@@ -66,9 +67,9 @@ def set_command(ctx: click.Context, name: str, changes: tuple[str, ...]) -> Repo
 
     Keys: bootstrap_server, command_config, connect_url, connect_map, group_id, worker_config, config_topic,
     offset_topic, status_topic, audit_log; client.PROPERTY (any name of a client.properties file); connect.ca,
-    certificate, key, username, trust_discovered; expect.kafka_cluster_id, expect.group_id, expect.mode. Secrets as
-    client.sasl.password_env=NAME, connect.password_file=FILE, connect.token_command=COMMAND. Comments in the file stay
-    where they are.
+    certificate, key, username, trust_discovered; expect.kafka_cluster_id, expect.group_id, expect.mode; ignore (of
+    `eosctl doctor`; commas between several). Secrets as client.sasl.password_env=NAME, connect.password_file=FILE,
+    connect.token_command=COMMAND. Comments in the file stay where they are.
 
     Example: eosctl profile set prod bootstrap_server=kafka:9092 group_id=connect expect.group_id=connect
     """

@@ -20,6 +20,7 @@ from eosctl.core.group_findings import (
     transaction_topic_findings,
 )
 from eosctl.core.group_state import expectation_findings, group_state
+from eosctl.core.ignored_findings import Ignored, parse_ignored, split_ignored
 from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.upgrade import Mode
@@ -33,6 +34,7 @@ from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.fence_report import NOT_CHECKED
 from eosctl.ops.offset_lint import offset_findings
 from eosctl.ops.past_writes import with_past_fences
+from eosctl.ops.reference import finding_codes
 from eosctl.ops.task_counts import validate_task_counts
 from eosctl.ops.txn_partitions import find_hanging_transactions
 from eosctl.ops.unfinished import unfinished_work
@@ -200,12 +202,21 @@ CHECKS: tuple[_Check, ...] = (
 )
 
 
-def examine(app: App, *, strict: bool = False, validate: bool = True, expected: Mode | None = None) -> Report:
+def examine(
+    app: App,
+    *,
+    strict: bool = False,
+    validate: bool = True,
+    expected: Mode | None = None,
+    ignore: Sequence[str] = (),
+) -> Report:
     """The findings of every check; exit 3 on an error, with `strict` also on a warning or a check that could not run.
 
     A worker in another mode than `expected` is an error. Source connectors are validated, unless not `validate`.
+    What `ignore` (`CODE[:SUBJECT]`) and the profile name is counted only; a code that is none raises UsageError.
     Without an error, exit 7 when some checks could not run; when none could, that of the first reason (2, 4 or 5).
     """
+    ignored = _to_ignore(app, ignore)
     visit = Visit(app, validate=validate, expected=expected)
     findings: dict[str, Sequence[Finding]] = {}
     failed: dict[str, EosctlError] = {}
@@ -217,8 +228,20 @@ def examine(app: App, *, strict: bool = False, validate: bool = True, expected: 
             raise
         except EosctlError as exc:
             failed[check.id], findings[check.id] = exc, [_not_checked(check.id, exc)]
-    findings = {check: fold_alike(found) for check, found in _under_silent_workers(visit, findings).items()}
-    return _report(app, visit, findings, failed, strict=strict)
+    both = {check: split_ignored(found, ignored) for check, found in _under_silent_workers(visit, findings).items()}
+    counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
+    accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
+    return _report(app, visit, _Outcome(counting, accepted, failed), strict=strict)
+
+
+def _to_ignore(app: App, given: Sequence[str]) -> list[Ignored]:
+    """What the command line names, and what the profile does."""
+    of_profile = (app.target.ignore, f"profile {app.target.profile}: ignore")
+    return [
+        each
+        for texts, origin in ((given, "--ignore"), of_profile)
+        for each in parse_ignored(texts, finding_codes(), origin=origin)
+    ]
 
 
 def _under_silent_workers(visit: Visit, findings: Mapping[str, Sequence[Finding]]) -> dict[str, Sequence[Finding]]:
@@ -263,35 +286,56 @@ def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
             yield Finding(code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=False)
 
 
-def _report(
-    app: App,
-    visit: Visit,
-    findings: Mapping[str, Sequence[Finding]],
-    failed: Mapping[str, EosctlError],
-    *,
-    strict: bool,
-) -> Report:
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What each check found, without and with what was ignored, and why some could not run."""
+
+    findings: Mapping[str, Sequence[Finding]]
+    ignored: Mapping[str, Sequence[Finding]]
+    failed: Mapping[str, EosctlError]
+
+    def missed(self) -> Mapping[str, EosctlError]:
+        """Checks that could not run, unless that is ignored; of all if none ran: nothing is known then."""
+        left_out = {each.subject for found in self.ignored.values() for each in found if each.code == "not_checked"}
+        accepted = set() if _nothing_ran(self.failed) else left_out
+        return {check: error for check, error in self.failed.items() if check not in accepted}
+
+
+def _rows(findings: Mapping[str, Sequence[Finding]]) -> list[Row]:
     every = worst_first(each for found in findings.values() for each in found)
     check_of = {id(each): check for check, found in findings.items() for each in found}
+    return [{"check": check_of[id(each)], **each.as_row()} for each in every]
+
+
+def _report(app: App, visit: Visit, outcome: _Outcome, *, strict: bool) -> Report:
+    findings, missed = outcome.findings, outcome.missed()
+    every = worst_first(each for found in findings.values() for each in found)
+    ignored = _rows(outcome.ignored)
     return Report(
         kind="doctor",
-        rows=[{"check": check_of[id(each)], **each.as_row()} for each in every],
+        rows=_rows(findings),
         summary={
             "checks": len(findings),
-            "not_checked": len(failed),
+            "not_checked": len(outcome.failed),
             "findings": len(every),
+            "ignored": len(ignored),
             "counts": severity_counts(every),
         },
         data={
             "group": _group(visit),
             "checks": [
-                {"check": check, "status": "not_checked" if check in failed else "checked", "findings": len(found)}
+                {
+                    "check": check,
+                    "status": "not_checked" if check in outcome.failed else "checked",
+                    "findings": len(found),
+                }
                 for check, found in findings.items()
             ],
+            "ignored": ignored,
         },
         target={"kafka_cluster_id": _cluster_id(visit), "group_id": app.target.group_id},
-        problems=_problems(failed),
-        exit_code=_exit_code(every, failed, strict=strict),
+        problems=_problems(missed),
+        exit_code=_exit_code(every, missed, strict=strict),
     )
 
 

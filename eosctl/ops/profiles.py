@@ -23,7 +23,7 @@ from eosctl.profiles.edits import edit_yaml
 from eosctl.report import Json, Report, Row
 
 _SECTIONS = ("client", "connect", "expect")
-_LISTS = ("connect_url", "connect_map", "worker_config")
+_LISTS = ("connect_url", "connect_map", "worker_config", "ignore")
 _NOT_SHOWN = ("bootstrap_servers", "named", "named_hosts", "of_urls", "proxies")
 _Shown = tuple[str, Json, str]
 """The name of a value, the value fit to be shown, and who said it."""
@@ -81,6 +81,8 @@ def _values(target: Target) -> Iterator[_Shown]:
         yield "worker_config", files, origins["worker_config"]
     for name, value in sorted(target.expect.items()):
         yield f"expect.{name}", value, profile
+    if target.ignore:
+        yield "ignore", list(target.ignore), profile
 
 
 def _fields(section: str, settings: ClientSettings | ConnectAccess, origin: str) -> Iterator[_Shown]:

@@ -50,6 +50,11 @@ def known_entries() -> list[tuple[str, Entry]]:
     return [(kind, entry) for kind, entries in SECTIONS.items() for entry in entries]
 
 
+def finding_codes() -> list[str]:
+    """What can stand as the code of a finding: gates that fail and what a check could not see are findings, too."""
+    return [entry.code for kind, entry in known_entries() if kind in ("finding", "gate", "warning", "error")]
+
+
 def _entries(entries: list[tuple[str, Entry]]) -> Report:
     rows = [
         {"code": entry.code, "type": kind, "meaning": entry.meaning, "next": entry.next or None}

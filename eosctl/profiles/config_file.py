@@ -25,7 +25,7 @@ CONNECT_NAMES = tuple(f"connect_{key}" for key in (*CONNECT_KEYS, *CONNECT_SECRE
 PROFILE_KEYS = frozenset(
     {
         *("bootstrap_server", "command_config", "connect_url", "connect_map", "group_id", "worker_config"),
-        *("audit_log", "client", "connect", "expect", *DEFAULT_TOPICS),
+        *("audit_log", "client", "connect", "expect", "ignore", *DEFAULT_TOPICS),
     }
 )
 

@@ -22,7 +22,7 @@ from eosctl.core.worker_config import WorkerConfig, parse_worker_config
 from eosctl.core.worker_url import WorkerUrl, parse_worker_url
 from eosctl.errors import UsageError
 from eosctl.profiles.config_file import CONNECT_NAMES, PROFILE_KEYS, load_profile
-from eosctl.profiles.sources import SECRET_SUFFIXES, ReadFile, RequirePrivate, Said, Sources
+from eosctl.profiles.sources import SECRET_SUFFIXES, ReadFile, RequirePrivate, Said, Sources, as_list
 from eosctl.profiles.target import DEFAULT_TOPICS, Target
 
 
@@ -58,6 +58,7 @@ def resolve_target(
         connect_map=connect_map,
         worker_configs=workers,
         expect=sources.section("expect"),
+        ignore=as_list(sources.profile.get("ignore") or ()),
         origins={"worker_config": workers_said.origin, **origins, **client_origins, **access_origins, **map_origins},
         warnings=client.warnings,
         notes=(*client.notes, *(note for each in workers for note in _unresolved(each))),

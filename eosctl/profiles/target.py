@@ -23,7 +23,8 @@ class Target:
     """What a command was told of its surroundings; None and empty where it was told nothing.
 
     `origins` tells for each value who won: `flag`, `env EOSCTL_…`, `profile NAME`, a file, or `default`. `expect` holds
-    what the profile wants to find before a write: `kafka_cluster_id`, `group_id`. `connect_map` says where workers are
+    what the profile wants to find before a write: `kafka_cluster_id`, `group_id`; `ignore` the findings (`CODE` or
+    `CODE:SUBJECT`) that it accepts. `connect_map` says where workers are
     reached whose advertised URLs lead nowhere from here.
     """
 
@@ -35,6 +36,7 @@ class Target:
     status_topic: str = DEFAULT_TOPICS["status_topic"]
     worker_configs: tuple[WorkerConfig, ...] = ()
     expect: Mapping[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
     audit_log: str | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

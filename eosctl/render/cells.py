@@ -111,8 +111,9 @@ def _summary_pairs(key: str, value: object) -> list[str]:
 class View:
     """How one kind of report looks as text; `empty` stands in for a table without rows.
 
-    `wide` are the further columns of `-o wide`; without `prose`, closing lines are never folded. Of more than
-    `most_rows` rows text shows the first ones only, and says so; the other formats always have them all.
+    `wide` are the further columns of `-o wide`, `wide_footer` its further closing lines; without `prose`, closing lines
+    are never folded. Of more than `most_rows` rows text shows the first ones only, and says so; the other formats
+    always have them all.
     """
 
     columns: tuple[Column, ...]
@@ -121,3 +122,4 @@ class View:
     most_rows: int | None = None
     wide: tuple[Column, ...] = ()
     prose: bool = True
+    wide_footer: Callable[[Report], Iterable[str]] | None = None

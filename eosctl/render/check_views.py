@@ -13,14 +13,25 @@ def _finding_lines(report: Report) -> Iterable[str]:
     """What one can do stands right below what is wrong; then the summary."""
     width = max((len(str(row["severity"])) for row in report.rows), default=0)
     for row in report.rows:
-        check = f"{row['check']}/" if "check" in row else ""
-        message, subject = str(row["message"]), str(row["subject"])
-        about = message if subject in message or subject == row.get("check") else f"{subject}: {message}"
-        yield f"{row['severity']!s:<{width}}  {check}{row['code']}  {printable(about)}"
+        yield f"{row['severity']!s:<{width}}  {_told(row)}"
         for number, line in enumerate(str(row["fix"]).splitlines()):
             yield f"{'':<{width}}  {'     ' if number else 'fix: '}{printable(line)}"
         yield from (f"{'':<{width}}  follows: {printable(text)}" for text in _following(row))
     yield from ("", *summary_lines(report))
+
+
+def _told(row: Row) -> str:
+    check = f"{row['check']}/" if "check" in row else ""
+    message, subject = str(row["message"]), str(row["subject"])
+    about = message if subject in message or subject == row.get("check") else f"{subject}: {message}"
+    return f"{check}{row['code']}  {printable(about)}"
+
+
+def _ignored_lines(report: Report) -> Iterable[str]:
+    """What was accepted, below the summary that counts it."""
+    ignored = report.data["ignored"]
+    for row in ignored if isinstance(ignored, list) else []:
+        yield f"ignored {row['severity']}  {_told(row)}"
 
 
 def _doctor_lines(report: Report) -> Iterable[str]:
@@ -29,7 +40,7 @@ def _doctor_lines(report: Report) -> Iterable[str]:
     if isinstance(group, Mapping):
         yield from (f"group {printable(str(report.target.get('group_id')))}: {group['sentence']}", "")
     if not report.rows:
-        yield "Nothing is wrong."
+        yield "Nothing is wrong but what is ignored." if report.data["ignored"] else "Nothing is wrong."
     yield from _finding_lines(report)
 
 
@@ -83,6 +94,6 @@ _METRICS = View(
 )
 CHECK_VIEWS = {
     "connectors-check": findings_view("Nothing stands against exactly-once."),
-    "doctor": View((), footer=_doctor_lines, prose=False),
+    "doctor": View((), footer=_doctor_lines, prose=False, wide_footer=_ignored_lines),
     "metrics": _METRICS,
 }

@@ -25,7 +25,7 @@ _SAME = "same"
 
 
 def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most_rows: int | None = None) -> None:
-    """The rows as a table, then the closing lines; `wide` adds the view's further columns.
+    """The rows as a table, then the closing lines; `wide` adds the view's further columns and lines.
 
     Only the first rows, where the view or the caller (`most_rows`) wants no more.
     """
@@ -41,7 +41,8 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
     if len(rows) < len(report.rows):
         left = len(report.rows) - len(rows)
         stream.write(f"... and {left:,} more {'row' if left == 1 else 'rows'}; -o json has them all\n")
-    for line in view.footer(report):
+    more = view.wide_footer(report) if wide and view.wide_footer else ()
+    for line in (*view.footer(report), *more):
         stream.writelines(f"{part}\n" for part in (fold(line, width) if view.prose else [line]))
 
 

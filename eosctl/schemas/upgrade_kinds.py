@@ -73,10 +73,11 @@ UPGRADE_KINDS: dict[str, Kind] = {
     "doctor": Kind(
         "What every check found, worst first.",
         {"check": "str", **FINDING_ROW},
-        {"checks": "int", "not_checked": "int", "findings": "int", "counts": COUNTS},
+        {"checks": "int", "not_checked": "int", "findings": "int", "ignored": "int", "counts": COUNTS},
         {
             "group": _GROUP_STATE,
             "checks": [{"check": "str", "status": {"checked", "not_checked"}, "findings": "int"}],
+            "ignored": [{"check": "str", **FINDING_ROW}],
         },
     ),
     "upgrade-plan": Kind(

@@ -65,6 +65,7 @@ def _offered(session: Any, *words: str) -> list[str]:
         (("txn", "list", "-b", "k:1", "--config-topic", ""), ["orders", "payments"]),
         (("schema", "workers-"), ["workers-list", "workers-probe"]),
         (("explain", "double_"), ["double_spelling"]),
+        (("doctor", "--ignore", "few_"), ["few_replicas"]),
         (("upgrade", "apply", "--accept-gate", "no_ab"), ["no_aborted_offsets", "no_aborted_records"]),
     ],
 )

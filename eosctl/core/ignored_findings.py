@@ -1,0 +1,48 @@
+"""Findings that a person has accepted: `CODE` everywhere, `CODE:SUBJECT` in one place. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from eosctl.core.findings import Finding
+from eosctl.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Findings that are counted and no more; `subject` None means those of every subject."""
+
+    code: str
+    subject: str | None = None
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether it is about this finding; one that stands for many is covered where all of its subjects are."""
+        several = finding.evidence.get("subjects")
+        subjects = set(several) if isinstance(several, list) else {finding.subject}
+        return self.code == finding.code and (self.subject is None or subjects == {self.subject})
+
+
+def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin: str) -> list[Ignored]:
+    """`CODE` or `CODE:SUBJECT`, each; raises UsageError, which names `origin`, for a code that no finding has."""
+    found = []
+    for text in texts:
+        code, colon, subject = text.partition(":")
+        if code not in known_codes:
+            near = difflib.get_close_matches(code, known_codes, n=3, cutoff=0.5)
+            hint = f"Did you mean {', '.join(near)}?" if near else "See all codes: eosctl explain"
+            raise UsageError(f"{origin}: no finding has the code {code!r}", hint=hint)
+        if colon and not subject:
+            raise UsageError(f"{origin}: {text!r} names no subject", hint=f"Write CODE:SUBJECT, or {code} alone.")
+        found.append(Ignored(code, subject if colon else None))
+    return found
+
+
+def split_ignored(
+    findings: Iterable[Finding], ignored: Sequence[Ignored]
+) -> tuple[Sequence[Finding], Sequence[Finding]]:
+    """Findings that count, and those that somebody accepted."""
+    every = list(findings)
+    accepted = [each for each in every if any(one.covers(each) for one in ignored)]
+    return [each for each in every if each not in accepted], accepted
