@@ -28,7 +28,8 @@ from eosctl.core.records import Record
 class IgnoredRecord:
     """A record that changes nothing in a worker: `code` is stable, `reason` is for people.
 
-    `connector` is the connector that the record was meant for, where the key tells.
+    `connector` is the connector that the record was meant for, where the key tells. `breaks_reader`: a worker that
+    reads it loses what it had fetched behind it, too.
     """
 
     offset: int
@@ -36,6 +37,7 @@ class IgnoredRecord:
     code: str
     reason: str
     connector: str | None = None
+    breaks_reader: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,10 @@ class ConfigState:
     commits_without_connector: tuple[int, ...] = ()
     has_session_key: bool = False
 
+    def unreadable(self) -> list[IgnoredRecord]:
+        """The records at which a worker's reader fails, until compaction has removed them."""
+        return [record for record in self.ignored if record.breaks_reader]
+
 
 def fold_config_topic(records: Iterable[Record]) -> ConfigState:
     """The state of a worker that has read `records`, which come in offset order."""
@@ -100,14 +106,18 @@ def fold_config_topic(records: Iterable[Record]) -> ConfigState:
     )
 
 
+_READER_FAILS = "a worker that reads it loses the rest of the batch it is read in"
+
+
 class _Ignore(Exception):  # noqa: N818 - not an error: the word for "the worker skips this record"
     """Raised inside the fold by a handler that finds nothing to take; never leaves this module."""
 
-    def __init__(self, code: str, reason: str, *, connector: str | None = None) -> None:
+    def __init__(self, code: str, reason: str, *, connector: str | None = None, breaks_reader: bool = False) -> None:
         super().__init__(reason)
         self.code = code
-        self.reason = reason
+        self.reason = f"{reason}: {_READER_FAILS}" if breaks_reader else reason
         self.connector = connector
+        self.breaks_reader = breaks_reader
 
 
 @dataclass(slots=True)
@@ -148,13 +158,14 @@ class _Fold:
             value = decode_value(record.value)
             self.offset = record.offset + 1
             if text is None:
-                raise _Ignore("null_key", "the record has no key: a worker's reader fails here")
+                raise _Ignore("null_key", "the record has no key", breaks_reader=True)
             _TAKE[key.kind](self, key, value, _Place(record.offset, text))
         except UnparsableValueError as exc:
             self.ignored.append(IgnoredRecord(record.offset, text, "unparsable", str(exc), key.name or None))
         except _Ignore as skip:
             connector = skip.connector or key.name or None
-            self.ignored.append(IgnoredRecord(record.offset, text, skip.code, skip.reason, connector))
+            ignored = IgnoredRecord(record.offset, text, skip.code, skip.reason, connector, skip.breaks_reader)
+            self.ignored.append(ignored)
 
     def connector(self, name: str) -> _Held:
         """The connector's state, empty at first sight."""
@@ -177,7 +188,6 @@ class _Place:
 
 
 _KIP_TEXT_FIELDS = {"tasks", "task-count"}
-_READER_FAILS = "a worker's reader throws here, and skips the rest of the records it had fetched with this one"
 
 
 def _object(value: object, what: str) -> Mapping[str, object]:
@@ -246,7 +256,7 @@ def _take_commit(fold: _Fold, key: ConfigKey, value: object, place: _Place) -> N
         return
     count = int_field(_object(value, "task commit"), "tasks")
     if count is None:
-        raise _Ignore("wrong_type", f"`tasks` is not an integer: {_READER_FAILS}")
+        raise _Ignore("wrong_type", "`tasks` is not an integer", breaks_reader=True)
     deferred = fold.deferred_tasks.get(key.name)
     complete = _is_complete(deferred or set(), count)
     if complete and deferred is not None:
@@ -266,9 +276,10 @@ def _take_task_count(fold: _Fold, key: ConfigKey, value: object, place: _Place) 
     record = _object(value, "task-count record")
     count = int_field(record, "task-count")
     if count is None and "task-count" not in record and "tasks" in record:
-        raise _Ignore("kip_text_field", f"KIP-618's text names the field `tasks`, Kafka `task-count`: {_READER_FAILS}")
+        reason = "KIP-618's text names the field `tasks`, Kafka `task-count`"
+        raise _Ignore("kip_text_field", reason, breaks_reader=True)
     if count is None:
-        raise _Ignore("wrong_type", f"`task-count` is not an integer: {_READER_FAILS}")
+        raise _Ignore("wrong_type", "`task-count` is not an integer", breaks_reader=True)
     held = fold.connector(key.name)
     held.task_count_record, held.record_offset, held.pending_fencing = count, place.offset, False
 

@@ -5,11 +5,14 @@ Judges values that were read elsewhere; reads and writes nothing. A finding is c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from shlex import quote
 
+from eosctl.core.config_records import RecordKind, parse_key
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
+from eosctl.core.config_topic_repair import Compaction
 from eosctl.core.ids import connector_path, leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
@@ -34,7 +37,10 @@ class AliveTask:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """All that is known about one connector; `alive` None means: the coordinators could not be asked."""
+    """All that is known about one connector; `alive` None means: the coordinators could not be asked.
+
+    `ignored` are the task-count records that no worker takes, and the task commits that break a worker's reader.
+    """
 
     connector: ConnectorState
     group_id: str
@@ -42,6 +48,7 @@ class Case:
     alive: tuple[AliveTask, ...] | None = None
     ignored: tuple[IgnoredRecord, ...] = ()
     other_groups: frozenset[str] = frozenset()
+    compaction: Compaction = field(default_factory=Compaction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +66,11 @@ class Finding:
 
 
 def find_problems(case: Case) -> list[Finding]:
-    """Everything worth saying about the connector's record, in the order of the rules below; sinks have no record."""
-    rules = (_incomplete, _forgotten) if case.plugin_type == "sink" else _RULES
+    """Everything worth saying about the connector's record, in the order of the rules below; sinks have no record.
+
+    One that was written for a sink all the same breaks workers as any other.
+    """
+    rules = (_incomplete, _forgotten, _unreadable) if case.plugin_type == "sink" else _RULES
     return [finding for rule in rules for finding in rule(case)]
 
 
@@ -154,9 +164,36 @@ def _implausible(case: Case) -> Iterable[Finding]:
         )
 
 
+def _unreadable(case: Case) -> Iterable[Finding]:
+    """Overwriting such a record heals no worker that starts: it reads both, and may lose the second with the first."""
+    for record in case.ignored:
+        if record.breaks_reader:
+            yield Finding(
+                record.code,
+                "error",
+                f"record {record.key} at offset {record.offset}: {record.reason}, and stays behind the config topic; "
+                "so does each worker that is started before compaction has removed the record",
+                case.compaction.commands(overwrite=_overwrite(case, record)),
+            )
+
+
+def _overwrite(case: Case, record: IgnoredRecord) -> str:
+    """What writes the record's key anew, without which compaction keeps it; empty where that was done."""
+    connector, path = case.connector, connector_path(case.connector.name)
+    is_count = parse_key(record.key or "").kind is RecordKind.TASK_COUNT
+    newest_good = connector.record_offset if is_count else connector.commit_offset
+    if newest_good is not None and newest_good > record.offset:
+        return ""
+    if is_count and connector.task_count_record is not None and not connector.pending_fencing:
+        value = json.dumps({"task-count": connector.task_count_record})  # as the workers that are up hold it
+        return f"`{case.compaction.producing(str(record.key), value)}`"
+    if is_count:
+        return f"PUT {path}/stop, then PUT {path}/resume (the leader writes it anew; only with exactly-once)"
+    return f"PUT {path}/stop, then PUT {path}/resume (it writes its tasks anew)"
+
+
 _ILL_WRITTEN = {
     "wrong_type": "Overwrite it with the true count, as an integer.",
-    "kip_text_field": 'Overwrite it with {"task-count": N}, the only spelling that workers read.',
     "kip_text_key": "Delete it; a record that workers read has the key tasks-fencing-<connector>.",
     "unparsable": "Overwrite it with the true count.",
     "tombstone": "Write the true count: running workers keep the old one, restarted ones forget it after compaction.",
@@ -165,7 +202,7 @@ _ILL_WRITTEN = {
 
 def _ill_written(case: Case) -> Iterable[Finding]:
     newest_good = case.connector.record_offset
-    for record in case.ignored:
+    for record in (each for each in case.ignored if not each.breaks_reader):
         superseded = newest_good is not None and newest_good > record.offset
         harmless = record.code in ("tombstone", "kip_text_key") or superseded
         yield Finding(
@@ -207,5 +244,6 @@ def _id_collision(case: Case) -> Iterable[Finding]:
 
 
 _RULES: Sequence[Callable[[Case], Iterable[Finding]]] = (
-    _missing, _too_low, _mis_ordered, _incomplete, _forgotten, _implausible, _ill_written, _orphan, _id_collision,
+    _missing, _too_low, _mis_ordered, _incomplete, _forgotten, _implausible, _unreadable, _ill_written,
+    _orphan, _id_collision,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.config_topic import ConfigState, ConnectorState, IgnoredRecord
+from eosctl.core.config_topic_repair import Compaction
 from eosctl.core.ids import leader_transactional_id, owner_of, task_transactional_ids
 from eosctl.core.task_count_findings import AliveTask, Case, find_problems
 from eosctl.core.transactions import TransactionListing
@@ -104,6 +105,7 @@ def cases(
     listings: Sequence[TransactionListing] | None = None,
     types: Mapping[str, str] | None = None,
     elsewhere: Mapping[str, Sequence[TransactionListing] | None] | None = None,
+    compaction: Compaction | None = None,
 ) -> list[Case]:
     """One case per connector that the topic speaks of, by name; `types` is what Connect told of each.
 
@@ -122,16 +124,17 @@ def cases(
         if elsewhere and name in elsewhere:
             there = elsewhere[name]
             tasks = None if there is None else tuple(alive_tasks(there, group_id, names).get(name, ()))
-        result.append(Case(connector, group_id, kind, tasks, tuple(ignored.get(name, ())), groups))
+        passed_over = tuple(ignored.get(name, ()))
+        result.append(Case(connector, group_id, kind, tasks, passed_over, groups, compaction or Compaction()))
     return result
 
 
 def _ignored_task_counts(state: ConfigState) -> dict[str, list[IgnoredRecord]]:
-    """Ignored records that were meant to be task-count records, per connector."""
+    """Ignored records that were meant to be task-count records, or break a worker's reader, per connector."""
     by_connector: dict[str, list[IgnoredRecord]] = {}
     for record in state.ignored:
         meant = record.code == "kip_text_key" or (record.key or "").startswith("tasks-fencing-")
-        if meant and record.connector is not None:
+        if (meant or record.breaks_reader) and record.connector is not None:
             by_connector.setdefault(record.connector, []).append(record)
     return by_connector
 

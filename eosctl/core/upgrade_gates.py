@@ -24,8 +24,8 @@ from eosctl.core.worker_url import shared_urls
 
 SAFE_REPLICATION = 3
 MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
-RIGHTS_GATE = "rights_granted"
-"""The one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
+READABLE_GATE, RIGHTS_GATE = "config_topic_readable", "rights_granted"
+"""RIGHTS_GATE is the one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
 _MOST_SENTENCES = 5
 _TOLD = frozenset({Mode.ENABLED, Mode.NOT_ENABLED, Mode.PREPARING, Mode.DISABLED})
 """Modes that a validation told, which no worker below OLDEST_VERSION and none that still starts can do."""
@@ -215,6 +215,14 @@ def _no_aborted_records(observation: Observation) -> _Verdict:
     return _Verdict("workers hold the same connectors whether they read aborted config records or not", failures)
 
 
+def _config_topic_readable(observation: Observation) -> _Verdict:
+    if observation.config_state is None:
+        return _Verdict(unknowns=[observation.why_unseen("config topic")])
+    records = observation.config_state.unreadable()
+    failures = [f"record {each.key} at offset {each.offset}: {each.reason}" for each in records]
+    return _Verdict("workers can read every record of the config topic", _the_first(failures))
+
+
 def _task_sets_complete(observation: Observation) -> _Verdict:
     if observation.config_state is None:
         return _Verdict(unknowns=[observation.why_unseen("config topic")])
@@ -358,6 +366,8 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("config_topic", "Give it one partition and cleanup.policy=compact; --config-topic names it.",
           _config_topic, guards_data=True),
     _Rule("offset_topic", "Set cleanup.policy=compact; --offset-topic names it.", _offset_topic, guards_data=True),
+    _Rule(READABLE_GATE, "Restart no worker until it is compacted away: `eosctl task-counts validate` has how.",
+          _config_topic_readable, guards_data=True),
     _Rule("no_open_transactions", "See `eosctl txn hanging`: workers would hang behind it.",
           _no_open_transactions, guards_data=True),
     _Rule("no_aborted_records", "See `eosctl task-counts replay --topic`; overwrite them first.",
@@ -396,7 +406,7 @@ _RULES: tuple[_Rule, ...] = (
           _rights_granted),
 )  # fmt: skip
 SUMMING_GATES = frozenset(
-    {CONNECTORS_GATE, "property_names", RIGHTS_GATE, *(rule.id for rule in _RULES if rule.only_up)}
+    {READABLE_GATE, CONNECTORS_GATE, "property_names", RIGHTS_GATE, *(rule.id for rule in _RULES if rule.only_up)}
 )
-"""Gates that sum up what `connectors check`, `acls check` and the failures of tasks say one by one."""
+"""Gates that sum up what `connectors check`, `task-counts validate`, `acls check` and failed tasks say one by one."""
 GATE_IDS = tuple(rule.id for rule in _RULES)

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.core.config_topic import ConfigState, fold_config_topic
+from eosctl.core.config_topic_repair import Compaction
 from eosctl.core.config_view import aborted_records, differing_connectors, state_document
 from eosctl.core.record_file import UNKNOWN, read_records
-from eosctl.core.records import Record, TopicRead
+from eosctl.core.records import Record, TopicDescription, TopicRead
 from eosctl.core.task_count_findings import Case
 from eosctl.core.task_counts import case_row, cases, plugin_type
 from eosctl.core.transactions import TransactionListing
@@ -32,6 +33,7 @@ class ConfigTopic:
     cluster_id: str
     read: TopicRead
     state: ConfigState
+    description: TopicDescription
 
 
 def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_committed") -> ConfigTopic:
@@ -48,7 +50,7 @@ def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_com
             hint="Is it the config.storage.topic of this group? If so, no worker can start on it: re-create it.",
         )
     read = store.read(topic, isolation=isolation)
-    return ConfigTopic(store.cluster_id(), read, fold_config_topic(read.records))
+    return ConfigTopic(store.cluster_id(), read, fold_config_topic(read.records), description)
 
 
 def read_both_views(app: App, store: TopicStore) -> tuple[ConfigTopic, ConfigTopic]:
@@ -61,8 +63,7 @@ def read_both_views(app: App, store: TopicStore) -> tuple[ConfigTopic, ConfigTop
     ends = {bound.partition: bound.end for bound in committed.read.bounds}
     later = read_config_topic(app, store, isolation="read_uncommitted").read
     records = tuple(record for record in later.records if record.offset < ends[record.partition])
-    everything = ConfigTopic(committed.cluster_id, replace(later, records=records), fold_config_topic(records))
-    return committed, everything
+    return committed, replace(committed, read=replace(later, records=records), state=fold_config_topic(records))
 
 
 def list_task_counts(app: App) -> Report:
@@ -109,7 +110,12 @@ def _observe(app: App) -> _Observation:
     if listings is not None:
         problems += _group_problems(app, topic, listings)
     elsewhere = _listed_elsewhere(app, topic, problems)
-    found = cases(topic.state, group_id, listings=listings, types=types, elsewhere=elsewhere)
+    compaction = Compaction(
+        topic.description.name,
+        ",".join(app.target.require_client().bootstrap_servers),
+        topic.description.config,
+    )
+    found = cases(topic.state, group_id, listings=listings, types=types, elsewhere=elsewhere, compaction=compaction)
     return _Observation(topic, found, types is not None, problems)
 
 

@@ -121,13 +121,15 @@ FINDINGS = (
     Entry("orphan", "The record of a deleted connector; Connect keeps it, to fence old tasks if it comes back."),
     Entry(
         "wrong_type",
-        "A task-count record that is no integer: workers ignore it and the rest of that poll.",
-        "Overwrite it with the true count.",
+        "A task-count record or a task commit that is no integer. A worker that reads it when it starts loses the rest "
+        "of the batch, and stays behind the config topic.",
+        "Restart no worker until compaction has removed it; the finding has the commands. Overwriting is not enough.",
     ),
     Entry(
         "kip_text_field",
-        "A task-count record spelled as in KIP-618's text, which workers do not read.",
-        "Overwrite it with the true count.",
+        "A task-count record spelled as in KIP-618's text. A worker that reads it when it starts loses the rest of the "
+        "batch, and stays behind the config topic.",
+        "Restart no worker until compaction has removed it; the finding has the commands. Overwriting is not enough.",
     ),
     Entry(
         "kip_text_key",

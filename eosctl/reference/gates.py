@@ -29,6 +29,11 @@ GATES = (
         "config_topic", "The config topic has one partition and is compacted.", "Repair it; --config-topic names it."
     ),
     Entry("offset_topic", "The offsets topic is compacted.", "Set cleanup.policy=compact; --offset-topic names it."),
+    Entry(
+        "config_topic_readable",
+        "No record of the config topic makes a worker that starts lose the records behind it.",
+        "Restart no worker until compaction has removed it; `eosctl task-counts validate` has the commands.",
+    ),
     Entry("no_open_transactions", "Config and offsets topics can be read to their ends.", "`eosctl txn hanging`."),
     Entry(
         "no_aborted_records",

@@ -60,6 +60,16 @@ def offset(at: int, value: bytes) -> Record:
         (failed, ("failures", "task_failed", "error")),
         (lambda: cluster(known_ids=()), ("connectors", "task_not_exactly_once", "error")),
         (lambda: cluster(records=config_records(*created("orders", 2, record=1))), ("task_counts", "too_low", "error")),
+        (
+            lambda: cluster(
+                records=config_records(
+                    *created("orders", 1, record=1),
+                    ("tasks-fencing-orders", {"tasks": 1}),
+                    *created("orders", 1, record=1),
+                )
+            ),
+            ("task_counts", "kip_text_field", "error"),
+        ),
         (lambda: cluster(offsets=[Record(OFFSETS, 0, 1, 0, b"junk", b"{}")]), ("offsets", "key_not_json", "error")),
         (
             lambda: cluster(described=[compacted(CONFIG_TOPIC, 1, replication_factor=1), compacted(OFFSETS, 25)]),

@@ -211,6 +211,7 @@ def test_a_good_group_passes_every_gate() -> None:
         ("no_open_transactions", {"open_transactions": (OpenTransaction("offsets", 3, 17),)}, "fail"),
         ("no_aborted_records", {"differing_connectors": None}, "unknown"),
         ("no_aborted_records", {"differing_connectors": ("ghost",)}, "fail"),
+        ("config_topic_readable", {"config_state": None}, "unknown"),
         ("task_sets_complete", {"config_state": None}, "unknown"),
         ("task_sets_complete", {"config_state": broken_set()}, "fail"),
         ("connectors_healthy", {"connectors": None}, "unknown"),

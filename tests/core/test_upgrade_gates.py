@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.config_topic import ConfigState, ConnectorState
+from eosctl.core.config_topic import ConfigState, ConnectorState, fold_config_topic
 from eosctl.core.gate import Gate
+from eosctl.core.records import Record
 from eosctl.core.stale_offsets import StaleOffsets
 from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_gates import evaluate_gates
@@ -216,7 +217,7 @@ OF_SOURCES = (
         ("topics", {"topics": None}, ("config_topic", "offset_topic")),
         ("open transactions", {"open_transactions": None}, ("no_open_transactions",)),
         ("config topic", {"differing_connectors": None}, ("no_aborted_records",)),
-        ("config topic", {"config_state": None}, ("task_sets_complete",)),
+        ("config topic", {"config_state": None}, ("config_topic_readable", "task_sets_complete")),
         ("aborted offsets", {"aborted_offsets": None}, ("no_aborted_offsets",)),
         ("own offsets topics", {"stale_offsets": None}, ("own_offsets_current",)),
         (
@@ -236,6 +237,16 @@ def test_a_gate_says_why_it_could_not_look(what: str, changes: dict[str, Any], g
     assert [(each.id, each.status, each.evidence) for each in said] == [
         (gate_id, "unknown", "nobody may look at that") for gate_id in gate_ids
     ]
+
+
+@pytest.mark.parametrize("target", [Mode.ENABLED, Mode.PREPARING, Mode.DISABLED])
+def test_a_record_that_breaks_workers_holds_up_every_restart(target: Mode) -> None:
+    """All gates passed, and each worker that was restarted stayed behind the config topic."""
+    state = fold_config_topic([Record("t", 0, 7, -1, b"tasks-fencing-c", b'{"tasks":1}')])
+    judged = gate("config_topic_readable", replace(good(), config_state=state, target=target))
+    assert (judged.status, judged.stops_apply) == ("fail", True)
+    assert judged.evidence.startswith("record tasks-fencing-c at offset 7: KIP-618's text names the field `tasks`")
+    assert judged.evidence.endswith("a worker that reads it loses the rest of the batch it is read in")
 
 
 @pytest.mark.parametrize(
@@ -290,8 +301,9 @@ def test_what_nobody_could_look_at_stops_apply_where_records_may_be_lost() -> No
     )
     gates = evaluate_gates(blind, accepted={"offset_topic"})
     assert {each.id for each in gates if each.stops_apply} == {
-        "same_kafka_cluster", "worker_versions", "config_topic", "no_open_transactions", "no_aborted_records",
-        "no_aborted_offsets", "own_offsets_current", "task_sets_complete", "connectors_healthy", "own_clusters",
+        "same_kafka_cluster", "worker_versions", "config_topic", "config_topic_readable", "no_open_transactions",
+        "no_aborted_records", "no_aborted_offsets", "own_offsets_current", "task_sets_complete", "connectors_healthy",
+        "own_clusters",
     }  # fmt: skip
     assert {each.id for each in gates if each.accepted} == {"offset_topic"}
     assert {"worker_health", "id_collisions", "rights_granted"} <= {

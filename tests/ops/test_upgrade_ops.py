@@ -134,6 +134,11 @@ def test_the_way_down_names_connectors_that_require_exactly_once(value: str, nam
             "task_sets_complete",
             "fail",
         ),
+        (
+            lambda: group(records=config_records(*created("a", 1), ("tasks-fencing-a", {"tasks": 1}))),
+            "config_topic_readable",
+            "fail",
+        ),
         (lambda: group(configs={"a": {"offset.storage.topic": "x"}}), "property_names", "fail"),
         (lambda: group(faults={W2: UnreachableError("no answer")}), "members_known", "fail"),
         (
