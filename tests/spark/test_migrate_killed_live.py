@@ -162,7 +162,7 @@ def test_killed_resumed_and_taken_back(
     assert not list(engine.snapshots.glob(".planning-*"))
 
     _kill_at_the_first_records(move, tmp_path)
-    for stage in Stage if big else (Stage.VERIFY,):
+    for stage in took_s if big else (Stage.VERIFY,):
         kills = 0
         while kills < (10 if big else 1):
             if move.is_over(stage):
@@ -181,7 +181,8 @@ def test_killed_resumed_and_taken_back(
 
 def _durations_s(journal: list[Mapping[str, object]]) -> dict[Stage, float]:
     times = {(line["event"], line.get("stage")): int(str(line["time_ms"])) for line in journal}
-    return {stage: (times["done", stage.value] - times["started", stage.value]) / 1000 for stage in Stage}
+    there = [stage for stage in Stage if ("started", stage.value) in times]  # there are no copies to delete
+    return {stage: (times["done", stage.value] - times["started", stage.value]) / 1000 for stage in there}
 
 
 def _kill_at_the_first_records(move: Move, folder: Path) -> None:
