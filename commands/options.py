@@ -72,7 +72,7 @@ _GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
     ("-w", "--worker-config"): {
         "metavar": "FILE",
         "multiple": True,
-        "help": "A worker's .properties file (repeatable).",
+        "help": "The .properties file of a worker, or of a dedicated MirrorMaker (repeatable).",
     },
     ("--config-topic",): {"metavar": "TOPIC", "help": "config.storage.topic (default connect-configs)."},
     ("--offset-topic",): {

@@ -99,13 +99,19 @@ def import_command(ctx: click.Context, name: str, file: str) -> Report:
     """Make a profile from a worker.properties or a client.properties.
 
     Addresses, group id and topics are copied; security settings are not: the profile names the file, which keeps its
-    passwords to itself.
+    passwords to itself. Of a dedicated MirrorMaker's file -g names the group of the flow that is meant.
 
     Example: eosctl profile import prod /etc/kafka/connect-distributed.properties
     """
+    from eosctl.core.java_properties import split_list
     from eosctl.ops.profiles import import_settings
 
-    return import_settings(ctx.ensure_object(Session).config_file(), name, file, read_file(file).decode("iso-8859-1"))
+    session = ctx.ensure_object(Session)
+    text = read_file(file).decode("iso-8859-1")
+    servers = split_list(session.flags.get("bootstrap_server", ""))
+    return import_settings(
+        session.config_file(), name, file, text, group_id=session.flags.get("group_id"), servers=servers
+    )
 
 
 @profile.command("check")

@@ -48,8 +48,8 @@ def probe_command(app: App) -> Report:
 
     enabled, not_enabled or unknown; with the workers' files (-w) also preparing and disabled. A file that contradicts
     what its worker does is a warning (file_contradicts_probe), and so is a standalone worker, which is of no group. Of
-    the workers of a dedicated MirrorMaker, which have no REST interface, no mode can be told. Exit code 0 whatever is
-    found: `eosctl upgrade verify` is the check. Needs Kafka 3.3 or newer.
+    the workers of a dedicated MirrorMaker, which have no REST interface, the mode is what their file says (-w). Exit
+    code 0 whatever is found: `eosctl upgrade verify` is the check. Needs Kafka 3.3 or newer.
 
     Example: eosctl workers probe -u http://w1:8083 -u http://w2:8083 -w w1.properties -w w2.properties
     """

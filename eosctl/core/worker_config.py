@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.core.advertised_url import advertised
 from eosctl.core.client_properties import ClientProperties, client_from_properties
 from eosctl.core.java_properties import Properties, is_reference, parse_properties, split_list, trimmed
+from eosctl.core.mirror_maker_config import choose_flow, idle_modes, is_mirror_maker_file, worker_properties_of
 
 _MODES = ("disabled", "preparing", "enabled")
 _TAKEN = (
@@ -19,7 +21,8 @@ _TAKEN = (
 class WorkerConfig:
     """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker can tell.
 
-    `unresolved` are the properties of the latter kind: their values refer to a config provider of the worker's.
+    `unresolved` are the properties of the latter kind: their values refer to a config provider of the worker's. `idle`
+    are names of a MirrorMaker's file that seem to set the mode and don't, each with the one that does.
     """
 
     properties: Properties
@@ -31,6 +34,7 @@ class WorkerConfig:
     exactly_once: str | None
     rest_url: str | None
     unresolved: tuple[str, ...] = ()
+    idle: tuple[tuple[str, str], ...] = ()
 
     def client(self, prefix: str = "") -> ClientProperties:
         """The worker's own client settings, or those of its `admin.`, `producer.` or `consumer.` clients.
@@ -46,9 +50,20 @@ class WorkerConfig:
         return client_from_properties(Properties(self.properties.source, values, lines), warn=False)
 
 
-def parse_worker_config(text: str, *, source: str) -> WorkerConfig:
-    """A Connect worker's .properties (`DistributedConfig`, Kafka 4.3). Raises InputFileError."""
+def parse_worker_config(
+    text: str, *, source: str, group_id: str | None = None, servers: Sequence[str] = ()
+) -> WorkerConfig:
+    """A Connect worker's .properties (`DistributedConfig`, Kafka 4.3). Raises InputFileError.
+
+    Of a dedicated MirrorMaker's file it is the worker of the flow to which `group_id` and `servers`, its brokers, lead;
+    raises UsageError where they lead to none, or to several.
+    """
     properties = parse_properties(text, source=source)
+    idle: tuple[tuple[str, str], ...] = ()
+    if is_mirror_maker_file(properties):
+        flow = choose_flow(properties, group_id=group_id, servers=servers)
+        idle = tuple(idle_modes(properties, flow))
+        properties = worker_properties_of(properties, flow)
     properties = replace(properties, values={key: trimmed(value) for key, value in properties.values.items()})
     unresolved = [name for name in _TAKEN if is_reference(properties.values.get(name, ""))]
     values = {key: value for key, value in properties.values.items() if key not in unresolved}
@@ -66,4 +81,5 @@ def parse_worker_config(text: str, *, source: str) -> WorkerConfig:
         exactly_once=None if "exactly.once.source.support" in unresolved else mode,
         rest_url=where.url,
         unresolved=(*unresolved, *where.unresolved),
+        idle=idle,
     )

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from eosctl.core.advertised_url import advertised
 from eosctl.core.java_properties import is_reference, trimmed
+from eosctl.core.mirror_maker_config import CLUSTERS
 
 PROPERTY = "exactly.once.support"
 _MODE = "exactly.once.source.support"
@@ -98,7 +99,8 @@ def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
 class WorkerFile:
     """What a worker's .properties file says, None where it does not or only the worker can tell.
 
-    `unresolved` are the properties whose values refer to a config provider of the worker's.
+    `unresolved` are the properties whose values refer to a config provider of the worker's. A `mirror_maker`'s says
+    nothing of where a worker is reached.
     """
 
     path: str
@@ -107,6 +109,7 @@ class WorkerFile:
     host: str | None
     port: int | None
     unresolved: tuple[str, ...] = ()
+    mirror_maker: bool = False
 
 
 def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFile:
@@ -122,16 +125,21 @@ def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFile:
         host=where.host,
         port=where.port,
         unresolved=(*unresolved, *where.unresolved),
+        mirror_maker=CLUSTERS in properties,
     )
 
 
-def files_of(url: str, files: Sequence[WorkerFile], *, group_id: str | None) -> list[WorkerFile]:
+def files_of(url: str | None, files: Sequence[WorkerFile], *, group_id: str | None) -> list[WorkerFile]:
     """The files that may be of the worker at `url`: those that name its host, else those that name no host.
 
-    One that names the host and no port that is known may be of it too.
+    One that names the host and no port that is known may be of it too. A dedicated MirrorMaker's may be of each of the
+    group's workers, and no other is of one without a URL.
     """
-    parts = urlsplit(url)
     of_group = [file for file in files if group_id is None or file.group_id in (None, group_id)]
+    mirrored = [file for file in of_group if file.mirror_maker]
+    if url is None or mirrored:
+        return mirrored
+    parts = urlsplit(url)
     exact = [file for file in of_group if file.host == parts.hostname and file.port in (None, parts.port)]
     return exact or [file for file in of_group if file.host is None and file.port == parts.port]
 
@@ -143,6 +151,15 @@ class Refined:
     mode: WorkerMode
     said: tuple[str, ...] = ()
     contradiction: str | None = None
+
+
+def mode_of_files(files: Sequence[WorkerFile]) -> Refined:
+    """What the files alone say of a worker that no request reaches."""
+    modes = {file.mode for file in files}
+    said = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
+    if len(modes) != 1 or None in modes:
+        return Refined(WorkerMode.UNKNOWN, said)
+    return Refined(WorkerMode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in said))
 
 
 def refine_mode(probed: WorkerMode, files: Sequence[WorkerFile]) -> Refined:

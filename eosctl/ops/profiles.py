@@ -14,6 +14,7 @@ from eosctl.core.client_properties import client_from_properties
 from eosctl.core.client_settings import ClientSettings, Secret
 from eosctl.core.connect_access import ConnectAccess
 from eosctl.core.java_properties import parse_properties, split_list
+from eosctl.core.mirror_maker_config import CLUSTERS
 from eosctl.core.worker_config import parse_worker_config
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.backups import write_lines
@@ -138,15 +139,18 @@ def use_profile(file: ConfigFile, profile: str) -> Report:
     return _write(file, edit_yaml(file.text, ["current"], profile, source=file.path), profile)
 
 
-def import_settings(file: ConfigFile, profile: str, source: str, text: str) -> Report:
+def import_settings(
+    file: ConfigFile, profile: str, source: str, text: str, *, group_id: str | None = None, servers: Sequence[str] = ()
+) -> Report:
     """A profile from a worker's or a client's properties file, named `source`, which keeps the passwords to itself.
 
+    `group_id` and `servers` say which flow of a dedicated MirrorMaker's file is meant.
     Raises InputFileError and UsageError.
     """
     properties = parse_properties(text, source=source)
     path = str(Path(source).expanduser().absolute())
-    if "config.storage.topic" in properties.values or "offset.storage.topic" in properties.values:
-        worker = parse_worker_config(text, source=source)
+    if {"config.storage.topic", "offset.storage.topic", CLUSTERS} & properties.values.keys():
+        worker = parse_worker_config(text, source=source, group_id=group_id, servers=servers)
         found = {
             "bootstrap_server": ",".join(worker.bootstrap_servers),
             "group_id": worker.group_id,

@@ -192,8 +192,9 @@ def _refuse_mirror_maker(view: View) -> None:
     if view.group.is_mirror_maker:
         raise UnsupportedError(
             f"the mode of no worker of {view.group.group_id} can be proven: each {NO_REST}; nothing was written",
-            hint="`eosctl upgrade plan` has the passes: set exactly.once.source.support on every node by hand, restart "
-            "one after the other, and see `eosctl workers list` in between.",
+            hint="`eosctl upgrade plan` has the passes: set TARGET.exactly.once.source.support (TARGET is the target "
+            "cluster's alias) in every node's file by hand, restart one node after the other, and see `eosctl workers "
+            "list` in between.",
         )
 
 

@@ -109,7 +109,7 @@ def _absent_workers(app: App, group: GroupObservation) -> list[UpgradeWorker]:
     Of one whose address or group only its worker can resolve nobody can say so.
     """
     files = [read_worker_file(path, values) for path, values in _worker_files(app).items()]
-    urls = [member.url for member in group.members if member.url is not None]
+    urls = [member.url for member in group.members]
     present = {file.path for url in urls for file in files_of(url, files, group_id=app.target.group_id)}
     return [
         UpgradeWorker(file.path, Mode.ABSENT, evidence=(f"{file.path} says {file.mode}",))

@@ -74,7 +74,8 @@ def with_files(app: App, paths: Sequence[Path]) -> App:
             text = Path(source).read_bytes().decode("iso-8859-1")
         except OSError:
             continue
-        configs.append(parse_worker_config(text, source=source))
+        servers = app.target.client.bootstrap_servers if app.target.client else ()
+        configs.append(parse_worker_config(text, source=source, group_id=app.target.group_id, servers=servers))
     return replace(app, target=replace(app.target, worker_configs=tuple(configs)))
 
 

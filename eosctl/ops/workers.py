@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.core.group_protocol import Work
-from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file, refine_mode
+from eosctl.core.worker_modes import WorkerMode, files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.worker_ways import Way, judge_way, told_apart
 from eosctl.deadline import Deadline
@@ -302,8 +302,9 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         problems.append(Problem("standalone_worker", message, "Give -u of a distributed worker.", "warning"))
     given_files = [config.properties for config in app.target.worker_configs]
     read = [read_worker_file(file.source, file.values) for file in given_files]
-    files = [] if url is None else files_of(url, read, group_id=app.target.group_id)
-    refined = refine_mode(view.mode, files)
+    files = files_of(url, read, group_id=app.target.group_id)
+    has_rest = member is None or member.has_rest
+    refined = refine_mode(view.mode, files) if has_rest else mode_of_files(files)
     if refined.contradiction is not None:
         message = f"the worker at {url} is {view.mode.value}: {refined.contradiction}"
         hint = "Restart the worker with the file that is meant, or give the file that it reads with -w."

@@ -60,7 +60,7 @@ def resolve_target(
         expect=sources.section("expect"),
         ignore=as_list(sources.profile.get("ignore") or ()),
         origins={"worker_config": workers_said.origin, **origins, **client_origins, **access_origins, **map_origins},
-        warnings=client.warnings,
+        warnings=(*client.warnings, *(text for each in workers for text in _idle(each))),
         notes=(*client.notes, *(note for each in workers for note in _unresolved(each))),
         **values,
     )
@@ -87,8 +87,15 @@ def profile_target(
 
 
 def _worker(sources: Sources, path: str) -> WorkerConfig:
-    worker = parse_worker_config(_java_text(sources, path), source=path)
-    _require_private(sources, path, worker.properties)
+    text = _java_text(sources, path)
+    group, servers = sources.first("group_id"), sources.first("bootstrap_server")
+    worker = parse_worker_config(
+        text,
+        source=path,
+        group_id=group.value if group else None,
+        servers=split_list(servers.value) if servers else (),
+    )
+    _require_private(sources, path, parse_properties(text, source=path))
     return worker
 
 
@@ -96,6 +103,11 @@ def _client_file(sources: Sources, path: str) -> Properties:
     properties = parse_properties(_java_text(sources, path), source=path)
     _require_private(sources, path, properties)
     return properties
+
+
+def _idle(worker: WorkerConfig) -> Iterator[str]:
+    for name, right in worker.idle:
+        yield f"{worker.properties.source} sets {name}, which sets no worker's mode: it is {right}"
 
 
 def _unresolved(worker: WorkerConfig) -> Iterator[str]:

@@ -196,6 +196,42 @@ def test_workers_of_a_dedicated_mirror_maker_are_rows(invoke: Invoke) -> None:
     assert document["errors"] == []
 
 
+@pytest.fixture
+def mm2_file(tmp_path: Path) -> str:
+    """The file of the MirrorMaker; what it sets without the target's alias does nothing."""
+    path = tmp_path / "mm2.properties"
+    path.write_text(
+        "clusters=a,b\na->b.enabled=true\nb.bootstrap.servers=localhost:1\nb.group.id=g\n"
+        "config.storage.topic=connect-configs\noffset.storage.topic=connect-offsets\n"
+        "b.exactly.once.source.support=enabled\na->b.exactly.once.source.support=disabled\n"
+    )
+    return str(path)
+
+
+def test_the_mode_of_a_dedicated_mirror_maker_is_what_its_file_says(invoke: Invoke, mm2_file: str) -> None:
+    """Its file was taken for one of a worker that is disabled, and that is no member of the group."""
+    outcome = invoke("workers", "list", *WHERE, "-w", mm2_file, "-o", "json", **mirror_maker().surroundings)
+    rows = envelope_of(outcome, "workers-list")["data"]["rows"]
+    assert [(row["mode"], row["evidence"][-1]) for row in rows] == [
+        ("enabled", f"{mm2_file} says enabled, which no request can confirm")
+    ] * 2
+    right = "b.exactly.once.source.support"
+    assert f"sets a->{right}, which sets no worker's mode: it is {right}" in outcome.stderr
+
+
+def test_a_dedicated_mirror_maker_with_its_file_is_quiet(invoke: Invoke, mm2_file: str) -> None:
+    rows = envelope_of(doctor(invoke, mirror_maker(), "-w", mm2_file, "-o", "json"), "doctor")["data"]["rows"]
+    assert [row["code"] for row in rows] == ["dedicated_mirror_maker", "acls_not_checked"]
+    assert "modes_proven" not in {each["code"] for each in rows[0]["evidence"]["follows"]}
+
+
+def test_the_file_of_a_dedicated_mirror_maker_is_no_worker_that_is_missing(invoke: Invoke, mm2_file: str) -> None:
+    words = ("upgrade", "plan", "--to", "disabled", *WHERE, "-w", mm2_file, "-o", "json")
+    document = invoke(*words, **mirror_maker().surroundings).json()
+    gates = {gate["id"]: gate["status"] for gate in document["data"]["gates"]}
+    assert (gates["members_known"], gates["modes_proven"], gates["worker_files"]) == ("pass", "pass", "pass")
+
+
 def test_connectors_of_a_dedicated_mirror_maker_are_judged_as_they_are_written(invoke: Invoke) -> None:
     """No worker tells of them, and nothing of them was looked at."""
     there = mirror_maker(config={"transaction.boundary": "interval", "transaction.boundary.interval.ms": "70000"})
@@ -214,3 +250,5 @@ def test_no_upgrade_of_a_dedicated_mirror_maker_is_applied(invoke: Invoke) -> No
     assert outcome.exit_code == 1
     assert "error: the mode of no worker of g can be proven: each is a worker of a dedicated" in outcome.stderr
     assert "nothing was written" in outcome.stderr
+    # it named the property without the alias, which MirrorMaker does not read
+    assert "set TARGET.exactly.once.source.support" in outcome.stderr

@@ -245,6 +245,21 @@ def test_import_of_a_worker_and_of_a_client(profile: Profile, file: Path, tmp_pa
     assert shown["client.ssl_key_password"] == "***"
 
 
+def test_import_of_one_flow_of_a_dedicated_mirror_maker(profile: Profile, file: Path, tmp_path: Path) -> None:
+    """It became a profile of a client without addresses."""
+    mm2 = tmp_path / "mm2.properties"
+    mm2.write_text("clusters=a,b\na.bootstrap.servers=k1:9\nb.bootstrap.servers=k2:9\n"
+                   "a->b.enabled=true\nb->a.enabled=true\n")  # fmt: skip
+    asked = profile("import", "m", str(mm2))
+    assert (asked.exit_code, "several flows: a->b (group a-mm2), b->a (group b-mm2)" in asked.stderr) == (2, True)
+    assert profile("import", "m", str(mm2), "-g", "b-mm2").exit_code == 0
+    topics = {f"{kind}_topic": f"mm2-{label}.b.internal" for kind, label in
+              (("config", "configs"), ("offset", "offsets"), ("status", "status"))}  # fmt: skip
+    assert yaml.safe_load(file.read_text())["profiles"] == {
+        "m": {"bootstrap_server": "k1:9", "group_id": "b-mm2", **topics, "worker_config": [str(mm2)]}
+    }
+
+
 # check --------------------------------------------------------------------------------------------------------------
 
 
