@@ -1,4 +1,4 @@
-"""`eosctl connectors`: parses, calls one operation, returns its report."""
+"""`eosctl connectors`: parses, calls one operation, returns its report; what changes is planned and asked first."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import click
 from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .options import EosctlGroup, pass_app, validation_option
+from .confirm import settle
+from .options import EosctlGroup, pass_app, validation_option, write_options
 
 
 @click.group("connectors", cls=EosctlGroup)
 def connectors() -> None:
-    """Whether source connectors can be, and really are, exactly-once.
+    """Check connectors; stop, pause, resume and restart them.
 
     Connect can run a source connector exactly-once only if the connector itself can (exactlyOnceSupport), if its
     transactions fit their timeouts, and if the worker that runs a task is enabled. Of the last REST says nothing: a
@@ -43,3 +44,102 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: b
     from eosctl.ops.connectors import check_connectors
 
     return check_connectors(app, names, strict=strict, validate=validate)
+
+
+@connectors.command("trace")
+@click.argument("connector")
+@pass_app
+def trace_command(app: App, connector: str) -> Report:
+    """What each FAILED part of a connector died of.
+
+    For the connector itself and each task that is FAILED: the exceptions of its stack trace from the outermost to the
+    deepest cause, what they mean where eosctl knows them, and what to do. `-o json` has the whole trace as the worker
+    has it. Exit code 0 also where something is FAILED. A worker is enough: -u without -b and -g. For any version of
+    Kafka Connect.
+
+    Example: eosctl connectors trace orders-source -b kafka:9092 -g connect-cluster
+    """
+    from eosctl.ops.connector_trace import show_traces
+
+    return show_traces(app, connector)
+
+
+@connectors.command("stop")
+@click.argument("connector")
+@write_options
+@pass_app
+def stop_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
+    """Stop a connector and wait until no worker runs a task of it.
+
+    It keeps its config and its offsets, and has no tasks until it is resumed. Connect calls it STOPPED before its
+    tasks have ended; so this waits until no member of the group holds one, for which it needs -b and -g (with -u alone
+    REST's word has to do). The audit log has the command that brings back the state that was before. Source or sink.
+    Needs Kafka Connect 3.5 or newer (KIP-875).
+
+    Example: eosctl connectors stop orders-source -b kafka:9092 -g connect-cluster --dry-run
+    """
+    return _change(app, connector, "stop", yes=yes, dry_run=dry_run)
+
+
+@connectors.command("pause")
+@click.argument("connector")
+@write_options
+@pass_app
+def pause_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
+    """Pause a connector and its tasks, and wait until they are PAUSED.
+
+    Its tasks stay where they are, and keep their transactional ids; `eosctl connectors stop` ends them. What is FAILED
+    stays FAILED. The audit log has the command that brings back the state that was before. Source or sink. For any
+    version of Kafka Connect.
+
+    Example: eosctl connectors pause orders-source -b kafka:9092 -g connect-cluster --dry-run
+    """
+    return _change(app, connector, "pause", yes=yes, dry_run=dry_run)
+
+
+@connectors.command("resume")
+@click.argument("connector")
+@write_options
+@pass_app
+def resume_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
+    """Start a connector that is stopped or paused, and wait until its tasks run.
+
+    It waits until connector and tasks are RUNNING or FAILED: exit code 1, with what they died of, where something is
+    FAILED. RUNNING means that a task was started; it may fail at its first record. What was FAILED before stays so:
+    see `eosctl connectors restart`. The audit log has the command that brings back the state that was before. Source
+    or sink. For any version of Kafka Connect.
+
+    Example: eosctl connectors resume orders-source -b kafka:9092 -g connect-cluster --dry-run
+    """
+    return _change(app, connector, "resume", yes=yes, dry_run=dry_run)
+
+
+@connectors.command("restart")
+@click.argument("connector")
+@click.option("--failed", is_flag=True, help="Restart only what is FAILED: the connector itself, its tasks, or both.")
+@write_options
+@pass_app
+def restart_command(app: App, connector: str, failed: bool, yes: bool, dry_run: bool) -> Report:
+    """Restart a connector and its tasks, and wait until they run.
+
+    It waits until what was restarted is RUNNING or FAILED again: exit code 1, with what it died of, where something is
+    FAILED. RUNNING means that a task was started; it may fail at its first record. Before its tasks start, Connect
+    fences the former ones of an exactly-once source: give more --timeout where there are many. Nothing takes a restart
+    back. Source or sink. Needs Kafka Connect 3.0 or newer (KIP-745).
+
+    Example: eosctl connectors restart orders-source --failed -b kafka:9092 -g connect-cluster --dry-run
+    """
+    return _change(app, connector, "restart", only_failed=failed, yes=yes, dry_run=dry_run)
+
+
+def _change(app: App, connector: str, verb: str, *, yes: bool, dry_run: bool, only_failed: bool = False) -> Report:
+    """Plan, question, apply: the same for all four."""
+    from eosctl.ops.connector_change import Verb, apply_change, plan_change, show_change
+
+    plan = plan_change(app, connector, Verb(verb), only_failed=only_failed)
+
+    def apply() -> Report:
+        return apply_change(app, plan)
+
+    question = f"{verb.capitalize()} {connector}?"
+    return settle(show_change(app, plan), apply if plan.moved else None, question=question, yes=yes, dry_run=dry_run)

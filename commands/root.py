@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "acls": ("acls", "The rights that exactly-once Connect needs."),
     "completion": ("completion", "Print the completion script of a shell."),
-    "connectors": ("connectors", "Whether source connectors can be, and really are, exactly-once."),
+    "connectors": ("connectors", "Check connectors; stop, pause, resume and restart them."),
     "demo": ("demo", "Walk through the main job on a fresh sandbox."),
     "doctor": ("doctor", "Every check there is, and what to do first."),
     "explain": ("explain", "What a code or a word means, and what to do next."),

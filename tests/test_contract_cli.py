@@ -104,6 +104,7 @@ GOOD = [
     Good("task-counts show {name}", "task-counts-show", TASK_COUNT),
     Good("task-counts replay --topic", "task-counts-replay"),
     Good("task-counts replay {export}", "task-counts-replay", knows_cluster=False),
+    Good("connectors trace {name}", "connectors-trace"),
     Good("acls generate --connector {name}", "acls-generate", RIGHT, knows_cluster=False),
     Good("acls check --connector {name} --principal User:w", "acls-check"),
     Good("upgrade plan --to enabled", "upgrade-plan"),
@@ -140,6 +141,7 @@ ELSEWHERE = {
     *("offsets migrate", "offsets verify", "txn abort", "task-counts validate"),
     *(
         "connectors check",
+        *("connectors stop", "connectors pause", "connectors resume", "connectors restart"),
         "doctor",
         "offsets import",
         "offsets lint",

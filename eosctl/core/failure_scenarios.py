@@ -14,17 +14,17 @@ from shlex import quote
 
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.core.ids import connector_path
 from eosctl.core.stack_trace import Cause, causes_of
 from eosctl.core.upgrade_observation import ObservedConnector
 
-RESTART = "POST {path}/restart?includeTasks=true&onlyFailed=true"
-"""What starts a connector's failed tasks again; {path} is its URL's path."""
+FAILED = "FAILED"
+RESTART = "`eosctl connectors restart {name} --failed`"
+"""What starts again what FAILED of a connector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A known failure: all of `texts` are in the trace; `fix` has {c} for the connector's name, {path} for its URL.
+    """A known failure: all of `texts` are in the trace; `fix` has {name} for the connector, {c} with a check's options.
 
     `fencing`: a task died of it because the old ones were not fenced, and may run when they are.
     """
@@ -184,6 +184,11 @@ def failure_findings(connectors: Iterable[ObservedConnector]) -> list[Finding]:
     ]
 
 
+def failures_of(connector: ObservedConnector) -> dict[str, Finding]:
+    """What each FAILED part of it died of, by part."""
+    return {part: finding for part in connector.failed() for finding in _judge(connector, part, FAILED)}
+
+
 def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Finding]:
     subject = connector.name if part == "connector" else f"{connector.name}/{part.removeprefix('task ')}"
     evidence = {"state": state}
@@ -193,17 +198,17 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
             "one and waits for scheduled.rebalance.max.delay.ms (5 min)",
             "`eosctl workers list` shows who is there; look again after the rebalance.", evidence,
         )  # fmt: skip
-    elif state == "FAILED":
+    elif state == FAILED:
         trace = connector.traces.get(part, "")
         causes = causes_of(trace)
         known = known_failure(trace)
         denied = denied_topics(trace) if known is not None and known.code == "task_not_authorized" else ()
-        fix = known.fix if known else "Read the trace: GET {path}/status"
+        fix = known.fix if known else "`eosctl connectors trace {name} -o json` has the whole trace."
         yield Finding(
             known.code if known else "task_failed", ERROR, subject,
             f"{subject} is FAILED: {_meaning(known, causes, denied)}",
             fix.replace("{c}", " ".join([quote(connector.name), *(f"--output-topic {quote(each)}" for each in denied)]))
-            .replace("{path}", connector_path(connector.name)),
+            .replace("{name}", quote(connector.name)),
             {**evidence, "trace": causes[0].text if causes else "no trace", "causes": [each.text for each in causes]},
         )  # fmt: skip
 

@@ -42,9 +42,34 @@ class ObservedConnector:
         """Part -> state of what does not run, and was not told to rest."""
         return {part: state for part, state in self.states.items() if state not in ("RUNNING", "PAUSED", "STOPPED")}
 
+    def failed(self) -> list[str]:
+        """The parts that are FAILED."""
+        return [part for part, state in self.states.items() if state == "FAILED"]
+
     def tasks(self) -> dict[int, str]:
         """Task number -> state."""
         return {int(part[5:]): state for part, state in self.states.items() if part.startswith("task ")}
+
+
+def observed_connector(name: str, answer: Mapping[str, object]) -> ObservedConnector:
+    """A connector from its entry in `GET /connectors?expand=info&expand=status`."""
+    info, status = _mapping(answer.get("info")), _mapping(answer.get("status"))
+    config = {key: str(value) for key, value in _mapping(info.get("config")).items() if value is not None}
+    tasks = status.get("tasks")
+    parts = {"connector": _mapping(status.get("connector"))}
+    parts |= {f"task {task.get('id')}": _mapping(task) for task in (tasks if isinstance(tasks, list) else [])}
+    return ObservedConnector(
+        name=name,
+        type=str(info.get("type")),
+        config=config,
+        states={part: str(said.get("state")) for part, said in parts.items()},
+        workers={part: str(said["worker_id"]) for part, said in parts.items() if said.get("worker_id")},
+        traces={part: str(said["trace"]) for part, said in parts.items() if said.get("trace")},
+    )
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

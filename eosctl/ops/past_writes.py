@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import Any
 
 from eosctl.core.failure_scenarios import RESTART
 from eosctl.core.findings import Finding
-from eosctl.core.ids import connector_path, task_transactional_id
+from eosctl.core.ids import task_transactional_id
 from eosctl.ops.app import App
 from eosctl.ops.audit import REFUSED
 from eosctl.ops.audit_file import log_path, read_entries
@@ -58,6 +59,6 @@ def _explained(group_id: str, finding: Finding, fences: Sequence[Mapping[str, An
             who = f"{entry.get('user')} on {entry.get('host')}"
             message = f"{finding.subject} is FAILED: fenced by `{command}` at {entry.get('time')} ({who})"
             evidence = {"transactional_id": transactional_id, "command": command, "time": entry.get("time")}
-            fix = RESTART.replace("{path}", connector_path(connector))
+            fix = RESTART.replace("{name}", quote(connector))
             return replace(finding, message=message, fix=fix, evidence={**finding.evidence, "fenced_by": evidence})
     return finding

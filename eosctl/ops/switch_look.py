@@ -11,6 +11,7 @@ from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.kafka_version import is_older, shown_version
 from eosctl.core.offset_views import GLOBAL
 from eosctl.core.topic_names import is_topic_name
+from eosctl.core.upgrade_observation import ObservedConnector, observed_connector
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
@@ -26,7 +27,8 @@ _STOPPABLE_SINCE = (3, 5)
 class ConnectorNow:
     """A connector as one worker shows it; `state` is REST's, `tasks` their states, `task_workers` where they run.
 
-    `url` may carry credentials, `shown_url` never does; `trace` is the first line of the first failed task's.
+    `url` may carry credentials, `shown_url` never does; `trace` is the first line of the first failed task's; `parts`
+    has the same by part, the connector itself and its tasks.
     """
 
     url: str
@@ -39,6 +41,7 @@ class ConnectorNow:
     task_workers: frozenset[str]
     task_count: int
     trace: str
+    parts: ObservedConnector
 
     def is_stopped(self) -> bool:
         """Whether it is STOPPED and no task is left."""
@@ -69,8 +72,11 @@ def switch_command(connector: str, to: str) -> str:
     return shlex.join(["eosctl", "offsets", "switch", "--connector", connector, "--to", to])
 
 
-def reach_worker(app: App, cluster_id: str) -> str:
-    """The URL of the first worker that answers; raises as `no_answer`, RefusedError for one of another cluster."""
+def reach_worker(app: App, cluster_id: str | None) -> str:
+    """The URL of the first worker that answers; raises as `no_answer`, RefusedError for one of another cluster.
+
+    Any cluster is right where the id of none is known.
+    """
     failures: list[EosctlError] = []
     for url, worker in in_turn(app, discover_urls(app)):
         try:
@@ -78,13 +84,21 @@ def reach_worker(app: App, cluster_id: str) -> str:
         except EosctlError as exc:
             failures.append(exc)
             continue
-        if theirs != cluster_id:
+        if cluster_id is not None and theirs != cluster_id:
             raise RefusedError(
                 f"the worker at {worker.url} uses Kafka cluster {theirs}, not {cluster_id}",
                 hint="Compare -u and -b; nothing was written.",
             )
         return url
     raise no_answer("no worker can be asked", failures)
+
+
+def named_cluster_id(app: App) -> str | None:
+    """The id of the Kafka cluster that was named; None where none was, and workers alone are asked."""
+    if app.target.client is None:
+        return None
+    with app.transactions() as admin:
+        return admin.cluster_id()
 
 
 def look_at(app: App, connector: str, url: str) -> ConnectorNow:
@@ -111,6 +125,7 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
         task_workers=frozenset(str(task.get("worker_id")) for task in tasks),
         task_count=len(info.get("tasks") or ()),
         trace=next((str(each["trace"]).splitlines()[0] for each in (itself, *tasks) if each.get("trace")), ""),
+        parts=observed_connector(connector, entry),
     )
 
 

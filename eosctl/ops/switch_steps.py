@@ -14,11 +14,11 @@ from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import GLOBAL, Store, live
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError
+from eosctl.errors import ConnectError, EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.connector_wait import POLL_S, await_connector, await_stopped
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
-from eosctl.ops.ending_tasks import TasksLeft, tasks_left
 from eosctl.ops.first_commit import CommitWatch, before_the_start
 from eosctl.ops.former_tasks import fence_former_tasks
 from eosctl.ops.offset_apply import apply_plan
@@ -37,12 +37,12 @@ from eosctl.ops.offset_switch import (
 from eosctl.ops.offset_writes import WritePlan
 from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.switch_checks import changed_config
-from eosctl.ops.switch_look import PAUSED, RUNNING, STOPPED, ConnectorNow, describe_store, look_at, topic_of
+from eosctl.ops.switch_look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
 from eosctl.report import Problem, Report
 
-_POLL_S = 0.25
 _RESTART_SHOWS_S = 3.0
 _MERGE_ROUNDS = 5
+_GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +67,10 @@ def run_step(app: App, plan: SwitchPlan, step: str) -> StepDone:
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:
     """STOPPED, and no member of the stable group holds a task; then their ids are fenced: nobody moves the offsets."""
-    left = TasksLeft()
-
-    def over(now: ConnectorNow) -> bool:
-        nonlocal left
-        if now.state != STOPPED:
-            return False
-        left = tasks_left(app, [plan.connector])
-        return not left.ending and left.disproves(now.task_workers) and _now(app, plan).state == STOPPED
-
-    def told() -> str:
-        return "".join(f"; {each.url} has not let go of task {each.task} yet" for each in left.ending if each.url)
-
     was_stopped = _now(app, plan).is_stopped()
     if not was_stopped:
         _worker(app, plan).set_state(plan.connector, "stop")
-    _await(app, plan, over, doing=f"waiting for {plan.connector} to be STOPPED without tasks", told=told)
+    await_stopped(app, plan.connector, plan.now.url, hint=_GOES_ON)
     fenced = fence_former_tasks(
         app, plan.connector, tasks=max(plan.tasks, plan.now.task_count), where=plan.tasks_app(app)
     )
@@ -230,7 +218,7 @@ def _restart(app: App, plan: SwitchPlan) -> StepDone:
     _worker(app, plan).restart(plan.connector, only_failed=False)
     soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s()), app.clock)
     while set(_now(app, plan).tasks) == {plan.state} and not soon.expired():
-        soon.sleep(_POLL_S)
+        soon.sleep(POLL_S)
     now, said = _arrive(app, plan)
     return _committed(app, plan, commits, len(now.tasks), said) if now.tasks else StepDone(said)
 
@@ -243,20 +231,8 @@ def _now(app: App, plan: SwitchPlan) -> ConnectorNow:
     return look_at(app, plan.connector, plan.now.url)
 
 
-def _await(
-    app: App, plan: SwitchPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str, told: Callable[[], str] = str
-) -> ConnectorNow:
-    """Polls until `arrived`; raises DeadlineError that says what was seen last, and what `told` adds."""
-    while True:
-        now = _now(app, plan)
-        if arrived(now):
-            return now
-        if app.deadline.remaining_s() <= _POLL_S:  # another look would fail, and tell less
-            raise DeadlineError(
-                f"timed out while {doing}; last seen: {now.state}, tasks {', '.join(now.tasks) or 'none'}{told()}",
-                hint="Run the same command again: it goes on from here. --timeout is per step.",
-            )
-        app.deadline.sleep(_POLL_S)
+def _await(app: App, plan: SwitchPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str) -> ConnectorNow:
+    return await_connector(app, plan.connector, plan.now.url, arrived, doing=doing, hint=_GOES_ON)
 
 
 _STEPS: Mapping[str, Callable[[App, SwitchPlan], StepDone]] = {

@@ -22,6 +22,7 @@ from eosctl.core.upgrade_observation import (
     ObservedConnector,
     OpenTransaction,
     WorkerFile,
+    observed_connector,
 )
 from eosctl.core.worker_modes import files_of, read_worker_file
 from eosctl.deadline import Deadline
@@ -221,23 +222,7 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
 
 
 def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
-    return tuple(_connector(name, answer) for name, answer in sorted(worker.connectors().items()))
-
-
-def _connector(name: str, answer: Mapping[str, object]) -> ObservedConnector:
-    info, status = _mapping(answer.get("info")), _mapping(answer.get("status"))
-    config = {key: str(value) for key, value in _mapping(info.get("config")).items() if value is not None}
-    tasks = status.get("tasks")
-    parts = {"connector": _mapping(status.get("connector"))}
-    parts |= {f"task {task.get('id')}": _mapping(task) for task in (tasks if isinstance(tasks, list) else [])}
-    return ObservedConnector(
-        name=name,
-        type=str(info.get("type")),
-        config=config,
-        states={part: str(said.get("state")) for part, said in parts.items()},
-        workers={part: str(said["worker_id"]) for part, said in parts.items() if said.get("worker_id")},
-        traces={part: str(said["trace"]) for part, said in parts.items() if said.get("trace")},
-    )
+    return tuple(observed_connector(name, answer) for name, answer in sorted(worker.connectors().items()))
 
 
 def _as_written(observation: Observation) -> Observation:
@@ -250,7 +235,3 @@ def _as_written(observation: Observation) -> Observation:
         if state.config is not None
     ]
     return replace(observation, connectors=tuple(written))
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -276,6 +276,11 @@ WARNINGS = (
     ),
     Entry("over_newer", "Values that are newer than the file's are overwritten."),
     Entry("producers_unknown", "Who holds a transaction open could not be found out.", "Grant READ on the topic."),
+    Entry(
+        "failed_stays",
+        "Neither pause nor resume changes what is FAILED of a connector.",
+        "`eosctl connectors restart NAME --failed`.",
+    ),
     Entry("rescue_unfinished", "An earlier rescue was cut off; this one goes on from there."),
     Entry(
         "rest_differs",

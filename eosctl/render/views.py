@@ -9,6 +9,7 @@ from shlex import quote
 from eosctl.render.acl_views import ACL_SCRIPT, ACL_VIEWS
 from eosctl.render.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
 from eosctl.render.check_views import CHECK_VIEWS
+from eosctl.render.connector_views import CONNECTOR_VIEWS
 from eosctl.render.hard_views import hard_lines
 from eosctl.render.offset_views import OFFSET_VIEWS
 from eosctl.render.replay_view import REPLAY
@@ -56,6 +57,7 @@ VIEWS: dict[str, View] = {
     **ACL_VIEWS,
     **TRUST_VIEWS,
     **CHECK_VIEWS,
+    **CONNECTOR_VIEWS,
     **OFFSET_VIEWS,
     **RESCUE_VIEWS,
     **UPGRADE_VIEWS,

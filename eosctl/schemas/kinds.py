@@ -72,6 +72,24 @@ _RESCUE: dict[str, Any] = {
     "row": {"step": "int", "action": "str", "detail": "str", "outcome": "str"},
     "summary": {"connector": "str", "verdict": "str", "tasks": "int"},
 }
+_CONNECTOR_CHANGE: dict[str, Any] = {
+    "row": {
+        "connector": "str",
+        "part": "str",
+        "worker": "str|null",
+        "before": "str|null",
+        "after": "str|null",
+        "outcome": {"would_change", "changed", "failed"},
+    },
+    "summary": {
+        "connector": "str",
+        "action": {"stop", "pause", "resume", "restart"},
+        "state": "str",
+        "tasks": "int",
+        "failed": "int",
+    },
+    "data": {"undo": "str|null"},
+}
 _RESCUE_DATA: dict[str, Shape] = {"seen": "str", "cure": {"*": "str"}, "journal": "str"}
 _TXN_ROW = {
     "transactional_id": "str",
@@ -224,6 +242,22 @@ KINDS: dict[str, Kind] = {
             "backup?": "str|null",
             "undo?": "str|null",
         },
+    ),
+    "connectors-change-plan": Kind("What would stop, pause, resume or restart.", **_CONNECTOR_CHANGE),
+    "connectors-change-result": Kind("What was stopped, paused, resumed or restarted.", **_CONNECTOR_CHANGE),
+    "connectors-trace": Kind(
+        "What each FAILED part of a connector died of.",
+        {
+            "connector": "str",
+            "part": "str",
+            "worker": "str|null",
+            "code": "str",
+            "message": "str",
+            "causes": ["str"],
+            "fix": "str",
+            "trace": "str|null",
+        },
+        {"connector": "str", "state": "str", "tasks": "int", "failed": "int"},
     ),
     "rescue-plan": Kind("What would heal the connector.", **_RESCUE, data=_RESCUE_DATA),
     "rescue-result": Kind(

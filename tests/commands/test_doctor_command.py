@@ -200,7 +200,7 @@ def test_a_task_that_eosctl_fenced_is_told_as_such(invoke: Invoke) -> None:
     assert (row["code"], row["subject"]) == ("task_fenced", "orders/0")
     assert row["message"].startswith("orders/0 is FAILED: fenced by `eosctl fence --live` at 2023-11-14T22:13:")
     assert row["evidence"]["fenced_by"]["transactional_id"] == "g-orders-0"
-    assert row["fix"] == "POST /connectors/orders/restart?includeTasks=true&onlyFailed=true", "nothing else is wrong"
+    assert row["fix"] == "`eosctl connectors restart orders --failed`", "nothing else is wrong"
     there.connect.connectors["orders"].fail(trace="java.io.IOException: disk")
     assert "eosctl" not in failure(invoke, there)["message"]
 

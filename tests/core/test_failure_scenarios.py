@@ -41,7 +41,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             ZOMBIE + "Caused by: org.apache.kafka.connect.runtime.rest.errors.ConnectRestException: Failed to complete "
             "zombie fencing because a new set of task configs was generated",
             "fencing_superseded",
-            "POST /connectors/c/restart",
+            "`eosctl connectors restart c --failed`",
         ),
         (
             "ConnectRestException: IO Error trying to forward REST request: Idle timeout expired: 30000/30000 ms",
@@ -49,7 +49,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             "eosctl rescue",
         ),
         ("Fencing failed because new task configurations were generated for the connector", "fencing_superseded", ""),
-        (ZOMBIE, "fencing_failed", "POST /connectors/c/restart"),
+        (ZOMBIE, "fencing_failed", "`eosctl connectors restart c --failed`"),
         ("This worker … 'dedicated.mode.enable.internal.rest' property.", "internal_rest_off", "every MirrorMaker"),
         (
             "InvalidTxnTimeoutException: The transaction timeout is larger than the maximum value allowed by",
@@ -62,7 +62,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             "task_fenced_or_expired",
             "transaction.boundary=poll",
         ),
-        ("ProducerFencedException: There is a newer producer", "task_fenced", "POST /connectors/c/restart"),
+        ("ProducerFencedException: There is a newer producer", "task_fenced", "`eosctl connectors restart c --failed`"),
         ("Source tasks may not produce to their own offsets topics when", "own_offsets_topic", "another"),
         ("Failed to flush offsets and/or records for task n2-0", "offsets_not_written", "eosctl offsets switch"),
         ("Failed to start task ghost0-0 since it is not a recognizable type", "connector_is_a_ghost", "DELETE"),
@@ -74,7 +74,11 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
         ),
         (FORWARD + "java.net.ConnectException: Connection refused", "leader_not_reached", "eosctl workers list"),
         (FORWARD + "javax.net.ssl.SSLHandshakeException: PKIX path building failed", "leader_not_reached", "https.ssl"),
-        (FORWARD + "java.io.EOFException: the peer hung up", "fencing_failed", "POST /connectors/c/restart"),
+        (
+            FORWARD + "java.io.EOFException: the peer hung up",
+            "fencing_failed",
+            "`eosctl connectors restart c --failed`",
+        ),
         (FLUSH + "RecordTooLargeException: The message is 1048676 bytes", "record_too_large", "max.request.size"),
         (
             FLUSH + "TopicAuthorizationException: Not authorized to access topics: [o 1, p]",
@@ -82,8 +86,8 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             "eosctl acls check --connector c --output-topic 'o 1' --output-topic p",
         ),
         (FLUSH + "NullPointerException", "offsets_not_written", "eosctl offsets switch"),
-        ("java.lang.RuntimeException: it broke\n\tat X", "task_failed", "GET /connectors/c/status"),
-        ("", "task_failed", "GET /connectors/c/status"),
+        ("java.lang.RuntimeException: it broke\n\tat X", "task_failed", "`eosctl connectors trace c -o json`"),
+        ("", "task_failed", "`eosctl connectors trace c -o json`"),
     ],
 )
 def test_a_trace_tells_what_happened(trace: str, code: str, words: str) -> None:
@@ -118,7 +122,7 @@ def test_what_mends_it_can_be_pasted_whatever_the_name() -> None:
             )
         ]
     )
-    assert "POST /connectors/my%201/restart" in finding.fix
+    assert "eosctl connectors restart 'my 1' --failed" in finding.fix
     assert "eosctl acls check --connector 'my 1'" in refused.fix
 
 
