@@ -78,9 +78,9 @@ def _aborted_config(name: str, observation: Observation) -> Mapping[str, object]
     if name in there:
         # a stop and a resume write every record of it again: task configs, commit, task-count record, target state
         steps = [
-            f"PUT {url}/stop, and wait until it has no task",
+            f"eosctl connectors stop {quote(name)}",
             f"GET {url}/config, PUT {url}/config with the same body",
-            f"PUT {url}/resume, and wait until its tasks run; then PUT {url}/stop or /pause, as it was",
+            f"eosctl connectors resume {quote(name)}; then eosctl connectors stop or pause, as it was",
         ]
     else:
         steps = [f'POST /connectors with the name {name} and "initial_state": "STOPPED"', f"DELETE {url}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -50,9 +51,11 @@ def why_unreachable(connector: str, version: tuple[int, int] | None) -> str | No
     return None
 
 
-def stop_request(path: str = "/connectors/NAME") -> str:
-    """How nothing of the connector at `path` is left running: Kafka before 3.5 has no other way than to delete it."""
-    return f"PUT {path}/stop; before Kafka 3.5 DELETE {path}, and create it again afterwards"
+def stop_request(connector: str | None = None, *, profile: str | None = None) -> str:
+    """How nothing of a connector is left running: Kafka before 3.5 has no other way than to delete it."""
+    quoted = shlex.join([connector or "NAME", *([] if profile is None else ["-p", profile])])
+    path = connector_path(connector or "NAME")
+    return f"`eosctl connectors stop {quoted}`; before Kafka 3.5 DELETE {path}, and create it again afterwards"
 
 
 def leader_transactional_id(group_id: str) -> str:

@@ -13,7 +13,7 @@ from shlex import quote
 from eosctl.core.config_records import RecordKind, parse_key
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
 from eosctl.core.config_topic_repair import Compaction
-from eosctl.core.ids import connector_path, leader_transactional_id, task_transactional_id
+from eosctl.core.ids import leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
 
@@ -143,14 +143,19 @@ def _forgotten(case: Case) -> Iterable[Finding]:
     """The config topic after compaction of a config that was changed, and whose tasks stayed as they were."""
     connector = case.connector
     if connector.config is not None and connector.forgotten_commit is not None:
-        path = connector_path(connector.name)
         yield Finding(
             "tasks_forgotten",
             "error",
             f"its tasks were committed at offset {connector.forgotten_commit}, before the config that is left of it: "
             "workers of 3.8 or newer that read the topic anew hold no task of it (KAFKA-17719)",
-            f"PUT {path}/stop, then PUT {path}/resume: it writes its tasks again, after its config.",
+            f"{_stop_and_resume(connector.name)}: it writes its tasks again, after its config.",
         )
+
+
+def _stop_and_resume(connector: str) -> str:
+    """What has the leader write the tasks of a connector anew."""
+    quoted = quote(connector)
+    return f"`eosctl connectors stop {quoted}`, then `eosctl connectors resume {quoted}`"
 
 
 def _implausible(case: Case) -> Iterable[Finding]:
@@ -179,7 +184,7 @@ def _unreadable(case: Case) -> Iterable[Finding]:
 
 def _overwrite(case: Case, record: IgnoredRecord) -> str:
     """What writes the record's key anew, without which compaction keeps it; empty where that was done."""
-    connector, path = case.connector, connector_path(case.connector.name)
+    connector = case.connector
     is_count = parse_key(record.key or "").kind is RecordKind.TASK_COUNT
     newest_good = connector.record_offset if is_count else connector.commit_offset
     if newest_good is not None and newest_good > record.offset:
@@ -188,8 +193,8 @@ def _overwrite(case: Case, record: IgnoredRecord) -> str:
         value = json.dumps({"task-count": connector.task_count_record})  # as the workers that are up hold it
         return f"`{case.compaction.producing(str(record.key), value)}`"
     if is_count:
-        return f"PUT {path}/stop, then PUT {path}/resume (the leader writes it anew; only with exactly-once)"
-    return f"PUT {path}/stop, then PUT {path}/resume (it writes its tasks anew)"
+        return f"{_stop_and_resume(connector.name)} (the leader writes it anew; only with exactly-once)"
+    return f"{_stop_and_resume(connector.name)} (it writes its tasks anew)"
 
 
 _ILL_WRITTEN = {

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 
 from eosctl.core.fencing import FenceItem, LiveTask, Outcome, blocked_leaders, blocked_live
-from eosctl.core.ids import connector_path
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
@@ -125,8 +124,7 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
         for item in items
         if item.live is not None
     }
-    urls = [
-        f"{worker.rstrip('/')}{connector_path(connector)}/restart?includeTasks=true&onlyFailed=true"
+    return [
+        f"eosctl connectors restart {quote(connector)} --failed -u {quote(worker.rstrip('/'))}"
         for connector, worker in sorted(workers.items())
     ]
-    return [f"curl -X POST {quote(url)}" for url in urls]

@@ -11,13 +11,13 @@ import binascii
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.connect.signing import signature_headers
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS, FenceItem, Outcome
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.fencing_rounds import ROUND_S
-from eosctl.core.ids import connector_path
 from eosctl.core.override_policy import override_policy
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
@@ -70,7 +70,7 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
         tasks = counted(len(status.tasks), "task")
         raise RefusedError(
             f"connector {request.connector} is {status.state} with {tasks}; --via connect needs it STOPPED",
-            hint=f"PUT {connector_path(request.connector)}/stop (Kafka 3.5+), then run again.",
+            hint=f"`eosctl connectors stop {quote(request.connector)}` (Kafka 3.5+), then run again.",
         )
 
 

@@ -53,7 +53,7 @@ def refuse_running_source(
     if running:
         raise RefusedError(
             f"not stopped on the cluster of profile {profile}: {', '.join(running)}; nothing was written",
-            hint=f"Stop them there ({stop_request()}), then run again. {_FORCE}",
+            hint=f"Stop them there ({stop_request(profile=profile)}), then run again. {_FORCE}",
         )
 
 

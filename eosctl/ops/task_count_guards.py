@@ -12,7 +12,7 @@ from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE
 from eosctl.core.fencing import Outcome, plan_items
 from eosctl.core.fencing_rounds import ROUND_S, ROUND_TIMEOUTS_MS
-from eosctl.core.ids import Owner, connector_path, stop_request, task_transactional_ids
+from eosctl.core.ids import Owner, stop_request, task_transactional_ids
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.core.task_count_writes import left_out
 from eosctl.core.task_counts import alive_tasks, plugin_type
@@ -73,7 +73,7 @@ def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState, *, ma
         listed = ", ".join(f"task {task.task} is {task.state} at {task.worker_id}" for task in tasks[:_NAMED])
         raise RefusedError(
             f"connector {connector.name} has {counted(len(tasks), 'task')} ({listed}); nothing was written",
-            hint=f"Stop it ({stop_request(connector_path(connector.name))}), then run again. If all of them are FAILED "
+            hint=f"Stop it ({stop_request(connector.name)}), then run again. If all of them are FAILED "
             f"in zombie fencing: eosctl rescue --connector {quote(connector.name)}",
         )
 

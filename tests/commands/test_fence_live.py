@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -117,10 +118,18 @@ def test_a_live_task_is_refused_then_fenced_and_comes_back(
 
     (hint,) = [error["hint"] for error in document["errors"] if error["code"] == "live_tasks"]
     command = hint.splitlines()[1]
-    assert command.startswith("curl -X POST 'http://127.0.0.1:")
-    subprocess.run(["bash", "-c", command], check=True, capture_output=True, timeout=30)
-    file_source.wait_running()
+    assert command.startswith(f"eosctl connectors restart {file_source.name} --failed -u http://127.0.0.1:")
+    (died,) = invoke("connectors", "trace", file_source.name, "-o", "json", *target_flags).json()["data"]["rows"]
+    assert (died["part"], died["trace"].splitlines()[0]) == ("task 0", died["causes"][0])
+    restarted = invoke(*shlex.split(command)[1:], "--yes", "-o", "json")
+    assert restarted.exit_code == 0, restarted.stderr
+    assert [(row["part"], row["after"]) for row in restarted.json()["data"]["rows"]] == [("task 0", "RUNNING")]
     file_source.wait_position(8)
+
+    for verb, after in (("stop", []), ("resume", ["RUNNING"])):
+        changed = invoke("connectors", verb, file_source.name, "--yes", "-o", "json", *target_flags)
+        assert (changed.exit_code, changed.json()["data"]["summary"]["tasks"]) == (0, len(after)), changed.stderr
+        assert [state for state in file_source.task_states() if state != "UNASSIGNED"] == after
     again = invoke("fence", f"{GROUP}-{file_source.name}-0", "--dry-run", "-o", "json", *target_flags)
     assert again.exit_code == 6
 

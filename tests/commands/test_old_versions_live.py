@@ -147,9 +147,9 @@ IN_3_6: Refusal = (
 IN_3_5: tuple[Refusal, ...] = (
     ("offsets get --connector {connector} --rest", 1, "came with Kafka 3.5 "),
     ("offsets switch --connector {connector} --to any --yes", 1, "can be stopped from Kafka 3.5 on"),
-    ("fence --connector {connector} --via connect --yes", 6, "/stop (Kafka 3.5+)"),
-    ("task-counts write {connector} --count 2 --yes", 6, "/stop; before Kafka 3.5 DELETE"),
-    ("offsets reset --connector {connector} --all-partitions --yes", 6, "/stop; before Kafka 3.5 DELETE"),
+    ("fence --connector {connector} --via connect --yes", 6, "` (Kafka 3.5+)"),
+    ("task-counts write {connector} --count 2 --yes", 6, "`; before Kafka 3.5 DELETE"),
+    ("offsets reset --connector {connector} --all-partitions --yes", 6, "`; before Kafka 3.5 DELETE"),
 )
 REFUSED = {"3.9.2": (IN_4_1,), "3.5.1": (IN_4_1, IN_3_8, IN_3_6), "3.3.2": (IN_4_1, IN_3_8, IN_3_6, *IN_3_5)}
 

@@ -188,8 +188,11 @@ def test_a_record_that_breaks_workers_stays_an_error_when_it_was_overwritten() -
     ("records", "first"),
     [
         ((GOOD, BAD), "`printf '%s\\t%s\\n' tasks-fencing-c '{\"task-count\": 3}' | kafka-console-producer.sh "),
-        ((BAD,), "PUT /connectors/c/stop, then PUT /connectors/c/resume (the leader writes it anew; "),
-        (((b"commit-c", b'{"tasks":"1"}'),), "PUT /connectors/c/stop, then PUT /connectors/c/resume (it writes its "),
+        ((BAD,), "`eosctl connectors stop c`, then `eosctl connectors resume c` (the leader writes it anew; "),
+        (
+            ((b"commit-c", b'{"tasks":"1"}'),),
+            "`eosctl connectors stop c`, then `eosctl connectors resume c` (it writes its ",
+        ),
         (((b"commit-c", b'{"tasks":"1"}'), (b"commit-c", b'{"tasks":0}')), "`kafka-configs.sh "),
     ],
 )

@@ -172,7 +172,7 @@ def test_live_fences_it_and_tells_how_to_restart_without_credentials(stage: Stag
     report = stage.fence("g-c-1", live=True)
     assert outcomes(report) == {"g-c-1": "fenced"}
     (warning,) = report.problems
-    command = "curl -X POST 'http://w1:8083/connectors/c/restart?includeTasks=true&onlyFailed=true'"
+    command = "eosctl connectors restart c --failed -u http://w1:8083"
     assert (warning.severity, command in str(warning.hint)) == ("warning", True)
 
 
@@ -193,7 +193,7 @@ def test_a_restart_command_goes_where_the_user_reaches_the_workers(
     plan = plan_fence(app, FenceRequest(("g-c-1",), live=True))
     app = replace(app, target=replace(app.target, connect_urls=urls))
     (command,) = restart_commands(app, plan.items)
-    assert command.startswith(f"curl -X POST '{where}/connectors/c/restart?")
+    assert command == f"eosctl connectors restart c --failed -u {where}"
 
 
 def test_of_many_tasks_some_are_named_and_all_are_counted(stage: Stage) -> None:
@@ -211,7 +211,7 @@ def test_a_restart_command_quotes_the_connectors_name(stage: Stage) -> None:
     stage.brokers.state.transactions["g-a b/c-0"] = FakeTransaction(11, 0)
     app = stage.app()
     plan = plan_fence(app, FenceRequest(("g-a b/c-0",), live=True))
-    assert "/connectors/a%20b%2Fc/restart" in restart_commands(app, plan.items)[0]
+    assert "eosctl connectors restart 'a b/c' --failed" in restart_commands(app, plan.items)[0]
 
 
 @pytest.mark.parametrize("live", [False, True])

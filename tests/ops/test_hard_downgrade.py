@@ -86,7 +86,11 @@ def test_aborted_records_come_with_their_repair(invoke: Invoke) -> None:
         'POST /connectors with the name ghost and "initial_state": "STOPPED"',
         "DELETE /connectors/ghost",
     ]
-    in_place = ["PUT /connectors/orders/stop", "GET /connectors/orders/config", "PUT /connectors/orders/resume"]
+    in_place = [
+        "eosctl connectors stop orders",
+        "GET /connectors/orders/config",
+        "eosctl connectors resume orders; then eosctl connectors stop or pause",
+    ]
     assert steps == {"ghost": made_and_deleted, "orders": in_place}
 
 
