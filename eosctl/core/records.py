@@ -98,6 +98,17 @@ class NewTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a partition lies, by broker ids: `leader` None for none, `offline` replicas that the cluster lacks."""
+
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TopicDescription:
     """What the cluster says of a topic; `config` holds the effective values, empty where they may not be read."""
 
@@ -106,3 +117,4 @@ class TopicDescription:
     partitions: int
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
+    placements: tuple[Placement, ...] = ()

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 from confluent_kafka.admin import NewTopic as AskedTopic  # type: ignore[attr-defined]
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, KnownBounds, NewTopic, TopicDescription
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, Placement, TopicDescription
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnreachableError
 from eosctl.kafka.access import Access
@@ -308,4 +308,17 @@ def _description(described: Any, config: Mapping[str, str]) -> TopicDescription:
         partitions=len(described.partitions),
         replication_factor=min((len(part.replicas) for part in described.partitions), default=0),
         config=config,
+        placements=tuple(_placement(part) for part in described.partitions),
+    )
+
+
+def _placement(part: Any) -> Placement:
+    """librdkafka has no address for a broker that the metadata lacks."""
+    leader = part.leader
+    return Placement(
+        partition=part.id,
+        leader=leader.id if leader is not None and leader.id >= 0 else None,
+        replicas=tuple(node.id for node in part.replicas),
+        in_sync=tuple(node.id for node in part.isr),
+        offline=tuple(node.id for node in part.replicas if not node.host),
     )

@@ -22,6 +22,8 @@ from eosctl.core.group_findings import (
 from eosctl.core.group_state import expectation_findings, group_state
 from eosctl.core.ignored_findings import Ignored, parse_ignored, split_ignored
 from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
+from eosctl.core.records import KnownBounds, TopicDescription
+from eosctl.core.standstill import standstill_findings
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
@@ -34,6 +36,7 @@ from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.fence_report import NOT_CHECKED
 from eosctl.ops.offset_lint import offset_findings
 from eosctl.ops.past_writes import with_past_fences
+from eosctl.ops.ports import TopicStore
 from eosctl.ops.reference import finding_codes
 from eosctl.ops.task_counts import validate_task_counts
 from eosctl.ops.txn_partitions import find_hanging_transactions
@@ -155,14 +158,32 @@ def _topics(visit: Visit) -> _Found:
     with visit.app.topics() as store:
         there = store.describe([target.config_topic, *sorted(status), TRANSACTION_LOG])
         found = list(topic_findings(there.values()))
+        found += standstill_findings([*_offsets_topics(visit, known=there), *there.values()])
         found += [finding for name in sorted(status & there.keys()) for finding in status_topic_findings(there[name])]
         if TRANSACTION_LOG in there:
-            return [*found, *transaction_topic_findings(there[TRANSACTION_LOG], store.known_bounds(TRANSACTION_LOG))]
+            log = there[TRANSACTION_LOG]
+            return [*found, *transaction_topic_findings(log, _known_bounds(store, log))]
     unseen = Finding(
         "transaction_topic_unseen", INFO, TRANSACTION_LOG, f"topic {TRANSACTION_LOG} can't be seen",
         "Grant DESCRIBE on it; brokers make it with the first transaction.",
     )  # fmt: skip
     return [*found, unseen] if _uses(visit) else found
+
+
+def _offsets_topics(visit: Visit, *, known: Mapping[str, TopicDescription]) -> list[TopicDescription]:
+    """The global one and those of connectors, as far as they could be looked at."""
+    try:
+        seen = visit.observation().topics or {}
+    except EosctlError:
+        return []
+    return [topic for name, topic in seen.items() if name not in known]
+
+
+def _known_bounds(store: TopicStore, topic: TopicDescription) -> KnownBounds:
+    """Of a topic none of whose partitions has a leader nobody can be asked."""
+    if any(each.leader is not None for each in topic.placements):
+        return store.known_bounds(topic.name)
+    return KnownBounds((), {each.partition: "no leader" for each in topic.placements})
 
 
 def _acls(visit: Visit) -> _Found:

@@ -297,7 +297,19 @@ FINDINGS = (
     ),
     Entry(
         "partition_without_leader",
-        "Partitions of a topic have no leader that answers; ids whose coordinator they are can't be used.",
+        "Partitions of a topic have no leader that answers: nothing can be read from or written to them, and ids whose "
+        "coordinator they are can't be used.",
+        "Start the brokers that have their replicas.",
+    ),
+    Entry(
+        "broker_down",
+        "Replicas of an internal topic are on a broker that the cluster does not have now.",
+        "Start it; if it is gone for good, move its replicas.",
+    ),
+    Entry(
+        "below_min_isr",
+        "Partitions of an internal topic have fewer replicas in sync than its min.insync.replicas: tasks are RUNNING "
+        "and commit nothing.",
         "Start the brokers that have their replicas.",
     ),
     Entry(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.standstill import standstill_findings
 from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import Coordinator
 from eosctl.deadline import Deadline
@@ -20,7 +21,7 @@ from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
 from tests.contract.clusters import RealProducer
-from tests.sandbox_fixtures import sandbox
+from tests.sandbox_fixtures import sandbox, wait_until
 
 pytestmark = pytest.mark.live
 KILLED, PARTITIONS = 3, 6
@@ -123,3 +124,20 @@ def test_every_command_tells_what_is_left_and_what_is_missing(cluster: Cluster) 
     )
     assert refused.exit_code == 6
     assert f"of {TOPIC} has no leader" in refused.stderr or f"of {TOPIC} have no leader" in refused.stderr
+    wait_until(
+        lambda: standstill(cluster) == told_of(cluster.led), what=f"broker {KILLED} to be gone from the metadata"
+    )
+
+
+def standstill(cluster: Cluster) -> list[tuple[str, str, object]]:
+    """What doctor says of topic t, whose partitions have one replica each."""
+    settings = ClientSettings(tuple(cluster.stack.bootstrap_servers.split(",")))
+    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as store:
+        found = standstill_findings(list(store.describe(["t"]).values()))
+    return [(each.code, each.fix.partition(";")[0].rstrip("."), each.evidence.get("partitions")) for each in found]
+
+
+def told_of(partitions: set[int]) -> list[tuple[str, str, object]]:
+    """Partitions without a leader, each with its only replica on the broker that is down."""
+    start = f"Start broker {KILLED}"
+    return [("broker_down", start, None), ("partition_without_leader", start, sorted(partitions))]

@@ -43,6 +43,16 @@ def test_a_created_topic_is_described_and_empty(store: TopicStore, topic: str) -
     assert store.read(topic).records == ()
 
 
+def test_a_description_says_where_each_partition_lies(store: TopicStore, topic: str) -> None:
+    brokers = set(store.broker_settings("transaction.max.timeout.ms"))
+    placements = store.describe([topic])[topic].placements
+    assert [each.partition for each in placements] == list(range(PARTITIONS))
+    for each in placements:
+        assert each.replicas == each.in_sync == (each.leader,), "one replica, which leads"
+        assert {each.leader} <= brokers
+        assert each.offline == ()
+
+
 def test_every_broker_tells_its_settings(store: TopicStore) -> None:
     settings = store.broker_settings("transaction.max.timeout.ms")
     assert set(settings.values()) == {"900000"}

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from eosctl.core.records import OutRecord, Record
+from eosctl.core.records import OutRecord, Placement, Record
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.core.transactions import RawGroup
 from eosctl.deadline import Clock
@@ -43,7 +43,8 @@ class BrokerState:
     `late_markers` is how many looks at a transaction (the bounds of its partitions, InitProducerId of its id) come
     between the answer to its end and its markers: 0 writes them at once. `stamp_ms` is the time of the last record, and
     each is a second younger. `loading` are partitions of `__transaction_state` that are not read yet; no broker leads
-    the `leaderless` ones of any topic. A group may be a function that tells who is in it now.
+    the `leaderless` ones of any topic. Replicas are on brokers that are `gone`, or are `lagging`: not in sync. A group
+    may be a function that tells who is in it now.
     """
 
     def __init__(self, *, cluster_id: str = "fake-cluster-id", brokers: int = 1, clock: Clock | None = None) -> None:
@@ -57,6 +58,8 @@ class BrokerState:
         self.late_markers = 0
         self.loading: set[int] = set()
         self.leaderless: set[tuple[str, int]] = set()
+        self.gone: set[int] = set()
+        self.lagging: dict[tuple[str, int], set[int]] = {}
         self.stamp_ms = 1_700_000_000_000
         self._producer_ids, self._topic_numbers = itertools.count(1000), itertools.count()
 
@@ -80,6 +83,17 @@ class BrokerState:
     def leader(self, partition: int) -> int:
         """The node that leads partition number `partition` of every topic."""
         return self.nodes[partition % len(self.nodes)]
+
+    def placement(self, topic: str, partition: int) -> Placement:
+        """Where a partition lies; the last replica in sync stays so when its broker goes, and nobody leads it then."""
+        count = self.topics[topic].replication_factor
+        brokers = sorted({*self.nodes, *self.gone, *range(1, count + 1)})
+        replicas = tuple(brokers[(partition + at) % len(brokers)] for at in range(count))
+        out = self.gone | self.lagging.get((topic, partition), set())
+        in_sync = tuple(each for each in replicas if each not in out)
+        leader = in_sync[0] if in_sync and (topic, partition) not in self.leaderless else None
+        offline = tuple(each for each in replicas if each in self.gone)
+        return Placement(partition, leader, replicas, in_sync if leader else in_sync[:1] or replicas[:1], offline)
 
     def is_loading(self, transactional_id: str) -> bool:
         """Whether the id's coordinator still reads its partition of `__transaction_state`."""

@@ -101,7 +101,12 @@ class FakeTopicStore(Faults):
             found = {name: self.topics[name] for name in sorted(set(topics)) if name in self.topics}
             return {
                 name: TopicDescription(
-                    name, topic.topic_id, len(topic.partitions), topic.replication_factor, topic.config
+                    name,
+                    topic.topic_id,
+                    len(topic.partitions),
+                    topic.replication_factor,
+                    topic.config,
+                    tuple(self.state.placement(name, number) for number in range(len(topic.partitions))),
                 )
                 for name, topic in found.items()
             }

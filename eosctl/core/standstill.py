@@ -1,0 +1,80 @@
+"""What keeps internal topics from being written at all: brokers that are gone, too few replicas in sync, no leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eosctl.core.findings import ERROR, Finding
+from eosctl.core.records import Placement, TopicDescription
+from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
+from eosctl.core.wording import counted
+
+_ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."
+
+
+def standstill_findings(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
+    """Brokers that replicas name and the cluster lacks, then the partitions of each topic that stand still."""
+    yield from _brokers_down(topics)
+    for topic in topics:
+        yield from _below_min_isr(topic)
+        if topic.name != TRANSACTION_LOG:  # the partitions of that one are asked themselves
+            yield from _without_leader(topic)
+
+
+def _brokers_down(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
+    names: dict[int, list[str]] = {}
+    for topic in topics:
+        for broker in sorted({broker for each in topic.placements for broker in each.offline}):
+            names.setdefault(broker, []).append(topic.name)
+    for broker, on_it in sorted(names.items()):
+        yield Finding(
+            "broker_down", ERROR, f"broker {broker}",
+            f"broker {broker} is down: the cluster does not have it, and replicas of {', '.join(on_it)} are on it",
+            f"Start broker {broker}; if it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
+            {"broker": broker, "topics": on_it},
+        )  # fmt: skip
+
+
+def _below_min_isr(topic: TopicDescription) -> Iterable[Finding]:
+    setting = topic.config.get("min.insync.replicas", "")
+    least = int(setting) if setting.isdecimal() else 0
+    never = least > topic.replication_factor
+    if never and topic.name == TRANSACTION_LOG:
+        return  # which is a finding of its own
+    below = [each for each in topic.placements if each.leader is not None and len(each.in_sync) < least]
+    if below:
+        yield Finding(
+            "below_min_isr", ERROR, topic.name,
+            f"{counted(len(below), 'partition')} of {topic.name} with fewer replicas in sync than "
+            f"min.insync.replicas={least}: no transaction and no offset can be written to them",
+            _ADD_REPLICAS if never else _bring_back(below),
+            {
+                "topic": topic.name,
+                "min.insync.replicas": least,
+                "partitions": [each.partition for each in below],
+                "in_sync": min(len(each.in_sync) for each in below),
+            },
+        )  # fmt: skip
+
+
+def _without_leader(topic: TopicDescription) -> Iterable[Finding]:
+    headless = [each for each in topic.placements if each.leader is None]
+    if headless:
+        yield Finding(
+            "partition_without_leader", ERROR, topic.name,
+            f"{counted(len(headless), 'partition')} of {topic.name} without a leader: nothing can be read from or "
+            "written to them",
+            _bring_back(headless), {"topic": topic.name, "partitions": [each.partition for each in headless]},
+        )  # fmt: skip
+
+
+def _bring_back(placements: Iterable[Placement]) -> str:
+    """Which brokers are to be started, where they are known to be down; else which replicas lag."""
+    there = list(placements)
+    gone = sorted({broker for each in there for broker in each.offline})
+    if gone:
+        return f"Start {'broker' if len(gone) == 1 else 'brokers'} {', '.join(map(str, gone))}."
+    late = sorted({broker for each in there for broker in set(each.replicas) - set(each.in_sync)})
+    if not late:
+        return "Start the brokers that have its replicas."
+    return f"See the logs of {'broker' if len(late) == 1 else 'brokers'} {', '.join(map(str, late))}: not in sync."
