@@ -39,9 +39,17 @@ POSSIBLE = {
 }
 
 
+CONNECT_SETTING = "exactly.once.source.support"
+MIRROR_MAKER_SETTING = f"TARGET.{CONNECT_SETTING}"
+"""TARGET stands for the alias of the target cluster."""
+
+
 @dataclass(frozen=True, slots=True)
 class UpgradeWorker:
-    """One worker as observed; `name` is its URL, or its file where it is absent from the group."""
+    """One worker as observed; `name` is its URL, or its file where it is absent from the group.
+
+    `setting` is what its file calls the mode.
+    """
 
     name: str
     mode: Mode
@@ -49,6 +57,7 @@ class UpgradeWorker:
     version: str | None = None
     health: str | None = None
     evidence: tuple[str, ...] = ()
+    setting: str = CONNECT_SETTING
 
     def as_row(self) -> dict[str, object]:
         """The worker as plain data."""
@@ -138,7 +147,7 @@ def _step(worker: UpgradeWorker, mode: Mode) -> Step:
         actions.append("check that it still leads the group; if not, restart the one that does last")
     perhaps_there = worker.mode is Mode.NOT_ENABLED and mode in POSSIBLE[worker.mode]
     unless = " (unless it already runs with it)" if perhaps_there else ""
-    actions.append(f"set exactly.once.source.support={mode.value}{unless}")
+    actions.append(f"set {worker.setting}={mode.value}{unless}")
     actions.append("start it, when it is wanted" if worker.mode is Mode.ABSENT else "restart it")
     gates = () if worker.mode is Mode.ABSENT else _STEP_GATES
     return Step(worker.name, tuple(actions), gates)

@@ -15,7 +15,7 @@ from eosctl.core.kafka_version import is_older
 from eosctl.core.records import Bounds
 from eosctl.core.task_counts import plugin_type
 from eosctl.core.topic_names import is_topic_name
-from eosctl.core.upgrade import Mode, UpgradeWorker
+from eosctl.core.upgrade import CONNECT_SETTING, MIRROR_MAKER_SETTING, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import (
     OLDEST_VERSION,
     Observation,
@@ -96,6 +96,7 @@ def _upgrade_worker(member: WorkerObservation, group: GroupObservation) -> Upgra
         version=member.version,
         health=member.health,
         evidence=member.evidence,
+        setting=MIRROR_MAKER_SETTING if NO_REST in member.evidence else CONNECT_SETTING,
     )
 
 

@@ -230,6 +230,9 @@ def test_the_file_of_a_dedicated_mirror_maker_is_no_worker_that_is_missing(invok
     document = invoke(*words, **mirror_maker().surroundings).json()
     gates = {gate["id"]: gate["status"] for gate in document["data"]["gates"]}
     assert (gates["members_known"], gates["modes_proven"], gates["worker_files"]) == ("pass", "pass", "pass")
+    # it was the property without the alias, which does nothing in such a file
+    sets = {action for each in document["data"]["passes"] for step in each["steps"] for action in step["actions"]}
+    assert {f"set TARGET.exactly.once.source.support={mode}" for mode in ("preparing", "disabled")} <= sets
 
 
 def test_connectors_of_a_dedicated_mirror_maker_are_judged_as_they_are_written(invoke: Invoke) -> None:
