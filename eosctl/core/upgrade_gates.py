@@ -17,7 +17,7 @@ from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, sho
 from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
 from eosctl.core.stale_offsets import StaleOffsets
-from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
+from eosctl.core.upgrade import MIRROR_MAKER_SETTING, POSSIBLE, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation
 from eosctl.core.wording import counted
 from eosctl.core.worker_url import shared_urls
@@ -82,7 +82,9 @@ def _members_known(observation: Observation) -> _Verdict:
         failures.append(f"{count} members advertise {url}: each look reaches whichever answers, so none is proven")
     if not observation.workers:
         failures.append("the group has no members, and no worker was named")
-    return _Verdict(f"{counted(len(observation.workers), 'member')}, every one answers", failures)
+    mute = any(worker.setting == MIRROR_MAKER_SETTING for worker in observation.workers)
+    how = "without a REST interface" if mute else "every one answers"
+    return _Verdict(f"{counted(len(observation.workers), 'member')}, {how}", failures)
 
 
 def _group_stable(observation: Observation) -> _Verdict:

@@ -229,6 +229,8 @@ def test_the_file_of_a_dedicated_mirror_maker_is_no_worker_that_is_missing(invok
     words = ("upgrade", "plan", "--to", "disabled", *WHERE, "-w", mm2_file, "-o", "json")
     document = invoke(*words, **mirror_maker().surroundings).json()
     gates = {gate["id"]: gate["status"] for gate in document["data"]["gates"]}
+    [members] = [gate for gate in document["data"]["gates"] if gate["id"] == "members_known"]
+    assert members["evidence"] == "2 members, without a REST interface"  # it was "every one answers"
     assert (gates["members_known"], gates["modes_proven"], gates["worker_files"]) == ("pass", "pass", "pass")
     # it was the property without the alias, which does nothing in such a file
     sets = {action for each in document["data"]["passes"] for step in each["steps"] for action in step["actions"]}
