@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from eosctl.core.connector_findings import connector_findings, group_findings
 from eosctl.core.failure_scenarios import failure_findings
 from eosctl.core.finding_folds import MOST_ALIKE, fold_alike, under_cause
-from eosctl.core.findings import ERROR, INFO, WARNING, Finding, is_bad, severity_counts, worst_first
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.group_findings import (
     gate_finding,
     hanging_finding,
@@ -19,7 +19,7 @@ from eosctl.core.group_findings import (
     topic_findings,
     transaction_topic_findings,
 )
-from eosctl.core.group_state import expectation_findings, group_state
+from eosctl.core.group_state import expectation_findings
 from eosctl.core.ignored_findings import Ignored, parse_ignored, split_ignored
 from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.core.records import KnownBounds, TopicDescription
@@ -27,11 +27,12 @@ from eosctl.core.standstill import standstill_findings
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
+from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.acl_wanted import AclRequest
 from eosctl.ops.acls import check_acls
 from eosctl.ops.app import App
+from eosctl.ops.doctor_report import Outcome, doctor_report
 from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.fence_report import NOT_CHECKED
 from eosctl.ops.offset_lint import offset_findings
@@ -252,7 +253,7 @@ def examine(
     both = {check: split_ignored(found, ignored) for check, found in _under_silent_workers(visit, findings).items()}
     counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
     accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
-    return _report(app, visit, _Outcome(counting, accepted, failed), strict=strict)
+    return doctor_report(visit, Outcome(counting, accepted, failed), strict=strict)
 
 
 def _to_ignore(app: App, given: Sequence[str]) -> list[Ignored]:
@@ -305,98 +306,3 @@ def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
         if more > 0:
             fix = alike[0].hint or "See the messages of the first ones."
             yield Finding(code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What each check found, without and with what was ignored, and why some could not run."""
-
-    findings: Mapping[str, Sequence[Finding]]
-    ignored: Mapping[str, Sequence[Finding]]
-    failed: Mapping[str, EosctlError]
-
-    def missed(self) -> Mapping[str, EosctlError]:
-        """Checks that could not run, unless that is ignored; of all if none ran: nothing is known then."""
-        left_out = {each.subject for found in self.ignored.values() for each in found if each.code == "not_checked"}
-        accepted = set() if _nothing_ran(self.failed) else left_out
-        return {check: error for check, error in self.failed.items() if check not in accepted}
-
-
-def _rows(findings: Mapping[str, Sequence[Finding]]) -> list[Row]:
-    every = worst_first(each for found in findings.values() for each in found)
-    check_of = {id(each): check for check, found in findings.items() for each in found}
-    return [{"check": check_of[id(each)], **each.as_row()} for each in every]
-
-
-def _report(app: App, visit: Visit, outcome: _Outcome, *, strict: bool) -> Report:
-    findings, missed = outcome.findings, outcome.missed()
-    every = worst_first(each for found in findings.values() for each in found)
-    ignored = _rows(outcome.ignored)
-    return Report(
-        kind="doctor",
-        rows=_rows(findings),
-        summary={
-            "checks": len(findings),
-            "not_checked": len(outcome.failed),
-            "findings": len(every),
-            "ignored": len(ignored),
-            "counts": severity_counts(every),
-        },
-        data={
-            "group": _group(visit),
-            "checks": [
-                {
-                    "check": check,
-                    "status": "not_checked" if check in outcome.failed else "checked",
-                    "findings": len(found),
-                }
-                for check, found in findings.items()
-            ],
-            "ignored": ignored,
-        },
-        target={"kafka_cluster_id": _cluster_id(visit), "group_id": app.target.group_id},
-        problems=_problems(missed),
-        exit_code=_exit_code(every, missed, strict=strict),
-    )
-
-
-def _group(visit: Visit) -> dict[str, object] | None:
-    try:
-        state = group_state(visit.observation())
-    except EosctlError:
-        return None
-    return {**state.as_data(), "sentence": state.sentence()}
-
-
-def _cluster_id(visit: Visit) -> str | None:
-    try:
-        return visit.observation().kafka_cluster_id
-    except EosctlError:
-        return None
-
-
-def _exit_code(every: Sequence[Finding], failed: Mapping[str, EosctlError], *, strict: bool) -> ExitCode:
-    if _nothing_ran(failed):
-        return _reason(failed).exit_code
-    if is_bad(every, strict=strict):
-        return ExitCode.FINDINGS
-    return ExitCode.PARTIAL if failed else ExitCode.OK
-
-
-def _problems(failed: Mapping[str, EosctlError]) -> list[Problem]:
-    """What the rows say in full: that health is not proven where a check could not run."""
-    if not failed:
-        return []
-    if _nothing_ran(failed):
-        return [Problem.of(_reason(failed))]
-    message = f"{counted(len(failed), 'check')} of {len(CHECKS)} could not run: {', '.join(failed)}"
-    return [Problem("not_checked", message, "The rows say why.", severity="warning")]
-
-
-def _nothing_ran(failed: Mapping[str, EosctlError]) -> bool:
-    """Whether no check could look at anything; rights are only looked at where principals are known."""
-    return {check.id for check in CHECKS} - set(failed) <= {"acls"}
-
-
-def _reason(failed: Mapping[str, EosctlError]) -> EosctlError:
-    return next(iter(failed.values()))
