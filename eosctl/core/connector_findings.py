@@ -133,9 +133,7 @@ def interval(connector: ObservedConnector, observation: Observation) -> Iterable
     """Whether a transaction that is committed by the clock ends before it times out (both default to 60 s)."""
     if connector.config.get("transaction.boundary", "poll").lower() != "interval":
         return
-    worker = observation.worker_setting("offset.flush.interval.ms")
-    interval_ms = _number(connector.config.get("transaction.boundary.interval.ms") or worker, DEFAULT_INTERVAL_MS)
-    limit_ms = timeout_ms(connector, observation)
+    interval_ms, limit_ms = commit_interval_ms(connector, observation), timeout_ms(connector, observation)
     if limit_ms <= interval_ms:
         yield Finding(
             "interval_exceeds_timeout", ERROR, connector.name,
@@ -144,6 +142,12 @@ def interval(connector: ObservedConnector, observation: Observation) -> Iterable
             "transaction.boundary.interval.ms, with slack for slow commits.",
             {"transaction_timeout_ms": limit_ms, "interval_ms": interval_ms},
         )  # fmt: skip
+
+
+def commit_interval_ms(connector: ObservedConnector, observation: Observation) -> int:
+    """After how long a connector with boundary `interval` commits."""
+    worker = observation.worker_setting("offset.flush.interval.ms")
+    return _number(connector.config.get("transaction.boundary.interval.ms") or worker, DEFAULT_INTERVAL_MS)
 
 
 def broker_maximum(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:

@@ -1,12 +1,16 @@
-"""What keeps internal topics from being written at all: brokers that are gone, too few replicas in sync, no leader."""
+"""What stands still: internal topics without enough brokers to be written, and transactions that do not end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shlex import quote
 
+from eosctl.core.connector_findings import commit_interval_ms
 from eosctl.core.findings import ERROR, Finding
+from eosctl.core.ids import task_transactional_id
 from eosctl.core.records import Placement, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
+from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.core.wording import counted
 
 _ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."
@@ -78,3 +82,40 @@ def _bring_back(placements: Iterable[Placement]) -> str:
     if not late:
         return "Start the brokers that have its replicas."
     return f"See the logs of {'broker' if len(late) == 1 else 'brokers'} {', '.join(map(str, late))}: not in sync."
+
+
+def long_transactions(observation: Observation) -> Iterable[Finding]:
+    """Transactions of RUNNING tasks that have used up half of their timeout, at whose end brokers abort them.
+
+    A task that commits by the clock has its transaction open for that long, and that is no standstill.
+    """
+    for connector in observation.sources():
+        usual_ms = _interval_ms(connector, observation)
+        for task in sorted(connector.tasks()):
+            transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
+            ongoing = observation.ongoing.get(transactional_id)
+            if ongoing is None or ongoing.open_ms <= max(ongoing.timeout_ms / 2, usual_ms):
+                continue
+            subject = f"{connector.name}/{task}"
+            yield Finding(
+                "transaction_open_long", ERROR, subject,
+                f"{subject} has a transaction open for {ongoing.open_ms // 1000:,} s ({ongoing.state}); brokers abort "
+                f"it at {ongoing.timeout_ms // 1000:,} s, and the task fails",
+                f"See `eosctl txn describe {quote(transactional_id)}` and the log of "
+                f"{connector.workers.get(f'task {task}') or 'its worker'}. Where brokers can't be written, mend that "
+                "first; where its source is slow, let it commit more often (transaction.boundary), or raise its "
+                "transaction.timeout.ms.",
+                {
+                    "transactional_id": transactional_id,
+                    "state": ongoing.state,
+                    "open_ms": ongoing.open_ms,
+                    "transaction_timeout_ms": ongoing.timeout_ms,
+                },
+            )  # fmt: skip
+
+
+def _interval_ms(connector: ObservedConnector, observation: Observation) -> int:
+    """How long a transaction is meant to be open: 0 unless the connector commits by the clock."""
+    if connector.config.get("transaction.boundary", "poll").lower() != "interval":
+        return 0
+    return commit_interval_ms(connector, observation)

@@ -84,6 +84,15 @@ class Quiet:
 
 
 @dataclass(frozen=True, slots=True)
+class OngoingTransaction:
+    """The transaction that a RUNNING task has open, or whose end is not written yet, as its coordinator tells."""
+
+    state: str
+    open_ms: int
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class OpenTransaction:
     """A partition of an internal topic whose last stable offset stays behind its end."""
 
@@ -136,7 +145,8 @@ class Observation:
 
     `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
-    RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing.
+    RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing,
+    `ongoing` what those have open that are in a transaction now.
     `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
     are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
     what failed since it began must not hold that up.
@@ -162,6 +172,7 @@ class Observation:
     crowding: Mapping[str, int] | None = None
     unknown_ids: frozenset[str] | None = None
     quiet: Mapping[str, Quiet] = field(default_factory=dict)
+    ongoing: Mapping[str, OngoingTransaction] = field(default_factory=dict)
     task_sets_ms: Mapping[str, int] = field(default_factory=dict)
     looked_ms: int | None = None
     rival_groups: GroupWork | None = None

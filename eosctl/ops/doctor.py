@@ -23,7 +23,7 @@ from eosctl.core.group_state import expectation_findings
 from eosctl.core.ignored_findings import Ignored, parse_ignored, split_ignored
 from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.core.records import KnownBounds, TopicDescription
-from eosctl.core.standstill import standstill_findings
+from eosctl.core.standstill import long_transactions, standstill_findings
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
@@ -128,7 +128,7 @@ def _connectors(visit: Visit) -> _Found:
     seen = visit.observation()
     connectors = seen.connectors or _no_connectors(visit)
     judge = connector_findings if uses_exactly_once(seen) else plain_findings
-    return [*judge(seen, connectors), *group_findings(seen)]
+    return [*judge(seen, connectors), *long_transactions(seen), *group_findings(seen)]
 
 
 def _no_connectors(visit: Visit) -> tuple[()]:

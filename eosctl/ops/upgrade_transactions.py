@@ -17,7 +17,7 @@ from eosctl.core.ids import task_transactional_id, task_transactional_ids
 from eosctl.core.task_counts import MAX_LISTED_IDS
 from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import Observation, ObservedConnector, Quiet
+from eosctl.core.upgrade_observation import Observation, ObservedConnector, OngoingTransaction, Quiet
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError
 from eosctl.ops.app import App
@@ -68,7 +68,7 @@ def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Ob
 def _with_tasks_there(app: App, observation: Observation, names: Collection[str]) -> Observation:
     """The same for the connectors `names`, whose tasks are clients of the cluster of `app`: everything, or nothing."""
     theirs = tuple(each for each in observation.connectors or () if each.name in names)
-    seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, unseen={})
+    seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, ongoing={}, unseen={})
     seen = _asked(app, seen, _OF_TASKS)
     if seen.crowding is None or seen.unknown_ids is None:
         reason = next(iter(seen.unseen.values()))
@@ -80,6 +80,7 @@ def _with_tasks_there(app: App, observation: Observation, names: Collection[str]
         crowding=None if crowding is None else {**crowding, **seen.crowding},
         unknown_ids=None if unknown is None else unknown | seen.unknown_ids,
         quiet={**observation.quiet, **seen.quiet},
+        ongoing={**observation.ongoing, **seen.ongoing},
     )
 
 
@@ -121,21 +122,25 @@ def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) ->
 
 
 def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
-    """How long each RUNNING task has committed nothing; what its coordinator does not tell is left out."""
+    """How long each RUNNING task has committed nothing, and what it has open; what no coordinator tells is left out."""
     now_ms = app.clock.now_ms()
     connector_of = {each: name for name, ids in _running_by_connector(observation).items() for each in ids}
     described = admin.describe_transactions(list(connector_of)) if connector_of else {}
-    quiet = {}
+    quiet, ongoing = {}, {}
     for transactional_id, state in described.items():
         if not isinstance(state, TransactionDescription):
             continue
+        if state.started_ms is not None:
+            ongoing[transactional_id] = OngoingTransaction(
+                state.state.value, max(0, now_ms - state.started_ms), state.transaction_timeout_ms
+            )
         began_ms = state.last_started_ms if state.state not in _NOTHING_COMMITTED else None
         since_ms = (
             began_ms if began_ms is not None else observation.task_sets_ms.get(connector_of[transactional_id], -1)
         )
         if since_ms >= 0:
             quiet[transactional_id] = Quiet(max(0, now_ms - since_ms), since_start=began_ms is None)
-    return replace(observation, quiet=quiet)
+    return replace(observation, quiet=quiet, ongoing=ongoing)
 
 
 def _running_ids(observation: Observation) -> list[str]:

@@ -307,6 +307,12 @@ FINDINGS = (
         "Start it; if it is gone for good, move its replicas.",
     ),
     Entry(
+        "transaction_open_long",
+        "A RUNNING task has had a transaction open for more than half of its timeout; when that is over, brokers abort "
+        "it and the task fails.",
+        "See the task's worker's log; mend brokers that can't be written, or let the task commit more often.",
+    ),
+    Entry(
         "below_min_isr",
         "Partitions of an internal topic have fewer replicas in sync than its min.insync.replicas: tasks are RUNNING "
         "and commit nothing.",

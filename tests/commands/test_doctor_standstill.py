@@ -101,3 +101,37 @@ def test_a_coordinators_log_without_any_leader_is_an_error_and_the_other_topics_
     assert {(row["code"], row["subject"]) for row in errors(invoke, there)} == {
         ("partition_without_leader", TRANSACTION_LOG), ("below_min_isr", CONFIG_TOPIC),
     }  # fmt: skip
+
+
+def in_a_transaction(open_s: int, *, state: str = "Ongoing", **config: str) -> ConfigWorld:
+    """The task's transaction, which brokers abort after a minute, has been open for so long."""
+    there = cluster(configs={"orders": config})
+    known = there.brokers.state.transactions["g-orders-0"]
+    known.state, known.timeout_ms = state, 60_000
+    known.started_ms = there.brokers.state.clock.now_ms() - 1000 * open_s
+    return there
+
+
+@pytest.mark.parametrize("state", ["Ongoing", "PrepareCommit"])
+def test_a_transaction_that_is_open_for_more_than_half_its_timeout(invoke: Invoke, state: str) -> None:
+    """The task was RUNNING, committed nothing, and failed when the time was over."""
+    rows = envelope_of(doctor(invoke, in_a_transaction(45, state=state), "-o", "json"), "doctor", 3)["data"]["rows"]
+    [row] = [row for row in rows if row["severity"] == "error"]
+    assert (row["check"], row["code"], row["subject"]) == ("connectors", "transaction_open_long", "orders/0")
+    assert row["evidence"]["transactional_id"] == "g-orders-0"
+    assert (row["evidence"]["state"], row["evidence"]["transaction_timeout_ms"]) == (state, 60_000)
+    assert 45_000 <= row["evidence"]["open_ms"] < 60_000
+    assert row["fix"].startswith("See `eosctl txn describe g-orders-0` and the log of w1:8083.")
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        in_a_transaction(20),
+        in_a_transaction(45, state="CompleteCommit"),
+        in_a_transaction(35, **{"transaction.boundary": "interval", "transaction.boundary.interval.ms": "50000"}),
+    ],
+    ids=["young", "over", "by the clock"],
+)
+def test_transactions_that_are_as_they_should_be(invoke: Invoke, there: ConfigWorld) -> None:
+    assert "transaction_open_long" not in {row[1] for row in found(invoke, there, 0)}
