@@ -82,7 +82,7 @@ SCENARIOS = (
         "fencing_forward_timeout",
         (_FORWARDED, "imeout"),
         "the leader had not fenced the old tasks when the follower's 30 s were over",
-        "`eosctl rescue --connector {c}`, or restart the task when the leader's round has ended; then set the two "
+        "`eosctl rescue --connector {c}`, or, when the leader's round has ended, " + RESTART + "; then set the two "
         "retry.backoff overrides that `eosctl connectors check` names",
         fencing=True,
     ),

@@ -177,11 +177,10 @@ def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
         return set(states) <= _AT_REST and (seen >= plan.moved.keys() or soon.expired())
 
     def reached(now: ConnectorNow) -> bool:
-        if now.state == FAILED:
-            return True
-        least = 1 if plan.verb is Verb.RESUME and not soon.expired() else 0
+        wanted = {_REACHED[plan.verb], FAILED}
+        least = 1 if now.state == RUNNING and not soon.expired() else 0
         complete = len(now.tasks) == max(least, now.task_count)
-        return now.state == _REACHED[plan.verb] and complete and set(now.tasks) <= {_REACHED[plan.verb], FAILED}
+        return complete and {now.state, *now.tasks} <= wanted
 
     if plan.verb is Verb.RESTART:
         return await_connector(app, name, url, restarted, doing=f"waiting for {name} to be restarted", hint=hint)

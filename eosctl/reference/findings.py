@@ -345,7 +345,11 @@ FINDINGS = (
         "Give its file with -w.",
     ),
     Entry("unassigned", "A connector or task has no worker.", "Look again after the rebalance."),
-    Entry("task_failed", "A connector or task is FAILED for a reason that eosctl does not know.", "Read its trace."),
+    Entry(
+        "task_failed",
+        "A connector or task is FAILED for a reason that eosctl does not know.",
+        "`eosctl connectors trace NAME`.",
+    ),
     Entry("task_not_authorized", "A task is FAILED for want of a right.", "`eosctl acls check` names what is missing."),
     Entry(
         "fencing_not_authorized",

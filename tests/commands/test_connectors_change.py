@@ -132,6 +132,13 @@ def test_what_failed_stays_so_and_that_is_said_before(invoke: Invoke, world: Wor
     assert (outcome.exit_code, set(changed)) == (exit_code, {"connector", "task 0"}), outcome.stderr
 
 
+def test_tasks_of_a_failed_connector_are_waited_for(invoke: Invoke, world: World) -> None:
+    """A connector that was FAILED all the time said nothing of its tasks, which were shown as they were before."""
+    world.connect.connectors["orders"].state = "FAILED"
+    outcome, changed = change(invoke, world, "pause", "orders")
+    assert (outcome.exit_code, changed["task 0"]) == (0, ("RUNNING", "PAUSED")), outcome.stderr
+
+
 def test_a_restart_that_never_comes_runs_out_of_time(invoke: Invoke, world: World) -> None:
     world.connect.add("orders", tasks=2, failed=(1,))
     world.connect.after("start_task", lambda _call: world.connect.left(W1))

@@ -147,6 +147,7 @@ IN_3_6: Refusal = (
 IN_3_5: tuple[Refusal, ...] = (
     ("offsets get --connector {connector} --rest", 1, "came with Kafka 3.5 "),
     ("offsets switch --connector {connector} --to any --yes", 1, "can be stopped from Kafka 3.5 on"),
+    ("connectors stop {connector} --yes", 1, "can be stopped from Kafka 3.5 on"),
     ("fence --connector {connector} --via connect --yes", 6, "` (Kafka 3.5+)"),
     ("task-counts write {connector} --count 2 --yes", 6, "`; before Kafka 3.5 DELETE"),
     ("offsets reset --connector {connector} --all-partitions --yes", 6, "`; before Kafka 3.5 DELETE"),
