@@ -31,7 +31,8 @@ class ConnectMember:
     """One worker in the group; `url`, `config_offset` and `owned` are None while the group is not stable.
 
     `held` is what it may still run, although some of it is another's by now, or nobody's. Not `has_rest` is a worker of
-    a dedicated MirrorMaker, which advertises that it has no REST interface.
+    a dedicated MirrorMaker, which advertises that it has no REST interface. `wanted_offset` is the config offset that
+    a rebalance before told it, if it had not read as far when it joined again: it could not, and asked for this one.
     """
 
     member_id: str
@@ -43,6 +44,7 @@ class ConnectMember:
     owned: tuple[Work, ...] | None = None
     held: frozenset[Work] = frozenset()
     has_rest: bool = True
+    wanted_offset: int | None = None
 
     def connectors(self) -> tuple[str, ...] | None:
         """The connectors whose Connector instance runs here."""
@@ -103,7 +105,13 @@ def _member(raw: RawGroupMember, leader: str | None, *, stable: bool) -> Connect
     metadata = decode_metadata(raw.metadata)
     assignment = decode_assignment(raw.assignment) if raw.assignment else None
     newest_offset = metadata.config_offset if assignment is None else assignment.config_offset
+    before = -1 if metadata.current is None else metadata.current.config_offset
+    wanted = before if before > metadata.config_offset else None
+    if wanted is not None:  # what the leader tells such a member is not what it has read
+        newest_offset = metadata.config_offset
     owned, held = owned_work(metadata, assignment), held_work(metadata, assignment)
     has_rest = metadata.url != _NO_URL
     url = metadata.url if has_rest else None
-    return ConnectMember(raw.member_id, raw.client_id, raw.host, leads, url, newest_offset, owned, held, has_rest)
+    return ConnectMember(
+        raw.member_id, raw.client_id, raw.host, leads, url, newest_offset, owned, held, has_rest, wanted
+    )

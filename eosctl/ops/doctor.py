@@ -42,7 +42,7 @@ from eosctl.ops.reference import finding_codes
 from eosctl.ops.task_counts import validate_task_counts
 from eosctl.ops.txn_partitions import find_hanging_transactions
 from eosctl.ops.unfinished import unfinished_work
-from eosctl.ops.worker_report import SILENT_CODES, group_problems, silent_problem
+from eosctl.ops.worker_report import SILENT_CODES, group_problems, silent_problem, workers_behind
 from eosctl.ops.workers import WorkerObservation
 from eosctl.profiles.target import DEFAULT_TOPICS
 from eosctl.report import Problem, Report, Row
@@ -63,7 +63,8 @@ def _workers(visit: Visit) -> _Found:
     if visit.group().is_mirror_maker:
         return [_mirror_maker(visit), *_of_problems("workers", group_problems(visit.app, visit.group()))]
     silent = fold_alike(_silent_finding(*each) for each in visit.silent())
-    return [*silent, *_of_problems("workers", group_problems(visit.app, visit.group()))]
+    behind = workers_behind(visit.app, visit.group())
+    return [*silent, *behind, *_of_problems("workers", group_problems(visit.app, visit.group()))]
 
 
 def _mirror_maker(visit: Visit) -> Finding:

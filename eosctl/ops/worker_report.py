@@ -8,7 +8,9 @@ from dataclasses import replace
 from shlex import quote
 
 from eosctl.core.connect_group import EMPTY, STABLE, UNSIGNED_PROTOCOLS
+from eosctl.core.findings import Finding
 from eosctl.core.worker_url import NOT_REACHED_HINT, is_loopback_url, is_this_machine, shared_urls
+from eosctl.core.workers_behind import behind_findings
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.task_counts import read_config_topic
@@ -34,6 +36,25 @@ def probe_workers(app: App) -> Report:
 def group_problems(app: App, group: GroupObservation) -> list[Problem]:
     """What is wrong with a group that was looked at already, workers that are silent left out."""
     return list(_problems(*_with_lag(app, group)))
+
+
+def workers_behind(app: App, group: GroupObservation) -> list[Finding]:
+    """Errors of members that stay behind the config topic; it is read only where one told so. Raises EosctlError."""
+    behind = [
+        (member.url or str(member.member_id), (member.config_offset, member.wanted_offset))
+        for member in group.members
+        if member.config_offset is not None and member.wanted_offset is not None
+    ]
+    if not behind:
+        return []
+    with app.topics() as store:
+        topic = read_config_topic(app, store)
+    now_ms = app.clock.now_ms()
+    return [
+        finding
+        for worker, offsets in behind
+        for finding in behind_findings(worker, offsets, read=topic.read, state=topic.state, now_ms=now_ms)
+    ]
 
 
 def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list[Problem]]:

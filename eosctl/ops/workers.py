@@ -46,7 +46,8 @@ class WorkerObservation:
 
     `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
     `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
-    `client_host` is the address from which the member is connected to its coordinator.
+    `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
+    offset that the group has told it and that it does not reach, if so.
     """
 
     url: str | None
@@ -63,6 +64,7 @@ class WorkerObservation:
     failure: EosctlError | None = None
     config_lag: int | None = None
     client_host: str | None = None
+    wanted_offset: int | None = None
 
     def as_row(self) -> Row:
         """The row of workers-list and workers-probe."""
@@ -323,6 +325,7 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         problems=tuple(problems),
         failure=view.failure,
         client_host=member.host.removeprefix("/") if member else None,
+        wanted_offset=member.wanted_offset if member else None,
     )
 
 

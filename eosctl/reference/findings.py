@@ -323,6 +323,12 @@ FINDINGS = (
         "The topic __transaction_state can't be seen.",
         "Grant DESCRIBE on it; brokers make it with the first transaction.",
     ),
+    Entry(
+        "worker_behind",
+        "A worker does not read as far in the config topic as the group has told it, and what it lacks is older than a "
+        "minute. It starts nothing, and makes the group rebalance again and again.",
+        "Have the record compacted away at which its reader fails (`eosctl task-counts validate`), then restart it.",
+    ),
     Entry("few_replicas", "An internal topic has fewer than three replicas.", "Add replicas."),
     Entry(
         "hanging_transaction",

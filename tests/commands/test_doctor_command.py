@@ -33,6 +33,13 @@ def failed(**changes: Any) -> ConfigWorld:
     return there
 
 
+def one_behind() -> ConfigWorld:
+    """A worker whose reader failed at a record that is compacted away by now."""
+    there = cluster(modes={W1: "enabled", W2: "enabled"})
+    there.connect.reads_up_to[W2] = there.connect.config_offset - 1
+    return there
+
+
 def test_a_healthy_group_has_only_the_pointer_to_the_rights(invoke: Invoke) -> None:
     assert found(invoke, cluster(), 0) == HEALTHY
     assert doctor(invoke, cluster(), "--strict").exit_code == 0
@@ -57,6 +64,7 @@ def offset(at: int, value: bytes) -> Record:
             lambda: cluster(offsets=[offset(1, b'{"n":1}')], aborted_offsets=[offset(2, b'{"n":2}')]),
             ("gates", "no_aborted_offsets", "error"),
         ),
+        (one_behind, ("workers", "worker_behind", "error")),
         (failed, ("failures", "task_failed", "error")),
         (lambda: cluster(known_ids=()), ("connectors", "task_not_exactly_once", "error")),
         (lambda: cluster(records=config_records(*created("orders", 2, record=1))), ("task_counts", "too_low", "error")),

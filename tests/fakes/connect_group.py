@@ -30,6 +30,7 @@ class FakeMembers(Faults):
 
     What is taken from a follower goes on until its task has ended: in LAG_S, or as many seconds as `stops_slowly` says.
     `mirror_maker`: they are a dedicated MirrorMaker's, which advertise no URL and have no REST interface.
+    `reads_up_to` is the config offset of a member that does not reach the group's: it joins again and again with it.
 
     Events are `stop_worker`, `start_worker` and `join` (URL), `rebalance` (at its end) and `end_task` (name, task).
     """
@@ -43,6 +44,7 @@ class FakeMembers(Faults):
     starting: dict[str, str] = field(default_factory=dict)
     forgotten: bool = False
     mirror_maker: bool = False
+    reads_up_to: dict[str, int] = field(default_factory=dict)
     forgotten_after_s: float = 600.0
     rebalancing: bool = False
     stops_slowly: dict[Work, float] = field(default_factory=dict)
@@ -104,9 +106,9 @@ class FakeMembers(Faults):
         owned, ending = self.owned(url), [work for work, owner in self._ending.items() if owner == url]
         leader_url = "NOTUSED" if self.mirror_maker else f"{self.leader}/"
         leader = (self.member_id(self.leader), leader_url, self.config_offset)
-        current = None if new else Assignment(2, 0, *leader, (*owned, *ending))
+        current = None if new and url not in self.reads_up_to else Assignment(2, 0, *leader, (*owned, *ending))
         advertised = "NOTUSED" if self.mirror_maker else f"{url}/"
-        metadata = encode_metadata(Metadata(2, advertised, self.config_offset, current))
+        metadata = encode_metadata(Metadata(2, advertised, self.reads_up_to.get(url, self.config_offset), current))
         assignment = encode_assignment(Assignment(2, 0, *leader, tuple(owned) if new else (), tuple(ending)))
         if self.rebalancing:
             metadata, assignment = b"", b"" if new else assignment
