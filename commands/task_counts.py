@@ -93,14 +93,17 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
 
 
 @task_counts.command("write")
-@click.argument("connector")
+@click.argument("connector", required=False)
+@click.option("--connector", "named", metavar="NAME", help="CONNECTOR, as other commands take it.")
 @click.option(
     "--count", required=True, type=click.IntRange(0, 10_000), metavar="N", help="How many tasks the record says."
 )
 @click.option("--no-fence", is_flag=True, help="Leave the ids of the old record unfenced: zombies may write on.")
 @write_options
 @pass_app
-def write_command(app: App, connector: str, count: int, no_fence: bool, yes: bool, dry_run: bool) -> Report:
+def write_command(
+    app: App, connector: str | None, named: str | None, count: int, no_fence: bool, yes: bool, dry_run: bool
+) -> Report:
     """Write a connector's record, after fencing the ids of the old one.
 
     A record that is newer than the newest task commit tells the leader that nobody is left to fence, whether that is
@@ -117,12 +120,15 @@ def write_command(app: App, connector: str, count: int, no_fence: bool, yes: boo
     """
     from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write, show_write
 
-    plan = plan_write(app, WriteRequest(connector, count, fence=not no_fence))
+    name = connector or named
+    if name is None or (connector and named):
+        raise UsageError("name one connector", hint="See `eosctl task-counts write --help`.")
+    plan = plan_write(app, WriteRequest(name, count, fence=not no_fence))
 
     def apply() -> Report:
         return apply_write(app, plan)
 
-    question = f"Write a task-count record of {count} for {connector}?"
+    question = f"Write a task-count record of {count} for {name}?"
     return settle(
         show_write(app, plan), apply if plan.changes_something else None, question=question, yes=yes, dry_run=dry_run
     )

@@ -68,6 +68,17 @@ def test_write(run: Invoke, scene: Scene, golden: Golden, output: str) -> None:
     assert "Connect can do this itself" in plan.stderr
 
 
+def test_write_takes_the_connector_as_other_commands_do(run: Invoke, scene: Scene) -> None:
+    """`--connector` was no option of it: exit code 2, with a word about an argument that is missing."""
+    stop(scene)
+    count = ("--count", "5", "--dry-run")
+    as_option = run("task-counts", "write", "--connector", "c", *count)
+    assert (as_option.exit_code, as_option.stdout) == (0, run("task-counts", "write", "c", *count).stdout)
+    for names in ((), ("c", "--connector", "c")):
+        refused = run("task-counts", "write", *names, *count)
+        assert (refused.exit_code, refused.stderr.splitlines()[0]) == (2, "error: name one connector")
+
+
 @pytest.mark.parametrize("words", [("rescue", "--connector", "c"), ("task-counts", "write", "c", "--count", "5")])
 @pytest.mark.parametrize(("answer", "can_ask"), [("n\n", True), ("", True), ("", False)])
 def test_without_a_yes_nothing_is_written(
