@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -39,3 +40,12 @@ class Gate:
             "stops_apply": self.stops_apply,
             "accepted": self.accepted,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`failures` make a gate fail, else `unknowns` make it unknown, else it passes with `proof`."""
+
+    proof: str = ""
+    failures: Sequence[str] = ()
+    unknowns: Sequence[str] = ()

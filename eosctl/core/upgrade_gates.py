@@ -5,44 +5,39 @@ A gate passes only on evidence: what could not be seen is `unknown`, never `pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from eosctl.core import connector_findings as connectors
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.findings import ERROR, Finding
-from eosctl.core.gate import Gate
-from eosctl.core.java_properties import is_reference
-from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
+from eosctl.core.gate import Gate, Verdict
 from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
 from eosctl.core.stale_offsets import StaleOffsets
-from eosctl.core.upgrade import MIRROR_MAKER_SETTING, POSSIBLE, Mode, UpgradeWorker
-from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation
+from eosctl.core.upgrade import Mode
+from eosctl.core.upgrade_observation import Observation
 from eosctl.core.wording import counted
-from eosctl.core.worker_url import shared_urls
+from eosctl.core.worker_gates import (
+    group_stable,
+    members_known,
+    modes_proven,
+    no_mixed_modes,
+    worker_files,
+    worker_health,
+    worker_versions,
+)
 
 SAFE_REPLICATION = 3
 MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
 READABLE_GATE, RIGHTS_GATE = "config_topic_readable", "rights_granted"
 """RIGHTS_GATE is the one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
 _MOST_SENTENCES = 5
-_TOLD = frozenset({Mode.ENABLED, Mode.NOT_ENABLED, Mode.PREPARING, Mode.DISABLED})
-"""Modes that a validation told, which no worker below OLDEST_VERSION and none that still starts can do."""
 
 
 def evaluate_gates(observation: Observation, *, accepted: Collection[str] = ()) -> tuple[Gate, ...]:
     """Every gate, in the order in which a person would repair them; `accepted` are taken as they are."""
     return tuple(_gate(rule, observation, accepted=rule.id in accepted) for rule in _RULES)
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """`failures` make a gate fail, else `unknowns` make it unknown, else it passes with `proof`."""
-
-    proof: str = ""
-    failures: Sequence[str] = ()
-    unknowns: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ class _Rule:
 
     id: str
     fix: str
-    judge: Callable[[Observation], _Verdict]
+    judge: Callable[[Observation], Verdict]
     only_up: bool = False
     guards_data: bool = False
 
@@ -71,119 +66,35 @@ def _gate(rule: _Rule, observation: Observation, *, accepted: bool) -> Gate:
     return Gate(rule.id, status, evidence, rule.fix, rule.guards_data, accepted)
 
 
-def _per_worker(observation: Observation, modes: Iterable[Mode], words: str) -> list[str]:
-    return [f"{worker.name} {words}" for worker in observation.workers if worker.mode in modes]
-
-
-def _members_known(observation: Observation) -> _Verdict:
-    failures = _per_worker(observation, (Mode.ABSENT,), "is not a member of the group")
-    failures += _per_worker(observation, (Mode.UNREACHABLE,), "is a member, but its REST interface can't be reached")
-    for url, count in shared_urls(worker.name for worker in observation.workers):
-        failures.append(f"{count} members advertise {url}: each look reaches whichever answers, so none is proven")
-    if not observation.workers:
-        failures.append("the group has no members, and no worker was named")
-    mute = any(worker.setting == MIRROR_MAKER_SETTING for worker in observation.workers)
-    how = "without a REST interface" if mute else "every one answers"
-    return _Verdict(f"{counted(len(observation.workers), 'member')}, {how}", failures)
-
-
-def _group_stable(observation: Observation) -> _Verdict:
-    state = observation.group_state
-    failures = [] if state == "Stable" else [f"the group is {state}"]
-    if state == "Stable" and not any(worker.leader for worker in observation.workers):
-        return _Verdict(unknowns=["the group is Stable, but its leader is not among the workers that are known"])
-    return _Verdict("the group is Stable and its leader is known", failures)
-
-
-def _worker_versions(observation: Observation) -> _Verdict:
-    failures, unknowns = [], []
-    for worker in observation.workers:
-        if is_older(worker.version, OLDEST_VERSION):
-            failures.append(f"{worker.name} runs {shown_version(str(worker.version))}")
-        elif worker.version is None and worker.mode is not Mode.ABSENT:
-            unknowns.append(f"the version of {worker.name} is not known")
-        elif worker.version and kafka_version(worker.version) is None and worker.mode not in _TOLD:
-            unknowns.append(f"{worker.name} runs {shown_version(worker.version)}")
-    versions = sorted({shown_version(worker.version) for worker in observation.workers if worker.version})
-    return _Verdict(f"versions: {', '.join(versions)}", failures, unknowns)
-
-
-def _worker_health(observation: Observation) -> _Verdict:
-    failures = [f"{w.name} is {w.health}" for w in observation.workers if w.health in ("starting", "unhealthy")]
-    there = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
-    silent = [w for w in there if w.health in (None, "unknown", "unreachable")]
-    mute = [f"{w.name}, which runs {shown_version(str(w.version))}" for w in silent if _has_no_health(w)]
-    unknowns = [f"{w.name} does not tell its health" for w in silent if not _has_no_health(w)]
-    proof = f"every worker answers; Kafka tells health from 3.9 on, so not {', '.join(mute)}"
-    return _Verdict(proof if mute else "every worker is healthy", failures, unknowns)
-
-
-def _has_no_health(worker: UpgradeWorker) -> bool:
-    """Whether it is too old for GET /health (KIP-1017): that it answers is all that can be asked of it.
-
-    One of an unknown version that has no such path is as old, if it answers what a starting worker does not.
-    """
-    if worker.health != "unknown" or worker.version is None:
-        return False
-    is_unknown = kafka_version(worker.version) is None
-    return worker.mode in _TOLD if is_unknown else is_older(worker.version, HEALTH_SINCE)
-
-
-def _modes_proven(observation: Observation) -> _Verdict:
-    unproven = [w for w in observation.workers if len(POSSIBLE[w.mode]) > 1]
-    # On the way up a worker that is disabled or preparing gets the first step anyway: it need not be told apart.
-    harmless = observation.target is Mode.ENABLED
-    unknowns = [_mode_text(w) for w in unproven if not (harmless and w.mode is Mode.NOT_ENABLED)]
-    return _Verdict("; ".join(_mode_text(w) for w in observation.workers) or "no workers", (), unknowns)
-
-
-def _mode_text(worker: UpgradeWorker) -> str:
-    evidence = f" ({', '.join(worker.evidence)})" if worker.evidence else ""
-    return f"{worker.name} is {worker.mode.value}{evidence}"
-
-
-def _no_mixed_modes(observation: Observation) -> _Verdict:
-    enabled = [worker.name for worker in observation.workers if worker.mode is Mode.ENABLED]
-    disabled = [w.name for w in observation.workers if w.mode in (Mode.DISABLED, Mode.OLD_VERSION)]
-    unproven = [w.name for w in observation.workers if w.mode in (Mode.NOT_ENABLED, Mode.UNKNOWN, Mode.UNREACHABLE)]
-    if enabled and disabled:
-        text = f"{', '.join(enabled)} enabled beside {', '.join(disabled)}: nothing is exactly-once now"
-        return _Verdict(failures=[text])
-    if enabled and unproven:
-        text = f"{', '.join(enabled)} enabled, and {', '.join(unproven)} may be disabled"
-        return _Verdict(unknowns=[text])
-    return _Verdict("no enabled worker beside a disabled one")
-
-
-def _same_cluster(observation: Observation) -> _Verdict:
+def _same_cluster(observation: Observation) -> Verdict:
     ours = observation.kafka_cluster_id
     if ours is None:
-        return _Verdict(unknowns=[observation.why_unseen("kafka")])
+        return Verdict(unknowns=[observation.why_unseen("kafka")])
     failures = [f"{url} works on cluster {theirs}" for url, theirs in observation.cluster_ids.items() if theirs != ours]
     unknowns = [] if observation.cluster_ids else ["no worker told its Kafka cluster"]
-    return _Verdict(f"all workers that answer use Kafka cluster {ours}", failures, unknowns)
+    return Verdict(f"all workers that answer use Kafka cluster {ours}", failures, unknowns)
 
 
-def _config_topic(observation: Observation) -> _Verdict:
+def _config_topic(observation: Observation) -> Verdict:
     if observation.topics is None:
-        return _Verdict(unknowns=[observation.why_unseen("topics")])
+        return Verdict(unknowns=[observation.why_unseen("topics")])
     topic = observation.topics.get(observation.config_topic)
     if topic is None:
-        return _Verdict(failures=[f"there is no topic {observation.config_topic}"])
+        return Verdict(failures=[f"there is no topic {observation.config_topic}"])
     failures, unknowns = _topic_settings(topic)
     if topic.partitions != 1:
         failures.append(f"{topic.name} has {topic.partitions} partitions instead of one")
-    return _Verdict(_topic_proof(topic), failures, unknowns)
+    return Verdict(_topic_proof(topic), failures, unknowns)
 
 
-def _offset_topic(observation: Observation) -> _Verdict:
+def _offset_topic(observation: Observation) -> Verdict:
     if observation.topics is None:
-        return _Verdict(unknowns=[observation.why_unseen("topics")])
+        return Verdict(unknowns=[observation.why_unseen("topics")])
     topic = observation.topics.get(observation.offset_topic)
     if topic is None:
-        return _Verdict(failures=[f"there is no topic {observation.offset_topic}"])
+        return Verdict(failures=[f"there is no topic {observation.offset_topic}"])
     failures, unknowns = _topic_settings(topic)
-    return _Verdict(_topic_proof(topic), failures, unknowns)
+    return Verdict(_topic_proof(topic), failures, unknowns)
 
 
 def _topic_settings(topic: TopicDescription) -> tuple[list[str], list[str]]:
@@ -199,71 +110,69 @@ def _topic_proof(topic: TopicDescription) -> str:
     return proof if topic.replication_factor >= SAFE_REPLICATION else f"{proof} (a lost broker loses it)"
 
 
-def _no_open_transactions(observation: Observation) -> _Verdict:
+def _no_open_transactions(observation: Observation) -> Verdict:
     if observation.open_transactions is None:
-        return _Verdict(unknowns=[observation.why_unseen("open transactions")])
+        return Verdict(unknowns=[observation.why_unseen("open transactions")])
     failures = [
         f"{each.topic} partition {each.partition} has a transaction open since offset {each.since_offset}"
         for each in observation.open_transactions
     ]
-    return _Verdict("config and offsets topics are readable to their ends", failures)
+    return Verdict("config and offsets topics are readable to their ends", failures)
 
 
-def _no_aborted_records(observation: Observation) -> _Verdict:
+def _no_aborted_records(observation: Observation) -> Verdict:
     if observation.differing_connectors is None:
-        return _Verdict(unknowns=[observation.why_unseen("config topic")])
+        return Verdict(unknowns=[observation.why_unseen("config topic")])
     names = ", ".join(observation.differing_connectors)
     failures = [f"aborted records of the config topic change {names}"] if names else []
-    return _Verdict("workers hold the same connectors whether they read aborted config records or not", failures)
+    return Verdict("workers hold the same connectors whether they read aborted config records or not", failures)
 
 
-def _config_topic_readable(observation: Observation) -> _Verdict:
+def _config_topic_readable(observation: Observation) -> Verdict:
     if observation.config_state is None:
-        return _Verdict(unknowns=[observation.why_unseen("config topic")])
+        return Verdict(unknowns=[observation.why_unseen("config topic")])
     records = observation.config_state.unreadable()
     failures = [f"record {each.key} at offset {each.offset}: {each.reason}" for each in records]
-    return _Verdict("workers can read every record of the config topic", _the_first(failures))
+    return Verdict("workers can read every record of the config topic", _the_first(failures))
 
 
-def _task_sets_complete(observation: Observation) -> _Verdict:
+def _task_sets_complete(observation: Observation) -> Verdict:
     if observation.config_state is None:
-        return _Verdict(unknowns=[observation.why_unseen("config topic")])
+        return Verdict(unknowns=[observation.why_unseen("config topic")])
     connectors = observation.config_state.connectors.values()
     failures = [f"{c.name} lacks task configs" for c in connectors if c.inconsistent and c.config is not None]
-    return _Verdict("every committed task set is complete", failures)
+    return Verdict("every committed task set is complete", failures)
 
 
-def _connectors_healthy(observation: Observation) -> _Verdict:
+def _connectors_healthy(observation: Observation) -> Verdict:
     if observation.connectors is None:
-        return _Verdict(unknowns=[observation.why_unseen("connectors")])
+        return Verdict(unknowns=[observation.why_unseen("connectors")])
     failures = [
         f"{connector.name} {part} is {state}"
         for connector in observation.connectors
         for part, state in connector.unwell().items()
     ]
     if failures and observation.way_back:
-        return _Verdict(f"no reason to stay, on the way back: {'; '.join(failures)}")
-    return _Verdict(
-        f"{counted(len(observation.connectors), 'connector')} and all tasks are as they should be", failures
-    )
+        return Verdict(f"no reason to stay, on the way back: {'; '.join(failures)}")
+    return Verdict(f"{counted(len(observation.connectors), 'connector')} and all tasks are as they should be", failures)
 
 
-def _no_aborted_offsets(observation: Observation) -> _Verdict:
+def _no_aborted_offsets(observation: Observation) -> Verdict:
     if observation.aborted_offsets is None:
-        return _Verdict(unknowns=[observation.why_unseen("aborted offsets")])
+        return Verdict(unknowns=[observation.why_unseen("aborted offsets")])
     names = sorted({each.connector for each in observation.aborted_offsets})
     count = len(observation.aborted_offsets)
     failures = [
         f"{counted(count, 'key')} of {observation.offset_topic} with an aborted newest record: {', '.join(names)}"
     ]
-    return _Verdict("no offset looks different to workers that read aborted records", failures if count else [])
+    return Verdict("no offset looks different to workers that read aborted records", failures if count else [])
 
 
-def _own_offsets_current(observation: Observation) -> _Verdict:
+def _own_offsets_current(observation: Observation) -> Verdict:
     if observation.stale_offsets is None:
-        return _Verdict(unknowns=[observation.why_unseen("own offsets topics")])
+        return Verdict(unknowns=[observation.why_unseen("own offsets topics")])
     failures = [_stale_text(each) for each in observation.stale_offsets]
-    return _Verdict("no connector's own offsets topic is older than the global one", failures)
+    return Verdict("no connector's own offsets topic is older than the global one", failures)
 
 
 def _stale_text(stale: StaleOffsets) -> str:
@@ -274,58 +183,58 @@ def _stale_text(stale: StaleOffsets) -> str:
     return f"{stale.topic} is {minutes:,} m behind the global topic in {keys} of {stale.connector}"
 
 
-def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], _Verdict]:
+def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], Verdict]:
     """A gate that asks one question of every source connector."""
 
-    def judge(observation: Observation) -> _Verdict:
+    def judge(observation: Observation) -> Verdict:
         if observation.connectors is None:
-            return _Verdict(unknowns=[observation.why_unseen("connectors")])
+            return Verdict(unknowns=[observation.why_unseen("connectors")])
         found = [finding for each in observation.sources() for finding in rule(each, observation)]
         return _verdict_of(found, f"{counted(len(observation.sources()), 'source connector')}: {proof}")
 
     return judge
 
 
-def _verdict_of(found: Sequence[Finding], proof: str) -> _Verdict:
+def _verdict_of(found: Sequence[Finding], proof: str) -> Verdict:
     """Errors fail, what is not certain is unknown; where there is neither, the rest goes along with the proof."""
     failures = [each.message for each in found if each.certain and each.severity == ERROR]
     unknowns = [each.message for each in found if not each.certain]
     noted = "; ".join([proof, *(each.message for each in found)])
-    return _Verdict(noted, list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
+    return Verdict(noted, list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
 
 
-def _id_collisions(observation: Observation) -> _Verdict:
+def _id_collisions(observation: Observation) -> Verdict:
     if observation.connectors is None or observation.group_id is None or observation.rival_groups is None:
-        return _Verdict(unknowns=[observation.why_unseen("other groups")])
+        return Verdict(unknowns=[observation.why_unseen("other groups")])
     found = list(connectors.leader_collisions(observation))
     found += [finding for each in observation.sources() for finding in connectors.collisions(each, observation)]
     return _verdict_of(found, "no other group uses a transactional id of this one")
 
 
-def _tasks_exactly_once(observation: Observation) -> _Verdict:
+def _tasks_exactly_once(observation: Observation) -> Verdict:
     if any(worker.mode is not Mode.ENABLED for worker in observation.workers):
-        return _Verdict("not every worker is enabled yet")
+        return Verdict("not every worker is enabled yet")
     return _of_sources(connectors.task_audit, "the coordinators know every RUNNING task")(observation)
 
 
-def _property_names(observation: Observation) -> _Verdict:
+def _property_names(observation: Observation) -> Verdict:
     failures = [finding.message for finding in connectors.worker_properties(observation)]
     if observation.connectors is None:
-        return _Verdict(failures=failures, unknowns=[observation.why_unseen("connectors")])
+        return Verdict(failures=failures, unknowns=[observation.why_unseen("connectors")])
     found = [finding for each in observation.sources() for finding in connectors.properties(each, observation)]
-    return _Verdict("no property name that Kafka does not know", [*(each.message for each in found), *failures])
+    return Verdict("no property name that Kafka does not know", [*(each.message for each in found), *failures])
 
 
-def _rights_granted(observation: Observation) -> _Verdict:
+def _rights_granted(observation: Observation) -> Verdict:
     rights = observation.rights
     if observation.target is Mode.DISABLED:
-        return _Verdict("does not matter on the way to disabled")
+        return Verdict("does not matter on the way to disabled")
     if rights is None:
-        return _Verdict(unknowns=[observation.why_unseen("rights")])
+        return Verdict(unknowns=[observation.why_unseen("rights")])
     if rights.judged is None:
-        return _Verdict("the brokers have no authorizer, so every client may do everything")
+        return Verdict("the brokers have no authorizer, so every client may do everything")
     proof = f"{counted(rights.judged, 'right')} of workers and source connectors are given by ACLs"
-    return _Verdict(proof, _the_first(rights.lacking), _the_first(rights.unsure))
+    return Verdict(proof, _the_first(rights.lacking), _the_first(rights.unsure))
 
 
 def _the_first(sentences: Sequence[str]) -> list[str]:
@@ -334,37 +243,17 @@ def _the_first(sentences: Sequence[str]) -> list[str]:
     return [*sentences[:_MOST_SENTENCES], *([f"{more:,} more like these"] if more > 0 else [])]
 
 
-_SHARED = ("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic")
-
-
-def _worker_files(observation: Observation) -> _Verdict:
-    failures, unknowns = [], []
-    for name in _SHARED:
-        values = {file.properties.get(name) for file in observation.files}
-        told = {value for value in values if value is None or not is_reference(value)}
-        if len(told) > 1:
-            failures.append(f"{name} differs: {', '.join(sorted(str(value) for value in values))}")
-        elif len(values) > 1:
-            unknowns.append(f"{name}: only workers can resolve {', '.join(sorted(map(str, values - told)))}")
-    for file in observation.files:
-        mode = file.properties.get("exactly.once.source.support", "disabled").lower()
-        if mode not in ("disabled", "preparing", "enabled") and not is_reference(mode):
-            failures.append(f"{file.path}: exactly.once.source.support={mode}")
-    agreeing = counted(len(observation.files), "worker file agrees", "worker files agree")
-    return _Verdict(agreeing if observation.files else "no worker file was given", failures, unknowns)
-
-
 _RULES: tuple[_Rule, ...] = (
     _Rule(MEMBERS_GATE,
           "Start it; --connect-map says where it is reached; `upgrade apply --accept-gone` gives up one that an "
-          "upgrade lost. Each needs a URL of its own.", _members_known),
-    _Rule("group_stable", "Wait for the end of the rebalance and plan again.", _group_stable),
+          "upgrade lost. Each needs a URL of its own.", members_known),
+    _Rule("group_stable", "Wait for the end of the rebalance and plan again.", group_stable),
     _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster, guards_data=True),
-    _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", _worker_versions, guards_data=True),
-    _Rule("worker_health", "Look at the worker's log; GET /health needs Kafka 3.9.", _worker_health),
-    _Rule("modes_proven", "Give each worker's properties file with -w, or see `eosctl workers probe`.", _modes_proven),
-    _Rule("no_mixed_modes", "Go through with the first pass of this plan without delay.", _no_mixed_modes),
-    _Rule("worker_files", "Make the files equal in these properties.", _worker_files),
+    _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", worker_versions, guards_data=True),
+    _Rule("worker_health", "Look at the worker's log; GET /health needs Kafka 3.9.", worker_health),
+    _Rule("modes_proven", "Give each worker's properties file with -w, or see `eosctl workers probe`.", modes_proven),
+    _Rule("no_mixed_modes", "Go through with the first pass of this plan without delay.", no_mixed_modes),
+    _Rule("worker_files", "Make the files equal in these properties.", worker_files),
     _Rule("config_topic", "Give it one partition and cleanup.policy=compact; --config-topic names it.",
           _config_topic, guards_data=True),
     _Rule("offset_topic", "Set cleanup.policy=compact; --offset-topic names it.", _offset_topic, guards_data=True),

@@ -19,10 +19,11 @@ from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.ops.app import App
+from eosctl.ops.connector_statuses import TaskStatus, running_tasks
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.worker_view import silence_of
-from eosctl.ops.workers import NO_REST, TaskStatus, read_group, running_tasks, urls_of, worker_id_of
+from eosctl.ops.workers import NO_REST, read_group, urls_of, worker_id_of
 from eosctl.report import Problem
 
 _QUICK_S = 5.0

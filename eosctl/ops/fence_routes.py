@@ -24,10 +24,11 @@ from eosctl.core.wording import counted
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.connector_statuses import status_of
 from eosctl.ops.ending_tasks import tasks_left
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.worker_view import refuse_unreachable
-from eosctl.ops.workers import read_group, status_of
+from eosctl.ops.workers import read_group
 from eosctl.report import Problem
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
+from eosctl.ops.connector_statuses import ConnectorStatus, connector_statuses
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S, TasksLeft, tasks_left
-from eosctl.ops.workers import ConnectorStatus, connector_statuses, discover_urls, read_group
+from eosctl.ops.workers import discover_urls, read_group
 from eosctl.report import Problem
 
 _POLL_S = 0.25

@@ -17,6 +17,7 @@ from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import refuse_never_there
 from eosctl.ops.app import App
+from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.fence import FencePlan, plan_recorded
 from eosctl.ops.fence_routes import leader_worker
 from eosctl.ops.journal import Journal, journal_of
@@ -26,7 +27,7 @@ from eosctl.ops.switch_elsewhere import Elsewhere
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
 from eosctl.ops.task_counts import read_config_topic
 from eosctl.ops.worker_view import refuse_unreachable
-from eosctl.ops.workers import read_group, running_tasks
+from eosctl.ops.workers import read_group
 
 WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart", "watch")
 

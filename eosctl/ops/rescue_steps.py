@@ -13,12 +13,12 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.fence import apply_fence
 from eosctl.ops.fence_routes import leader_worker
 from eosctl.ops.rescue import FENCE, RESTART, WAIT, WATCH, WRITE, RescuePlan, require_unchanged
 from eosctl.ops.rescue_journal import Touched, unfinished_rescue
 from eosctl.ops.task_count_record import write_record
-from eosctl.ops.workers import running_tasks
 
 _STILL_S = 5.0  # Connect's round fences one id a second and coordinator
 _POLL_S = 0.5

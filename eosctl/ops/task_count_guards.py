@@ -22,9 +22,10 @@ from eosctl.errors import RefusedError
 from eosctl.events import Event
 from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
+from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
 from eosctl.ops.task_counts import ConfigTopic, read_config_topic
-from eosctl.ops.workers import read_group, running_tasks
+from eosctl.ops.workers import read_group
 
 _NAMED = 5
 _ROUND_SEEN_S = 3.0

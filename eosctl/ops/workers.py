@@ -15,9 +15,7 @@ from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.worker_ways import Way, judge_way, told_apart
 from eosctl.deadline import Deadline
 from eosctl.errors import (
-    DeadlineError,
     EosctlError,
-    RefusedError,
     UnauthorizedError,
     UnreachableError,
     UsageError,
@@ -111,27 +109,6 @@ class GroupObservation:
     def stable(self) -> bool:
         """Whether members and their work are known for sure."""
         return self.state == STABLE
-
-
-@dataclass(frozen=True, slots=True)
-class TaskStatus:
-    """One task as REST tells it: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.
-
-    `trace` is the stack trace of a FAILED task, else empty.
-    """
-
-    task: int
-    state: str
-    worker_id: str
-    trace: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorStatus:
-    """One connector as REST tells it: `state` is RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, …, or unknown."""
-
-    state: str
-    tasks: tuple[TaskStatus, ...]
 
 
 def observe_workers(app: App) -> GroupObservation:
@@ -233,36 +210,6 @@ def answering_url(app: App) -> str | None:
             continue
         return worker.url
     return None
-
-
-def running_tasks(app: App) -> Mapping[str, tuple[TaskStatus, ...]]:
-    """Every connector's tasks; raises as `connector_statuses`."""
-    return {name: status.tasks for name, status in connector_statuses(app).items()}
-
-
-def connector_statuses(app: App) -> Mapping[str, ConnectorStatus]:
-    """Every connector, from the first worker that answers; empty when the group has no member.
-
-    A worker that died a moment ago may still be named as running a task, never the other way round for long: callers
-    that must not hit a live task take every state but FAILED for live. Raises what `no_answer` makes when no worker
-    answers, RefusedError when a given URL belongs to another Kafka cluster, and as `discover_urls`.
-    """
-    failures: list[EosctlError] = []
-    for _url, worker in in_turn(app, discover_urls(app)):
-        try:
-            _check_cluster(app, worker)
-            connectors = worker.connectors()
-        except RefusedError:
-            raise
-        except EosctlError as exc:
-            if isinstance(exc, DeadlineError) and app.deadline.expired():
-                raise
-            failures.append(exc)
-        else:
-            return {name: status_of(entry) for name, entry in sorted(connectors.items())}
-    if failures:
-        raise no_answer("no worker says which tasks run", failures)
-    return {}
 
 
 def no_answer(what: str, failures: Sequence[EosctlError]) -> EosctlError:
@@ -372,33 +319,6 @@ def _of_another_group(worker: WorkerObservation, how: str) -> WorkerObservation:
     message = f"the worker at {worker.url} {how}: it is of another group"
     hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
     return replace(worker, problems=(*worker.problems, Problem("other_group", message, hint, "warning")))
-
-
-def _check_cluster(app: App, worker: ConnectWorker) -> None:
-    """A URL that was given by hand may be of another installation, whose silence about a task proves nothing."""
-    if app.target.client is None or not app.target.connect_urls:
-        return
-    theirs = worker.root().get("kafka_cluster_id")
-    with app.transactions() as admin:
-        ours = admin.cluster_id()
-    if theirs != ours:
-        raise RefusedError(
-            f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}",
-            hint="Compare -u and -b; nothing was written.",
-        )
-
-
-def status_of(entry: Mapping[str, object]) -> ConnectorStatus:
-    """One entry of `ConnectWorker.connectors`."""
-    status = entry.get("status")
-    known = status if isinstance(status, Mapping) else {}
-    connector, tasks = known.get("connector"), known.get("tasks")
-    found = [
-        TaskStatus(int(task["id"]), str(task.get("state")), str(task.get("worker_id")), str(task.get("trace") or ""))
-        for task in (tasks if isinstance(tasks, list) else [])
-    ]
-    state = str(connector.get("state", "unknown")) if isinstance(connector, Mapping) else "unknown"
-    return ConnectorStatus(state, tuple(sorted(found, key=lambda task: task.task)))
 
 
 def _given_urls(app: App) -> dict[str, str]:

@@ -424,7 +424,17 @@ def test_a_profile_can_expect_two_things_only(invoke: Invoke, expecting: Any) ->
 
 # options of writing commands that set no check aside: they say what to do, or how
 HARMLESS = {
-    *("all_connectors", "dry_run", "every", "everything", "keep_partitions", "old_brokers", "prefixed", "resume"),
+    *(
+        "all_connectors",
+        "dry_run",
+        "every",
+        "everything",
+        "failed",
+        "keep_partitions",
+        "old_brokers",
+        "prefixed",
+        "resume",
+    ),
     *("prune", "rewrite", "sudo", "yes"),
 }
 

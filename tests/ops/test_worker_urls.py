@@ -19,8 +19,9 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.ops.app import App
+from eosctl.ops.connector_statuses import TaskStatus, running_tasks
 from eosctl.ops.worker_report import list_workers, probe_workers
-from eosctl.ops.workers import TaskStatus, discover_urls, observe_workers, running_tasks
+from eosctl.ops.workers import discover_urls, observe_workers
 from tests.fakes.connect import FakeConnect
 from tests.fakes.two_workers import W0, W1, two_workers
 from tests.fakes.world import World

@@ -8,9 +8,9 @@ import pytest
 
 from eosctl.core.connect_map import parse_connect_map
 from eosctl.core.upgrade import Mode
+from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.upgrade import plan_upgrade
 from eosctl.ops.worker_report import list_workers
-from eosctl.ops.workers import running_tasks
 from eosctl.report import Report
 from tests.fakes.two_workers import W0, W1, two_workers
 from tests.fakes.world import OFFSETS, World

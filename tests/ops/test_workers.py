@@ -26,8 +26,9 @@ from eosctl.errors import (
     UnreachableError,
 )
 from eosctl.ops.app import App
+from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.worker_report import group_problems, list_workers, probe_workers, workers_behind
-from eosctl.ops.workers import observe_workers, running_tasks
+from eosctl.ops.workers import observe_workers
 from eosctl.profiles import Target
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connectors import FILE_SINK
