@@ -60,7 +60,7 @@ def parse_connect_map(texts: Iterable[str]) -> tuple[ConnectMapping, ...]:
 
 def _parsed(text: str) -> ConnectMapping:
     advertised, equals, reachable = (part.strip() for part in text.partition("="))
-    if not (equals and advertised and reachable):
+    if not (equals and advertised and reachable) or "=" in reachable:
         raise UsageError(f"{text!r} maps no worker", hint=_EXAMPLE)
     if reachable.count(_ANY) > advertised.count(_ANY):
         raise UsageError(f"{text!r}: there are more * behind the = than before it", hint=_EXAMPLE)

@@ -39,7 +39,9 @@ def test_the_first_that_is_about_the_worker_counts() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["w1", "w1=", "=lb", "w1=lb*", "w1=ftp://lb", "w1=http://", "w1=http://me:pw@lb:1"])
+@pytest.mark.parametrize(
+    "text", ["w1", "w1=", "=lb", "w1=lb*", "w1=ftp://lb", "w1=http://", "w1=http://me:pw@lb:1", "w1=w2=lb"]
+)
 def test_what_maps_no_worker(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_connect_map([text])
