@@ -55,9 +55,9 @@ def settle(
     `apply` None means that there is nothing to do. The plan is shown on stderr, so that stdout holds one document.
     `target` is where the write goes, if that is not where the command line points to (`TOPIC@PROFILE`, a file).
     Every applied plan leaves one line in the audit log, whatever became of it; `write_options` adds those of refused
-    ones. Raises UnconfirmedError when the answer
-    is no, or when there is no terminal to ask on and no `--yes`; InterruptedByUserError on Ctrl-C; RefusedError when
-    the plan is about another cluster or group than the profile expects, or when it can't be recorded.
+    ones. Raises UnconfirmedError when the answer is no, or when there is no terminal to ask on and no `--yes`;
+    InterruptedByUserError on Ctrl-C; RefusedError when the plan is about another cluster or group than the profile
+    expects, or when it can't be recorded.
     """
     from eosctl.ops.expectations import require_expected
 

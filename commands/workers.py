@@ -31,8 +31,7 @@ def list_command(app: App) -> Report:
     A URL that does not answer, redirects, or is of another cluster or group is named. One that no member advertises, of
     a load balancer or a forwarded port, is told by its connectors as another way to a member. --connect-map says where
     members are reached whose own URLs lead nowhere from here; -u with the address of each tells members apart that
-    share a URL. With -u alone, without -b and -g, only these URLs are
-    asked. Needs Kafka 2.4 or newer; health 3.9.
+    share a URL. With -u alone, without -b and -g, only these URLs are asked. Needs Kafka 2.4 or newer; health 3.9.
 
     Example: eosctl workers list -b kafka:9092 -g connect-cluster
     """

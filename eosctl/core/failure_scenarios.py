@@ -24,7 +24,9 @@ RESTART = "`eosctl connectors restart {name} --failed`"
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A known failure: all of `texts` are in the trace; `fix` has {name} for the connector, {c} with a check's options.
+    """A known failure: all of `texts` are in the messages of a trace.
+
+    `fix` has {name} for the connector, {c} for it with a check's options.
 
     `fencing`: a task died of it because the old ones were not fenced, and may run when they are.
     """
@@ -215,9 +217,11 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
 
 def known_failure(trace: str) -> Scenario | None:
     """The scenario of the deepest cause that one fits; of those that fit a cause, the first."""
-    for cause in reversed(causes_of(trace)):
+    causes = causes_of(trace)
+    said = "\n".join(cause.text for cause in causes)  # without frames: the names of methods say nothing of the failure
+    for cause in reversed(causes):
         for scenario in SCENARIOS:
-            if any(text in cause.text for text in scenario.texts) and all(text in trace for text in scenario.texts):
+            if any(text in cause.text for text in scenario.texts) and all(text in said for text in scenario.texts):
                 return scenario
     return None
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from shlex import quote
 from urllib.parse import urlsplit
 
+from eosctl.core.connector_findings import task_audit
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.core.ids import task_transactional_id
 from eosctl.core.upgrade import POSSIBLE, Mode
-from eosctl.core.upgrade_observation import Observation
+from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.core.wording import counted
 
 _MOST_NAMED = 3
@@ -21,7 +21,7 @@ _MOST_NAMED = 3
 class GroupState:
     """`modes` has the number of workers in each mode; counts of tasks are None where they are not known.
 
-    A task is not exactly-once where its worker is not enabled, or where no coordinator knows its transactional id.
+    A task is not exactly-once where its worker is not enabled, or where `task_audit` is certain of it.
     """
 
     workers: int
@@ -64,21 +64,23 @@ def group_state(observation: Observation) -> GroupState:
         return state
     tasks = [(each, task) for each in observation.sources() for task in each.tasks()]
     where = {urlsplit(worker.name).netloc: worker.mode for worker in members}
-    verdicts = [
-        _is_exactly_once(observation, each.name, task, where.get(each.workers.get(f"task {task}", "")))
-        for each, task in tasks
-    ]
+    audit = {found.subject: found.certain for each in observation.sources() for found in task_audit(each, observation)}
+    verdicts = [_is_exactly_once(each, task, where, audit) for each, task in tasks]
     unknown = None in verdicts
     return GroupState(state.workers, state.modes, len(tasks), None if unknown else verdicts.count(False))
 
 
-def _is_exactly_once(observation: Observation, connector: str, task: int, mode: Mode | None) -> bool | None:
-    """None where it is not known."""
+def _is_exactly_once(
+    connector: ObservedConnector, task: int, where: Mapping[str, Mode], audit: Mapping[str, bool]
+) -> bool | None:
+    """None where it is not known; `audit` tells of what its findings are about whether they are certain."""
+    mode = where.get(connector.workers.get(f"task {task}", ""))
     if mode is not None and Mode.ENABLED not in POSSIBLE[mode]:
         return False
-    if mode is not Mode.ENABLED or observation.unknown_ids is None or observation.group_id is None:
+    certain = audit.get(f"{connector.name}/{task}", audit.get(connector.name))
+    if mode is not Mode.ENABLED or certain is False:
         return None
-    return task_transactional_id(observation.group_id, connector, task) not in observation.unknown_ids
+    return certain is None
 
 
 def expectation_findings(observation: Observation, expected: Mode | None) -> Iterable[Finding]:

@@ -43,9 +43,7 @@ class Visit:
     def silent(self) -> list[tuple[WorkerObservation, EosctlError]]:
         """The workers that say nothing of themselves, each with the reason."""
         unasked = UnsupportedError(NO_REST)
-        reasons = [
-            (worker, unasked if NO_REST in worker.evidence else worker.failure) for worker in self.group().members
-        ]
+        reasons = [(worker, worker.failure if worker.has_rest else unasked) for worker in self.group().members]
         return [(worker, reason) for worker, reason in reasons if reason is not None]
 
     def gates(self) -> tuple[list[Gate], list[Gate]]:

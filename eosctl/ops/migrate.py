@@ -167,7 +167,7 @@ class Migration:
 
 
 _SCATTERED = (
-    "keys in {topics} lie on partitions other than their own; migrate writes each where its newest record is: "
+    "keys in {topics} lie on partitions other than their own; migrate writes each where its newest record is; "
     "`eosctl offsets lint --store TOPIC` gives the repair"
 )
 _NOTHING = Tally(

@@ -96,7 +96,7 @@ def _upgrade_worker(member: WorkerObservation, group: GroupObservation) -> Upgra
         version=member.version,
         health=member.health,
         evidence=member.evidence,
-        setting=MIRROR_MAKER_SETTING if NO_REST in member.evidence else CONNECT_SETTING,
+        setting=CONNECT_SETTING if member.has_rest else MIRROR_MAKER_SETTING,
     )
 
 

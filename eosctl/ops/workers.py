@@ -45,7 +45,8 @@ class WorkerObservation:
     `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
     `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
     `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
-    offset that the group has told it and that it does not reach, if so.
+    offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
+    REST interface (`has_rest`).
     """
 
     url: str | None
@@ -63,6 +64,7 @@ class WorkerObservation:
     config_lag: int | None = None
     client_host: str | None = None
     wanted_offset: int | None = None
+    has_rest: bool = True
 
     def as_row(self) -> Row:
         """The row of workers-list and workers-probe."""
@@ -103,7 +105,7 @@ class GroupObservation:
     @property
     def is_mirror_maker(self) -> bool:
         """Whether its workers are those of a dedicated MirrorMaker, which no request reaches."""
-        return bool(self.members) and all(NO_REST in member.evidence for member in self.members)
+        return bool(self.members) and not any(member.has_rest for member in self.members)
 
     @property
     def stable(self) -> bool:
@@ -273,6 +275,7 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         failure=view.failure,
         client_host=member.host.removeprefix("/") if member else None,
         wanted_offset=member.wanted_offset if member else None,
+        has_rest=has_rest,
     )
 
 

@@ -126,6 +126,13 @@ def test_what_mends_it_can_be_pasted_whatever_the_name() -> None:
     assert "eosctl acls check --connector 'my 1'" in refused.fix
 
 
+def test_the_names_of_methods_are_no_cause() -> None:
+    """A frame of Jetty's IdleTimeout made a timeout of every failure to forward."""
+    trace = f"{FORWARD}java.io.EOFException: gone\n\tat org.eclipse.jetty.io.IdleTimeout.check(IdleTimeout.java:1)"
+    [finding] = failure_findings([dead(trace)])
+    assert finding.code == "fencing_failed"
+
+
 def test_the_whole_chain_is_told() -> None:
     """The first line alone said that offsets were not written, and never why."""
     trace = (
