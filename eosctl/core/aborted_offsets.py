@@ -22,10 +22,10 @@ class AbortedOffset:
     committed: Record | None
 
     @property
-    def connector(self) -> str:
-        """Whose offset it is; `?` for a key that is none."""
+    def connector(self) -> str | None:
+        """Whose offset it is; None for a key that is no offset's, and that no task asks for."""
         key = decode_key(self.aborted.key)
-        return key.connector if isinstance(key, OffsetKey) else "?"
+        return key.connector if isinstance(key, OffsetKey) else None
 
     def repair(self) -> Mapping[str, object]:
         """The record that, written once more, is the newest in both views: a line for `offsets import`."""

@@ -21,11 +21,18 @@ from eosctl.core.own_clusters import own_cluster
 from eosctl.core.property_names import idle_connector_names, idle_worker_names
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import VALIDATION, Observation, ObservedConnector
+from eosctl.core.upgrade_observation import (
+    BROKER_SETTINGS,
+    OTHER_GROUPS,
+    VALIDATION,
+    Observation,
+    ObservedConnector,
+)
 from eosctl.core.worker_modes import NOT_ENABLED_TEXT, PROPERTY
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 DEFAULT_INTERVAL_MS = 60_000
+DEFAULT_BROKER_MAXIMUM_MS = 900_000
 QUIET_MS = 300_000
 """For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
 IDS_KEPT_MS = 7 * 24 * 3_600_000
@@ -34,6 +41,8 @@ OFFSETS_TOPIC = "offsets.storage.topic"
 
 NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
 """MirrorMaker's connectors that copy nothing: what they write twice does no harm (KIP-618 leaves them out)."""
+_NEEDS_SETTINGS = "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms"
+_NEEDS_GROUPS = "Needs DESCRIBE on the groups whose names begin like this one's."
 _NO_API = "does not implement the API required for preflight validation"
 
 Rule = Callable[[ObservedConnector, Observation], Iterable[Finding]]
@@ -156,11 +165,14 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
     if maximum_ms is None:
         if connector.config.get(CLUSTER_PROPERTY):
             return  # the brokers of another cluster decide, which are not looked at
+        if BROKER_SETTINGS in observation.forbidden and limit_ms <= DEFAULT_BROKER_MAXIMUM_MS:
+            yield _maximum_forbidden(observation)
+            return
         yield Finding(
             "broker_maximum_unknown", WARNING, connector.name,
             f"whether brokers accept a transaction timeout of {limit_ms} ms is not known: "
-            f"{observation.why_unseen('broker settings')}",
-            "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms is 900000.",
+            f"{observation.why_unseen(BROKER_SETTINGS)}",
+            f"{_NEEDS_SETTINGS} is {DEFAULT_BROKER_MAXIMUM_MS}.",
             {"transaction_timeout_ms": limit_ms}, certain=False,
         )  # fmt: skip
     elif limit_ms > maximum_ms and not connector.config.get(CLUSTER_PROPERTY):
@@ -171,6 +183,15 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
             "brokers' transaction.max.timeout.ms.",
             {"transaction_timeout_ms": limit_ms, "transaction.max.timeout.ms": maximum_ms},
         )  # fmt: skip
+
+
+def _maximum_forbidden(observation: Observation) -> Finding:
+    """One finding for all connectors whose timeouts brokers accept by default."""
+    return Finding(
+        "broker_maximum_unknown", INFO, "connectors",
+        f"the brokers' transaction.max.timeout.ms may not be read: {observation.why_unseen(BROKER_SETTINGS)}",
+        f"{_NEEDS_SETTINGS}, {DEFAULT_BROKER_MAXIMUM_MS}, is enough for every connector here.", certain=False,
+    )  # fmt: skip
 
 
 def offsets_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
@@ -271,10 +292,17 @@ def collisions(connector: ObservedConnector, observation: Observation) -> Iterab
         yield Finding(
             "id_collision_unknown", WARNING, connector.name,
             f"whether another group has the ids of {connector.name} is not known: "
-            f"{observation.why_unseen('other groups')}",
-            "Needs DESCRIBE on the groups whose names begin like this one's.", certain=False,
+            f"{observation.why_unseen(OTHER_GROUPS)}",
+            _NEEDS_GROUPS, certain=False,
         )  # fmt: skip
         return
+    if OTHER_GROUPS in observation.forbidden:
+        yield Finding(
+            "id_collision_unknown", INFO, "connectors",
+            f"whether groups that one may not see have ids of these connectors is not known: "
+            f"{observation.why_unseen(OTHER_GROUPS)}",
+            _NEEDS_GROUPS, certain=False,
+        )  # fmt: skip
     ids = [task_transactional_id(observation.group_id, connector.name, task) for task in connector.tasks()]
     yield from collision_findings(connector.name, ids, observation)
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from shlex import quote
 
-from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.gate import Gate
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.upgrade_gates import SAFE_REPLICATION
+from eosctl.core.upgrade_observation import Observation
 from eosctl.core.wording import counted
+
+_BEFORE_THE_WAY_DOWN = (
+    "Nothing while all workers are enabled. Before one becomes anything else write the committed records again: "
+    "`eosctl upgrade plan --to disabled --hard` has the commands."
+)
 
 
 def gate_finding(gate: Gate, subject: str) -> Iterable[Finding]:
@@ -19,6 +25,30 @@ def gate_finding(gate: Gate, subject: str) -> Iterable[Finding]:
     elif gate.status == "unknown":
         evidence = {"gate": gate.id, "status": gate.status}
         yield Finding(gate.id, WARNING, subject, f"not known: {gate.evidence}", gate.fix, evidence, certain=False)
+
+
+def unread_findings(observation: Observation) -> Iterable[Finding]:
+    """Aborted records that no worker reads now, and that any which is not enabled would; else they are gates."""
+    if observation.reads_aborted():
+        return
+    group = observation.group_id or "group"
+    names = list(observation.differing_connectors or ())
+    if names:
+        yield Finding(
+            "aborted_configs_unread", INFO, group,
+            f"aborted records of {observation.config_topic} would change {', '.join(names)} for a worker that is not "
+            "enabled; all are",
+            _BEFORE_THE_WAY_DOWN, {"connectors": names},
+        )  # fmt: skip
+    owners = [each.connector for each in observation.aborted_offsets or () if each.connector is not None]
+    if owners:
+        names = sorted(set(owners))
+        yield Finding(
+            "aborted_offsets_unread", INFO, group,
+            f"aborted offsets of {', '.join(names)} are the newest in {observation.offset_topic} for a worker that is "
+            "not enabled; all are",
+            _BEFORE_THE_WAY_DOWN, {"connectors": names, "keys": len(owners)},
+        )  # fmt: skip
 
 
 def topic_findings(topics: Iterable[TopicDescription]) -> Iterable[Finding]:

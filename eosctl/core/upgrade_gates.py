@@ -16,7 +16,7 @@ from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
 from eosctl.core.stale_offsets import StaleOffsets
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import Observation
+from eosctl.core.upgrade_observation import BROKER_SETTINGS, OTHER_GROUPS, Observation
 from eosctl.core.wording import counted
 from eosctl.core.worker_gates import (
     group_stable,
@@ -32,7 +32,10 @@ SAFE_REPLICATION = 3
 MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
 READABLE_GATE, RIGHTS_GATE = "config_topic_readable", "rights_granted"
 """RIGHTS_GATE is the one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
+FORBIDDABLE_GATES = {"broker_transaction_timeout": (BROKER_SETTINGS,), "id_collisions": (OTHER_GROUPS,)}
+"""Gates that take what no role which only reads has a right to, and the parts of the observation that this is."""
 _MOST_SENTENCES = 5
+_NOT_READ = "no worker reads them, as all are enabled"
 
 
 def evaluate_gates(observation: Observation, *, accepted: Collection[str] = ()) -> tuple[Gate, ...]:
@@ -123,9 +126,10 @@ def _no_open_transactions(observation: Observation) -> Verdict:
 def _no_aborted_records(observation: Observation) -> Verdict:
     if observation.differing_connectors is None:
         return Verdict(unknowns=[observation.why_unseen("config topic")])
-    names = ", ".join(observation.differing_connectors)
-    failures = [f"aborted records of the config topic change {names}"] if names else []
-    return Verdict("workers hold the same connectors whether they read aborted config records or not", failures)
+    if not observation.differing_connectors:
+        return Verdict("workers hold the same connectors whether they read aborted config records or not")
+    text = f"aborted records of the config topic change {', '.join(observation.differing_connectors)}"
+    return Verdict(failures=[text]) if observation.reads_aborted() else Verdict(f"{text}; {_NOT_READ}")
 
 
 def _config_topic_readable(observation: Observation) -> Verdict:
@@ -160,12 +164,12 @@ def _connectors_healthy(observation: Observation) -> Verdict:
 def _no_aborted_offsets(observation: Observation) -> Verdict:
     if observation.aborted_offsets is None:
         return Verdict(unknowns=[observation.why_unseen("aborted offsets")])
-    names = sorted({each.connector for each in observation.aborted_offsets})
-    count = len(observation.aborted_offsets)
-    failures = [
-        f"{counted(count, 'key')} of {observation.offset_topic} with an aborted newest record: {', '.join(names)}"
-    ]
-    return Verdict("no offset looks different to workers that read aborted records", failures if count else [])
+    owners = [each.connector for each in observation.aborted_offsets if each.connector is not None]
+    if not owners:
+        return Verdict("no offset looks different to workers that read aborted records")
+    keys, names = counted(len(owners), "key"), ", ".join(sorted(set(owners)))
+    text = f"{keys} of {observation.offset_topic} with an aborted newest record: {names}"
+    return Verdict(failures=[text]) if observation.reads_aborted() else Verdict(f"{text}; {_NOT_READ}")
 
 
 def _own_offsets_current(observation: Observation) -> Verdict:

@@ -14,6 +14,7 @@ from eosctl.core.upgrade import Mode, UpgradeWorker
 
 OLDEST_VERSION = (3, 3)
 """The first Kafka release with exactly-once source support."""
+OTHER_GROUPS, BROKER_SETTINGS = "other groups", "broker settings"
 VALIDATION = "validation"
 """What `Observation.unseen` calls the connectors' verdicts on their own configs."""
 
@@ -143,6 +144,8 @@ class RightsSeen:
 class Observation:
     """Everything that was seen of a group; None where it could not be looked at, with the reason in `unseen`.
 
+    `forbidden` are those parts of `unseen` to which one lacks the right. Of OTHER_GROUPS the rest was seen then.
+
     `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
     RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing,
@@ -179,7 +182,13 @@ class Observation:
     rights: RightsSeen | None = None
     own_clusters: Mapping[str, OwnCluster] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
+    forbidden: frozenset[str] = frozenset()
     way_back: bool = False
+
+    def reads_aborted(self) -> bool:
+        """Whether a worker reads aborted records, or will: each that is not enabled does, and all on the way down."""
+        modes = {worker.mode for worker in self.workers} - {Mode.ABSENT}
+        return self.target is not Mode.ENABLED or modes != {Mode.ENABLED}
 
     def sources(self) -> list[ObservedConnector]:
         """The source connectors."""
@@ -201,9 +210,14 @@ class Observation:
         values = {file.properties.get(name) for file in self.files}
         return values.pop() if len(values) == 1 else None
 
-    def without(self, what: Iterable[str], reason: str) -> Observation:
-        """The same, with the reason why these parts could not be looked at."""
-        return replace(self, unseen={**self.unseen, **dict.fromkeys(what, reason)})
+    def without(self, what: Iterable[str], reason: str, *, forbidden: bool = False) -> Observation:
+        """The same, with the reason why these parts could not be looked at; `forbidden`: one lacks the right to."""
+        parts = tuple(what)
+        return replace(
+            self,
+            unseen={**self.unseen, **dict.fromkeys(parts, reason)},
+            forbidden=self.forbidden.union(parts) if forbidden else self.forbidden.difference(parts),
+        )
 
     def why_unseen(self, what: str) -> str:
         """Why `what` could not be looked at."""

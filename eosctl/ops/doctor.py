@@ -18,6 +18,7 @@ from eosctl.core.group_findings import (
     status_topic_findings,
     topic_findings,
     transaction_topic_findings,
+    unread_findings,
 )
 from eosctl.core.group_state import expectation_findings
 from eosctl.core.ignored_findings import Ignored, parse_ignored, split_ignored
@@ -88,7 +89,8 @@ def _gates(visit: Visit) -> _Found:
     own, _following = visit.gates()
     subject = visit.app.target.group_id or "group"
     amiss = [finding for gate in own for finding in gate_finding(gate, subject)]
-    return [*expectation_findings(visit.observation(), visit.expected), *amiss]
+    seen = visit.observation()
+    return [*expectation_findings(seen, visit.expected), *amiss, *unread_findings(seen)]
 
 
 def _failures(visit: Visit) -> _Found:

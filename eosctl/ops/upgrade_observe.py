@@ -17,6 +17,7 @@ from eosctl.core.task_counts import plugin_type
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import CONNECT_SETTING, MIRROR_MAKER_SETTING, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import (
+    BROKER_SETTINGS,
     OLDEST_VERSION,
     Observation,
     ObservedConnector,
@@ -26,7 +27,7 @@ from eosctl.core.upgrade_observation import (
 )
 from eosctl.core.worker_modes import files_of, read_worker_file
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError
+from eosctl.errors import EosctlError, UnauthorizedError
 from eosctl.ops.app import App
 from eosctl.ops.own_clusters import with_own_clusters
 from eosctl.ops.ports import ConnectWorker, TopicStore
@@ -61,7 +62,7 @@ def observe_connectors(app: App, group: GroupObservation, *, validate: bool = Tr
     if group.is_mirror_maker:
         observation = _as_written(_with_topics(app, observation, {"config topic": _with_config_state}))
     observation = with_own_clusters(app, observation)
-    parts = {what: _TOPIC_PARTS[what] for what in ("topics", "broker settings", "config topic")}
+    parts = {what: _TOPIC_PARTS[what] for what in ("topics", BROKER_SETTINGS, "config topic")}
     observation = with_transactions(app, _with_topics(app, observation, parts))
     return with_validations(app, observation) if validate else without_validations(observation)
 
@@ -132,7 +133,7 @@ def _with_topics(app: App, observation: Observation, parts: Mapping[str, _Part])
             try:
                 observation = add(app, store, observation)
             except EosctlError as exc:
-                observation = observation.without([what], exc.message)
+                observation = observation.without([what], exc.message, forbidden=isinstance(exc, UnauthorizedError))
     return observation
 
 
@@ -154,7 +155,7 @@ def _with_broker_settings(_app: App, store: TopicStore, observation: Observation
     """The smallest maximum counts: any broker may coordinate a task's id."""
     values = [int(text) for text in store.broker_settings(MAX_TIMEOUT_SETTING).values() if text.isdecimal()]
     if not values:
-        return observation.without(["broker settings"], f"no broker tells its {MAX_TIMEOUT_SETTING}")
+        return observation.without([BROKER_SETTINGS], f"no broker tells its {MAX_TIMEOUT_SETTING}")
     return replace(observation, max_transaction_timeout_ms=min(values))
 
 
@@ -196,7 +197,7 @@ _TOPIC_PARTS: Mapping[str, _Part] = {
     "open transactions": _with_open_transactions,
     "aborted offsets": _with_aborted_offsets,
     "own offsets topics": with_stale_offsets,
-    "broker settings": _with_broker_settings,
+    BROKER_SETTINGS: _with_broker_settings,
     "config topic": _with_config_state,
 }
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode, UpgradeWorker
-from eosctl.core.upgrade_gates import RIGHTS_GATE
+from eosctl.core.upgrade_gates import FORBIDDABLE_GATES, RIGHTS_GATE
+from eosctl.core.upgrade_observation import Observation
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
@@ -49,7 +50,7 @@ def upgrade_status(app: App) -> Report:
 def verify_upgrade(app: App, target: Mode) -> Report:
     """Findings that keep the group from being wholly and provably in `target`; exit 3 when there are any.
 
-    That the rights can't be judged is a warning only: it says nothing of what the workers do now.
+    That the rights can't be judged, or may not be looked at, is a warning only: it says nothing of what workers do now.
     Raises what `observe_workers` raises.
     """
     journal, cluster_id = _journal(app)
@@ -77,7 +78,7 @@ def verify_upgrade(app: App, target: Mode) -> Report:
         problems=[
             Problem(gate.id, f"gate {gate.id} can't be told: {gate.evidence}", gate.fix, "warning")
             for gate in view.gates
-            if _may_stay_unknown(gate)
+            if _may_stay_unknown(gate, view.observation)
         ],
         exit_code=ExitCode.FINDINGS if findings else ExitCode.OK,
     )
@@ -98,11 +99,13 @@ def _unfinished(roll: Roll, holder: str | None) -> Problem:
 
 def _open_gates(view: View) -> list[Gate]:
     open_ones = [gate for gate in view.gates if gate.status != "pass" and gate.id != _JUDGED_PER_WORKER]
-    return [gate for gate in open_ones if not _may_stay_unknown(gate)]
+    return [gate for gate in open_ones if not _may_stay_unknown(gate, view.observation)]
 
 
-def _may_stay_unknown(gate: Gate) -> bool:
-    return gate.id == RIGHTS_GATE and gate.status == "unknown"
+def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
+    """Rights, and what no right of a reading role tells: neither says anything of what the workers do now."""
+    hidden = (part in seen.forbidden for part in FORBIDDABLE_GATES.get(gate.id, ()))
+    return gate.status == "unknown" and (gate.id == RIGHTS_GATE or any(hidden))
 
 
 def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:

@@ -17,9 +17,9 @@ from eosctl.core.ids import task_transactional_id, task_transactional_ids
 from eosctl.core.task_counts import MAX_LISTED_IDS
 from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import Observation, ObservedConnector, OngoingTransaction, Quiet
+from eosctl.core.upgrade_observation import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, Quiet
 from eosctl.deadline import Deadline
-from eosctl.errors import BrokerError, EosctlError
+from eosctl.errors import BrokerError, EosctlError, UnauthorizedError
 from eosctl.ops.app import App
 from eosctl.ops.own_clusters import task_clusters
 from eosctl.ops.ports import TransactionAdmin
@@ -38,7 +38,7 @@ def with_transactions(app: App, observation: Observation) -> Observation:
 
     The ids of a connector that writes to a Kafka cluster of its own are asked for there.
     """
-    parts = {**_OF_TASKS, "other groups": _rivals}
+    parts = {**_OF_TASKS, OTHER_GROUPS: _rivals}
     reason = _why_not(app, observation)
     if reason is not None:
         return observation.without(parts, reason)
@@ -59,7 +59,7 @@ def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Ob
                 try:
                     observation = add(app, admin, observation)
                 except EosctlError as exc:
-                    observation = observation.without([what], exc.message)
+                    observation = observation.without([what], exc.message, forbidden=isinstance(exc, UnauthorizedError))
     except EosctlError as exc:
         observation = observation.without(parts, exc.message)
     return observation
@@ -174,11 +174,17 @@ def _rivals(_app: App, admin: TransactionAdmin, observation: Observation) -> Obs
     group_id = observation.group_id or ""
     tasks: list[Work] = [(each.name, task) for each in observation.sources() for task in each.tasks()]
     found: dict[str, tuple[Work, ...] | None] = {}
+    hidden: list[UnauthorizedError] = []
     for name in rival_groups(group_id, our_ids(group_id, tasks)):
-        raw = admin.describe_group(name)
+        try:
+            raw = admin.describe_group(name)
+        except UnauthorizedError as exc:
+            hidden.append(exc)
+            continue
         if raw.state != DEAD and raw.protocol_type == PROTOCOL_TYPE:
             found[name] = _work_of(connect_group(raw))
-    return replace(observation, rival_groups=found)
+    seen = replace(observation, rival_groups=found)
+    return seen.without([OTHER_GROUPS], "; ".join(each.message for each in hidden), forbidden=True) if hidden else seen
 
 
 def _work_of(group: ConnectGroup) -> tuple[Work, ...] | None:

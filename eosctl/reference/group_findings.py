@@ -14,6 +14,16 @@ GROUP_FINDINGS = (
         "The group's workers are those of a dedicated MirrorMaker, which have no REST interface.",
         "Nothing; their files and logs have what only a worker can tell.",
     ),
+    Entry(
+        "aborted_configs_unread",
+        "Aborted config records would change connectors for a worker that is not enabled; all workers are enabled.",
+        "Nothing, until a worker becomes anything else: `eosctl upgrade plan --to disabled --hard`.",
+    ),
+    Entry(
+        "aborted_offsets_unread",
+        "Aborted offsets are the newest for a worker that is not enabled; all workers are enabled.",
+        "Nothing, until a worker becomes anything else: `eosctl upgrade plan --to disabled --hard`.",
+    ),
     Entry("acls_not_checked", "Who the principals are is not known, so rights were not checked.", "Give -w."),
     Entry(
         "status_not_compact",

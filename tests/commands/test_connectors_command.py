@@ -59,7 +59,7 @@ TIMEOUT = "producer__override__transaction__timeout__ms"
         (with_config(transaction__boundary="interval"), "interval_exceeds_timeout", "error"),
         (with_config(**{TIMEOUT: "900001"}), "timeout_above_broker", "error"),
         ({"max_timeout_ms": 59_999}, "timeout_above_broker", "error"),
-        ({"faults": {"broker_settings": UnauthorizedError("no")}}, "broker_maximum_unknown", "warning"),
+        ({"faults": {"broker_settings": UnauthorizedError("no")}}, "broker_maximum_unknown", "info"),
         ({"faults": {"validate": ConnectError("no")}}, "support_unknown", "warning"),
         ({"faults": {"describe_transactions": UnauthorizedError("no")}}, "task_audit_unknown", "warning"),
         ({"faults": {"find_coordinators": UnauthorizedError("no")}}, "fencing_pace_unknown", "warning"),

@@ -16,7 +16,9 @@ from tests.envelope import envelope_of
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
+from tests.fakes.connectors import FILE_SOURCE
 from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, WHERE, cluster, doctor, found, write_worker_file
+from tests.fakes.faults import Call
 
 DOORS = ("describe_group", "describe", "open", "list_transactions", "topic_partitions")
 
@@ -45,6 +47,9 @@ def test_a_healthy_group_has_only_the_pointer_to_the_rights(invoke: Invoke) -> N
     assert doctor(invoke, cluster(), "--strict").exit_code == 0
 
 
+PREPARING = {W1: "enabled", W2: "preparing"}
+
+
 def ghost() -> Record:
     return Record(CONFIG_TOPIC, 0, 9, -1, b"connector-ghost", b'{"properties":{}}')
 
@@ -53,15 +58,19 @@ def offset(at: int, value: bytes) -> Record:
     return Record(OFFSETS, 0, at, 0, b'["orders",{"f":1}]', value)
 
 
+def foreign(at: int) -> Record:
+    return Record(OFFSETS, 0, at, 0, b"junk", b"{}")
+
+
 @pytest.mark.parametrize(
     ("world", "expected"),
     [
         (lambda: cluster(modes={W1: "enabled", W2: "disabled"}), ("gates", "no_mixed_modes", "warning")),
         (rebalancing, ("gates", "group_stable", "error")),
         (lambda: cluster(open_from=1), ("gates", "no_open_transactions", "error")),
-        (lambda: cluster(aborted=[ghost()]), ("gates", "no_aborted_records", "error")),
+        (lambda: cluster(aborted=[ghost()], modes=PREPARING), ("gates", "no_aborted_records", "error")),
         (
-            lambda: cluster(offsets=[offset(1, b'{"n":1}')], aborted_offsets=[offset(2, b'{"n":2}')]),
+            lambda: cluster(aborted_offsets=[offset(2, b'{"n":2}')], modes=PREPARING),
             ("gates", "no_aborted_offsets", "error"),
         ),
         (one_behind, ("workers", "worker_behind", "error")),
@@ -93,8 +102,71 @@ def test_each_check_has_a_say(invoke: Invoke, world: Callable[[], ConfigWorld], 
     assert doctor(invoke, there, "--strict").exit_code == 3
 
 
+def test_aborted_records_that_no_worker_reads_are_no_error_before_the_way_down(invoke: Invoke) -> None:
+    """They were errors in a group that is enabled, whose workers read committed records only."""
+    there = cluster(aborted=[ghost()], aborted_offsets=[offset(2, b'{"n":2}'), foreign(3)])
+    rows = envelope_of(doctor(invoke, there, "-o", "json", "--strict"), "doctor")["data"]["rows"]
+    told = {row["code"]: row for row in rows if row["check"] == "gates"}
+    assert {code: row["severity"] for code, row in told.items()} == {
+        "aborted_configs_unread": "info", "aborted_offsets_unread": "info",
+    }  # fmt: skip
+    assert told["aborted_configs_unread"]["evidence"] == {"connectors": ["ghost"]}
+    assert told["aborted_offsets_unread"]["evidence"] == {"connectors": ["orders"], "keys": 1}, "nobody reads junk"
+    assert "`eosctl upgrade plan --to disabled --hard`" in told["aborted_offsets_unread"]["fix"]
+    down = invoke("upgrade", "plan", "--to", "disabled", *WHERE, "-o", "json", **there.surroundings)
+    gates = {gate["id"]: gate["status"] for gate in down.json()["data"]["gates"]}
+    assert (gates["no_aborted_records"], gates["no_aborted_offsets"]) == ("fail", "fail")
+
+
+def test_keys_that_are_no_offset_are_no_connectors_aborted_offsets(invoke: Invoke) -> None:
+    """They were named `?`, and an error: no task asks for them."""
+    rows = found(invoke, cluster(aborted_offsets=[foreign(1)], modes={W1: "preparing"}), 3)
+    assert [code for check, code, _severity in rows if check == "gates"] == ["enabled_before"]
+
+
+def test_what_an_observer_may_not_see_by_its_rights_fails_no_check(invoke: Invoke) -> None:
+    """Two warnings per connector, and exit code 3 with --strict: no role that only reads has these rights."""
+    names = ("orders", "items")
+    there = cluster(
+        group_id="a-b", connectors=dict.fromkeys(names, "source"),
+        records=config_records(*(each for name in names for each in created(name, 1, record=1))),
+        faults={"broker_settings": UnauthorizedError("not allowed")},
+    )  # fmt: skip
+    a = there.other_group("a", "http://a:8083")
+    a.add("b-orders", {"connector.class": FILE_SOURCE})
+    flags = ("-b", "localhost:1", "-g", "a-b", "-o", "json", "--strict")
+
+    def told() -> list[tuple[str, str, str]]:
+        rows = invoke("doctor", *flags, **there.surroundings).json()["data"]["rows"]
+        return [(row["code"], row["severity"], row["subject"]) for row in rows if row["check"] == "connectors"]
+
+    assert told() == [("id_collision", "error", "orders"), ("broker_maximum_unknown", "info", "connectors")]
+    hide_group(there, "a")
+    assert told() == [
+        ("broker_maximum_unknown", "info", "connectors"), ("id_collision_unknown", "info", "connectors"),
+    ]  # fmt: skip
+    assert invoke("doctor", *flags, **there.surroundings).exit_code == 0
+    verify = invoke("upgrade", "verify", "--to", "enabled", *flags[:-1], **there.surroundings)
+    assert verify.exit_code == 0
+    assert {"broker_transaction_timeout", "id_collisions"} <= {each["code"] for each in verify.json()["errors"]}
+
+
+def hide_group(there: ConfigWorld, name: str) -> None:
+    def refuse(call: Call) -> None:
+        if call.what == (name,):
+            raise UnauthorizedError(f"describe group {name}: GROUP_AUTHORIZATION_FAILED")
+
+    there.brokers.calls.before("describe_group", refuse)
+
+
+def test_a_timeout_above_the_brokers_default_stays_a_doubt(invoke: Invoke) -> None:
+    configs = {"orders": {"producer.override.transaction.timeout.ms": "900001"}}
+    there = cluster(configs=configs, faults={"broker_settings": UnauthorizedError("not allowed")})
+    assert ("connectors", "broker_maximum_unknown", "warning") in found(invoke, there, 0)
+
+
 def test_the_worst_comes_first_and_what_stops_the_group_before_what_stops_a_task(invoke: Invoke) -> None:
-    there = failed(aborted=[ghost()], max_timeout_ms=1000)
+    there = failed(aborted=[ghost()], max_timeout_ms=1000, modes=PREPARING)
     rows = found(invoke, there, 3)
     assert [row[2] for row in rows] == sorted((row[2] for row in rows), key=["error", "warning", "info"].index)
     assert [row[0] for row in rows if row[2] == "error"] == ["gates", "failures", "connectors"]

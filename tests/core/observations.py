@@ -60,8 +60,8 @@ def source(**changes: Any) -> tuple[ObservedConnector, ...]:
     return (replace(SOURCE, **changes),)
 
 
-def aborted(value: bytes = b"{}") -> tuple[AbortedOffset, ...]:
-    return (AbortedOffset(Record("offsets", 0, 5, 0, b'["c",{"f":1}]', value), None),)
+def aborted(value: bytes = b"{}", *, key: bytes = b'["c",{"f":1}]') -> tuple[AbortedOffset, ...]:
+    return (AbortedOffset(Record("offsets", 0, 5, 0, key, value), None),)
 
 
 ENABLED = (worker(mode=Mode.ENABLED),)
