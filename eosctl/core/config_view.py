@@ -6,37 +6,12 @@ The topic holds secrets in clear text; what leaves this module has passed `hide_
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from eosctl.core.config_topic import ConfigState, ConnectorState
+from eosctl.core.hidden_secrets import encodable, hide_secrets, shown_value
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record
-
-_SECRET_NAME = re.compile(
-    r"password|passwd|passphrase|\bpwd\b|\bpass\b|secret|token|credential|jaas|webhook|connection[._-]?string"
-    r"|(api|access|account|encryption|master|private|shared|signing|ssl)[._-]?.*key",
-    re.I,
-)
-_SECRET_IN_URL = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
-
-
-def hide_secrets(config: Mapping[str, object]) -> dict[str, object]:
-    """A connector's config fit to be shown: values under secret-sounding names are `***`, `${…}` references are not."""
-    return {_text(name): _shown(name, value) for name, value in config.items()}
-
-
-def _shown(name: str, value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    if _SECRET_NAME.search(name) and not (value.startswith("${") and value.endswith("}")):
-        return "***"
-    return _text(_SECRET_IN_URL.sub("***", value))
-
-
-def _text(text: str) -> str:
-    """Text that can be encoded: JSON may spell half a surrogate pair."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def is_config_key(key: bytes | None) -> bool:
@@ -62,7 +37,7 @@ def without_secrets(record: Record) -> Record:
 
 def _hidden_value(value: dict[str, object], *, is_key: bool) -> object:
     if is_key:
-        return {name: "***" if name == "key" else _shown(name, each) for name, each in value.items()}
+        return {name: "***" if name == "key" else shown_value(name, each) for name, each in value.items()}
     return {
         name: hide_secrets(each) if name == "properties" and isinstance(each, dict) else "***"
         for name, each in value.items()
@@ -73,7 +48,7 @@ def state_document(state: ConfigState) -> dict[str, object]:
     """`data.state` of `task-counts replay`; task configs and the session key are not in it."""
     return {
         "offset": state.offset,
-        "connectors": {_text(name): _connector_document(connector) for name, connector in state.connectors.items()},
+        "connectors": {encodable(name): _connector_document(connector) for name, connector in state.connectors.items()},
         "ignored": [
             {"offset": each.offset, "key": each.key, "code": each.code, "reason": each.reason} for each in state.ignored
         ],

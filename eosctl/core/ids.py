@@ -18,13 +18,13 @@ MIGRATION_PREFIX = "eosctl-migrate-"
 _NUMBER = r"(?:0|[1-9][0-9]*)"  # as Java prints one
 _SHAPES = (
     # application.id, the UUID of the process, thread: one producer per thread (Streams 2.6+, `StreamsProducer`, EOS v2)
-    (KAFKA_STREAMS, rf".+-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-{_NUMBER}"),
+    (KAFKA_STREAMS, re.compile(rf".+-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-{_NUMBER}", re.DOTALL)),
     # application.id, subtopology_partition: one producer per task (Streams before 4.0, EOS v1)
-    (KAFKA_STREAMS, rf".+-{_NUMBER}_{_NUMBER}"),
+    (KAFKA_STREAMS, re.compile(rf".+-{_NUMBER}_{_NUMBER}", re.DOTALL)),
     # prefix, subtask, checkpoint or place in the pool (`TransactionalIdFactory`, Flink 1.14+)
-    (FLINK_SINK, rf".+-{_NUMBER}-{_NUMBER}"),
+    (FLINK_SINK, re.compile(rf".+-{_NUMBER}-{_NUMBER}", re.DOTALL)),
     # task name, hash of the operator, number (the older FlinkKafkaProducer)
-    (FLINK_SINK, rf".+-[0-9a-f]{{32}}-{_NUMBER}"),
+    (FLINK_SINK, re.compile(rf".+-[0-9a-f]{{32}}-{_NUMBER}", re.DOTALL)),
 )
 
 
@@ -114,7 +114,7 @@ def application_of(transactional_id: str) -> str | None:
     if transactional_id.startswith(leader_transactional_id("")) or _OWN.fullmatch(transactional_id):
         return None
     for application, shape in _SHAPES:
-        if re.fullmatch(shape, transactional_id, re.DOTALL):
+        if shape.fullmatch(transactional_id):
             return application
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +29,8 @@ def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin:
     for text in texts:
         code, colon, subject = text.partition(":")
         if code not in known_codes:
+            import difflib
+
             near = difflib.get_close_matches(code, known_codes, n=3, cutoff=0.5)
             hint = f"Did you mean {', '.join(near)}?" if near else "See all codes: eosctl explain"
             raise UsageError(f"{origin}: no finding has the code {code!r}", hint=hint)

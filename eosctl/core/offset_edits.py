@@ -10,8 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from eosctl.core.java_json import encode_key
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_records import OffsetKey, decode_key
-from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Store, connector_keys, live
+from eosctl.core.offset_views import (
+    PlannedWrite,
+    Store,
+    connector_keys,
+    live,
+)
 from eosctl.core.stale_copies import with_stale_copies
+from eosctl.core.store_names import DEDICATED, GLOBAL
 from eosctl.errors import UsageError
 
 

@@ -15,8 +15,7 @@ from eosctl.core.migration_rules import Action, Cell, Policy, decide
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_records import IgnoredKey, KeyFault, OffsetKey, decode_key, is_nothing
 from eosctl.core.records import Headers, Record, TopicRead
-
-GLOBAL, DEDICATED = "global", "dedicated"
+from eosctl.core.store_names import DEDICATED, GLOBAL
 
 
 @unique

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eosctl.core.offset_views import DEDICATED
 from eosctl.core.topic_names import RULE, is_topic_name
 from eosctl.errors import UsageError
 
+GLOBAL, DEDICATED = "global", "dedicated"
+"""The worker's offsets topic, and the connector's own."""
 PLACE = "{connector}"
 """Stands for the connector's name in a pattern."""
 

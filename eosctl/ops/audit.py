@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
-from eosctl.core.config_view import hide_secrets
+from eosctl.core.hidden_secrets import hide_secrets
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError

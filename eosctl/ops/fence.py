@@ -1,13 +1,14 @@
 """fence: gather the ids and their states, plan, and fence them through their coordinators.
 
-`Admin.fenceProducers` from a shell, plus the checks that Java leaves to its caller. The native wire does the fencing
-here; `fence_routes` holds the two other ways.
+`Admin.fenceProducers` from a shell, plus the checks that Java leaves to its caller. `fence_connect`, the way through
+Connect's own endpoint, is imported by who asks for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from eosctl.core.fencing import (
     FENCE_TRANSACTION_TIMEOUT_MS,
@@ -31,6 +32,7 @@ from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError, U
 from eosctl.events import Event
 from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
+from eosctl.ops.elsewhere import ids_are_there
 from eosctl.ops.fence_checks import (
     PREPARED,
     cautions,
@@ -44,10 +46,10 @@ from eosctl.ops.fence_gather import FenceRequest, Gathered, gather_ids, newest_t
 from eosctl.ops.fence_liveness import Liveness, find_liveness
 from eosctl.ops.fence_owners import owners_of
 from eosctl.ops.fence_report import fence_report
-from eosctl.ops.fence_routes import check_connect_route, fence_through_connect, fence_with_producers, pace_caution
-from eosctl.ops.own_clusters import ids_are_there
-from eosctl.ops.ports import TransactionAdmin
 from eosctl.report import Problem, Report
+
+if TYPE_CHECKING:
+    from eosctl.ops.ports import TransactionAdmin
 
 _READ_BACK_S = 5.0
 _PROGRESS_EVERY = 100
@@ -104,8 +106,7 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     (without `discard_prepared`), and what gathering raises: UsageError, NotFoundError, UnreachableError,
     UnauthorizedError.
     """
-    if request.via == "connect":
-        check_connect_route(app, request)
+    _check_route(app, request)
     gathered = gather_ids(app, request)
     cluster_id, described = _describe(_where(app, gathered), request, gathered.ids)
     home_id, elsewhere = cluster_id, list[Problem]()
@@ -131,8 +132,17 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
         refuse_prepared(plan.prepared())
     problems = [*elsewhere, *gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared())]
     if request.via == "connect" and request.connector is not None:
+        from eosctl.ops.fence_connect import pace_caution
+
         problems += pace_caution(app, request.connector, items)
     return replace(plan, problems=tuple(problems))
+
+
+def _check_route(app: App, request: FenceRequest) -> None:
+    if request.via == "connect":
+        from eosctl.ops.fence_connect import check_connect_route
+
+        check_connect_route(app, request)
 
 
 def _cluster_id(app: App) -> str:
@@ -209,9 +219,11 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
 def _route(app: App, plan: FencePlan) -> FenceRoute:
     connector = plan.request.connector
     if plan.request.via == "connect" and connector is not None:
+        from eosctl.ops.fence_connect import fence_through_connect
+
         before = {item.transactional_id: item.before for item in plan.items}
         return lambda there, ids: fence_through_connect(app, connector, {one: before[one] for one in ids}, there=there)
-    return fence_with_producers if plan.request.via == "producer" else _natively
+    return _with_producers if plan.request.via == "producer" else _natively
 
 
 def _natively(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
@@ -219,6 +231,14 @@ def _natively(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
         return
     with app.transactions() as admin:
         yield from admin.fence(ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS)
+
+
+def _with_producers(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+    """One librdkafka producer per id."""
+    from eosctl.kafka.producer_fencing import fence_with_producers
+
+    client, deadline = app.target.require_client(), app.deadline
+    yield from fence_with_producers(client, ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS, deadline=deadline)
 
 
 def _with_progress(app: App, answers: Iterable[FenceAnswer], *, total: int) -> Iterator[FenceAnswer]:
@@ -240,8 +260,7 @@ def _recheck(app: App, plan: FencePlan) -> None:
                 raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, this is another one")
             if not plan.request.discard_prepared:
                 _recheck_prepared(plan, admin)
-    if plan.request.via == "connect":
-        check_connect_route(app, plan.request)
+    _check_route(app, plan.request)
     _recheck_liveness(app, plan)
     recorded = plan.gathered.task_count_record
     if recorded is not None and plan.request.connector is not None:

@@ -11,8 +11,7 @@ from eosctl.core.fencing import unique_ids
 from eosctl.core.ids import Owner, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.own_clusters import where_ids_are
-from eosctl.ops.switch_elsewhere import Elsewhere
+from eosctl.ops.elsewhere import Elsewhere, where_ids_are
 from eosctl.ops.txn_report import hidden_ids_warning, missing_ids_problems
 from eosctl.report import Problem
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from eosctl.core.migration import FILE_PREFIX, Selection
-from eosctl.core.offset_views import DEDICATED, GLOBAL
-from eosctl.core.store_names import PLACE, parse_store, topic_for
+from eosctl.core.store_names import DEDICATED, GLOBAL, PLACE, parse_store, topic_for
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App

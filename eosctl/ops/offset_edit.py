@@ -10,7 +10,14 @@ from shlex import quote
 from eosctl.core.java_json import encode_offset
 from eosctl.core.offset_edits import plan_reset, plan_set, spellings
 from eosctl.core.offset_records import OffsetKey
-from eosctl.core.offset_views import DEDICATED, Flag, PlannedWrite, Store, connector_keys, offset_views
+from eosctl.core.offset_views import (
+    Flag,
+    PlannedWrite,
+    Store,
+    connector_keys,
+    offset_views,
+)
+from eosctl.core.store_names import DEDICATED
 from eosctl.core.typed_offsets import typed_offset, typed_partition
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError

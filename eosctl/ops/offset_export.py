@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from eosctl.core.config_view import without_secrets
 from eosctl.core.offset_imports import RestBody, rest_body
 from eosctl.core.offset_records import OffsetKey, decode_key
-from eosctl.core.offset_views import DEDICATED, GLOBAL, fold_store
+from eosctl.core.offset_views import fold_store
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record, TopicRead
+from eosctl.core.store_names import DEDICATED, GLOBAL
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event

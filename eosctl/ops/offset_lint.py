@@ -14,9 +14,9 @@ from eosctl.core.offset_findings import (
     record_findings,
     topic_findings,
 )
-from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
+from eosctl.core.offset_views import Store, fold_store
 from eosctl.core.records import Bounds, TopicDescription
-from eosctl.core.store_names import parse_store
+from eosctl.core.store_names import DEDICATED, GLOBAL, parse_store
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
 from eosctl.ops.app import App

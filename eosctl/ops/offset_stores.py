@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eosctl.core.offset_findings import CONNECT_DEFAULT_PARTITIONS
-from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, fold_store
+from eosctl.core.offset_views import Store, fold_store
 from eosctl.core.records import Bounds, TopicDescription, TopicRead
-from eosctl.core.store_names import parse_store
+from eosctl.core.store_names import DEDICATED, GLOBAL, parse_store
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.ops.app import App

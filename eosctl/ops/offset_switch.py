@@ -11,18 +11,18 @@ from shlex import quote
 
 from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_takeover import ONLY_IN_TARGET, plan_takeover
-from eosctl.core.offset_views import DEDICATED, GLOBAL, Store, offset_views
-from eosctl.core.store_names import parse_store
+from eosctl.core.offset_views import Store, offset_views
+from eosctl.core.store_names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
+from eosctl.ops.elsewhere import Elsewhere
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 from eosctl.ops.switch_checks import changed_config, require_valid_config
 from eosctl.ops.switch_elsewhere import (
-    Elsewhere,
     elsewhere_of,
     plan_merge_elsewhere,
     refuse_global,

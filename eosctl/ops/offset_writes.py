@@ -13,8 +13,6 @@ from shlex import quote
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.migration_rules import Action
 from eosctl.core.offset_views import (
-    DEDICATED,
-    GLOBAL,
     PlannedWrite,
     Prefer,
     Store,
@@ -22,7 +20,7 @@ from eosctl.core.offset_views import (
 )
 from eosctl.core.records import NewTopic
 from eosctl.core.stale_copies import STALE_COPY
-from eosctl.core.store_names import parse_store
+from eosctl.core.store_names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App

@@ -10,7 +10,14 @@ from shlex import quote
 from eosctl.core.absent_group import judge_absence
 from eosctl.core.connect_group import DEAD, connect_group
 from eosctl.core.offset_findings import open_transaction_finding
-from eosctl.core.offset_views import DEDICATED, GLOBAL, DiffStatus, Flag, OffsetView, diff_status, offset_views
+from eosctl.core.offset_views import (
+    DiffStatus,
+    Flag,
+    OffsetView,
+    diff_status,
+    offset_views,
+)
+from eosctl.core.store_names import DEDICATED, GLOBAL
 from eosctl.core.typed_offsets import typed_partition
 from eosctl.errors import (
     DeadlineError,

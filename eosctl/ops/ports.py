@@ -6,20 +6,30 @@ One contract suite (tests/contract) runs on both.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from eosctl.core.acl import Acl
-from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
-from eosctl.core.transactions import (
-    ActiveProducer,
-    Coordinator,
-    FenceAnswer,
-    KafkaFault,
-    RawGroup,
-    TransactionDescription,
-    TransactionListings,
-)
-from eosctl.errors import EosctlError
+if TYPE_CHECKING:
+    from eosctl.core.acl import Acl
+    from eosctl.core.records import (
+        Bounds,
+        KnownBounds,
+        NewTopic,
+        OutRecord,
+        Record,
+        TopicDescription,
+        TopicRead,
+        Written,
+    )
+    from eosctl.core.transactions import (
+        ActiveProducer,
+        Coordinator,
+        FenceAnswer,
+        KafkaFault,
+        RawGroup,
+        TransactionDescription,
+        TransactionListings,
+    )
+    from eosctl.errors import EosctlError
 
 
 class TransactionAdmin(Protocol):

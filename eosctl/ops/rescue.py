@@ -18,12 +18,11 @@ from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import refuse_never_there
 from eosctl.ops.app import App
 from eosctl.ops.connector_statuses import running_tasks
+from eosctl.ops.elsewhere import Elsewhere, where_ids_are
 from eosctl.ops.fence import FencePlan, plan_recorded
-from eosctl.ops.fence_routes import leader_worker
+from eosctl.ops.fence_connect import leader_worker
 from eosctl.ops.journal import Journal, journal_of
-from eosctl.ops.own_clusters import where_ids_are
 from eosctl.ops.rescue_journal import Begun, unfinished_rescue
-from eosctl.ops.switch_elsewhere import Elsewhere
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
 from eosctl.ops.task_counts import read_config_topic
 from eosctl.ops.worker_view import refuse_unreachable

@@ -15,7 +15,7 @@ from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.fence import apply_fence
-from eosctl.ops.fence_routes import leader_worker
+from eosctl.ops.fence_connect import leader_worker
 from eosctl.ops.rescue import FENCE, RESTART, WAIT, WATCH, WRITE, RescuePlan, require_unchanged
 from eosctl.ops.rescue_journal import Touched, unfinished_rescue
 from eosctl.ops.task_count_record import write_record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from eosctl.core.offset_views import GLOBAL
+from eosctl.core.store_names import GLOBAL
 from eosctl.core.wording import counted
 from eosctl.errors import ConnectError, RefusedError
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY

@@ -6,47 +6,21 @@ Only topics are looked for and written there; the group, its workers and the glo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.offset_takeover import plan_takeover
-from eosctl.core.offset_views import GLOBAL, Store
+from eosctl.core.offset_views import Store
 from eosctl.core.own_brokers import own_brokers
-from eosctl.core.store_names import StoreName
+from eosctl.core.store_names import GLOBAL, StoreName
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.elsewhere import Elsewhere
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 
 _MODEL = "(the global offsets topic)"
 """Stands among the descriptions for what a new topic is made like; no topic has such a name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """What leads to a connector's own brokers: the settings in its config, or a profile's."""
-
-    client: ClientSettings
-    profile: str | None = None
-
-    def app(self, app: App) -> App:
-        """The same surroundings, but for the topics."""
-        open_topics = app.open_topics
-        return replace(app, open_topics=lambda asked: open_topics(self.there(asked)))
-
-    def app_of_tasks(self, app: App) -> App:
-        """The same surroundings, but for the topics, the transactions and the ACLs: the tasks are clients there."""
-        open_transactions, open_acls = app.open_transactions, app.open_acls
-        return replace(
-            self.app(app),
-            open_transactions=lambda asked: open_transactions(self.there(asked)),
-            open_acls=lambda asked: open_acls(self.there(asked)),
-        )
-
-    def there(self, app: App) -> App:
-        """The same surroundings at the other cluster, with nothing of this one but group and workers."""
-        return replace(app, target=replace(app.target, client=self.client))
 
 
 def elsewhere_of(app: App, connector: str, config: Mapping[str, str], to: StoreName) -> Elsewhere | None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.kafka_version import is_older, shown_version
-from eosctl.core.offset_views import GLOBAL
+from eosctl.core.store_names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade_observation import ObservedConnector, observed_connector
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eosctl.core.offset_views import GLOBAL
+from eosctl.core.store_names import GLOBAL
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, StalePlanError

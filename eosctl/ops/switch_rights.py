@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eosctl.core.acl_rules import AclIndex
 from eosctl.core.jaas import parse_jaas
-from eosctl.core.offset_views import GLOBAL
+from eosctl.core.store_names import GLOBAL
 from eosctl.core.worker_modes import WorkerMode
 from eosctl.errors import EosctlError, RefusedError, UnsupportedError
 from eosctl.ops.acl_wanted import AclRequest, gather_wanted

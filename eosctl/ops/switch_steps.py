@@ -11,7 +11,8 @@ from shlex import quote
 
 from eosctl.core.java_json import encode_key
 from eosctl.core.offset_records import OffsetKey, decode_key
-from eosctl.core.offset_views import GLOBAL, Store, live
+from eosctl.core.offset_views import Store, live
+from eosctl.core.store_names import GLOBAL
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, EosctlError, RefusedError

@@ -17,8 +17,8 @@ from eosctl.core.task_counts import fencing_decision
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, StalePlanError
 from eosctl.ops.app import App
+from eosctl.ops.elsewhere import where_ids_are
 from eosctl.ops.fence import FencePlan, apply_fence, plan_recorded
-from eosctl.ops.own_clusters import where_ids_are
 from eosctl.ops.task_count_guards import (
     observe_for_write,
     refuse_implausible,

@@ -20,7 +20,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
 from eosctl.ops.absent_group import Known, doubt_about
 from eosctl.ops.app import App
-from eosctl.ops.own_clusters import task_clusters
+from eosctl.ops.elsewhere import task_clusters
 from eosctl.ops.ports import TopicStore
 from eosctl.ops.workers import discover_urls, in_turn, read_group
 from eosctl.report import Json, Problem, Report, Row

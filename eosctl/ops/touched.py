@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eosctl.core.offset_views import DEDICATED, GLOBAL
+from eosctl.core.store_names import DEDICATED, GLOBAL
 from eosctl.report import Json, Report
 
 KINDS = ("connectors", "transactional_ids", "topics", "workers", "principals")

@@ -21,7 +21,7 @@ from eosctl.core.upgrade_observation import OTHER_GROUPS, Observation, ObservedC
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError
 from eosctl.ops.app import App
-from eosctl.ops.own_clusters import task_clusters
+from eosctl.ops.elsewhere import task_clusters
 from eosctl.ops.ports import TransactionAdmin
 
 START_PATIENCE_S = 5.0

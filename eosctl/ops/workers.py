@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.core.group_protocol import Work
@@ -21,9 +22,11 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.ops.app import App
-from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.worker_view import STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.report import Problem, Row
+
+if TYPE_CHECKING:
+    from eosctl.ops.ports import ConnectWorker
 
 REBALANCE_PATIENCE_S = 10.0
 # A worker answers REST up to a second before it joins its group (seen on 4.3.1), which is unknown (Dead) until then.

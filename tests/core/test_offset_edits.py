@@ -10,8 +10,9 @@ from eosctl.core.migration_rules import Action
 from eosctl.core.offset_edits import plan_reset, plan_set, spellings
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_takeover import plan_takeover
-from eosctl.core.offset_views import DEDICATED, GLOBAL, PlannedWrite, Store, fold_store
+from eosctl.core.offset_views import PlannedWrite, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
+from eosctl.core.store_names import DEDICATED, GLOBAL
 
 A, A_SPACED = b'["c",{"f":"a","g":1}]', b'["c",{"g":1, "f":"a"}]'
 B = b'["c",{"f":"b","g":1}]'

@@ -8,8 +8,9 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_edits import plan_set
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_takeover import plan_takeover
-from eosctl.core.offset_views import GLOBAL, PlannedWrite, Store, fold_store
+from eosctl.core.offset_views import PlannedWrite, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
+from eosctl.core.store_names import GLOBAL
 
 KEY, PARTITIONS = b'["c",{"f":"x"}]', 5
 HOME = partition_for(KEY, PARTITIONS)

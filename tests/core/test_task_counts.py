@@ -8,7 +8,8 @@ import pytest
 
 from eosctl.core.config_topic import ConnectorState, fold_config_topic
 from eosctl.core.config_topic_repair import Compaction
-from eosctl.core.config_view import differing_connectors, hide_secrets, state_document
+from eosctl.core.config_view import differing_connectors, state_document
+from eosctl.core.hidden_secrets import hide_secrets
 from eosctl.core.records import Record
 from eosctl.core.task_count_findings import AliveTask, Case, find_problems
 from eosctl.core.task_counts import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.offset_views import GLOBAL as GLOBAL_STORE
+from eosctl.core.store_names import GLOBAL as GLOBAL_STORE
 from eosctl.errors import (
     ConnectError,
     ExitCode,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from eosctl.core.offset_views import GLOBAL as GLOBAL_STORE
+from eosctl.core.store_names import GLOBAL as GLOBAL_STORE
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from eosctl.core.acl import Acl
-from eosctl.core.offset_views import GLOBAL as GLOBAL_STORE
+from eosctl.core.store_names import GLOBAL as GLOBAL_STORE
 from eosctl.core.worker_config import parse_worker_config
 from eosctl.errors import RefusedError, UnauthorizedError
 from eosctl.ops.app import App

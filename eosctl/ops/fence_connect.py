@@ -1,6 +1,6 @@
-"""The other two ways to fence: through Connect's own endpoint, and with librdkafka producers.
+"""Fencing through Connect's own endpoint (`--via connect`).
 
-`--via connect` makes the leader do what it does before it starts tasks: fence the recorded ids and write the
+It makes the leader do what it does before it starts tasks: fence the recorded ids and write the
 task-count record. It needs the connector STOPPED, so that nothing is left to fence when it resumes.
 """
 
@@ -15,7 +15,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.connect.signing import signature_headers
-from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS, FenceItem, Outcome
+from eosctl.core.fencing import FenceItem, Outcome
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.override_policy import override_policy
@@ -37,15 +37,6 @@ if TYPE_CHECKING:
 _SESSION_KEY = b"session-key"
 _REFUSAL_S = ROUND_S / 2  # a refusal comes at once, or when our patience with a rebalance is over
 _MARGIN_S = 30.0
-
-
-def fence_with_producers(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
-    """One librdkafka producer per id."""
-    from eosctl.kafka.producer_fencing import fence_with_producers as producers
-
-    yield from producers(
-        app.target.require_client(), ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS, deadline=app.deadline
-    )
 
 
 def check_connect_route(app: App, request: FenceRequest) -> None:
