@@ -217,8 +217,9 @@ class _Draft:
 def digest(values: Iterable[Json]) -> str:
     """`sha256:…` of the values as JSON, sorted keys, one a line."""
     sha256 = hashlib.sha256()
+    encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
     for value in values:
-        sha256.update(json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), default=str).encode() + b"\n")
+        sha256.update(encode(_plain(value)).encode() + b"\n")
     return f"sha256:{sha256.hexdigest()}"
 
 

@@ -12,6 +12,8 @@ from typing import IO, Any
 
 from eosctl.report import Report
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # dumps makes an encoder per call
+
 
 def write_json(report: Report, stream: IO[str]) -> None:
     """The envelope with a row per line: no more than one row is in memory as text, and a line can be grepped for."""
@@ -19,14 +21,14 @@ def write_json(report: Report, stream: IO[str]) -> None:
     head, empty, tail = frame.partition('"rows": []')
     stream.write(head + empty[:-1])
     for number, row in enumerate(report.rows):
-        stream.write((",\n      " if number else "\n      ") + json.dumps(dict(row), ensure_ascii=False))
+        stream.write((",\n      " if number else "\n      ") + _encode(dict(row)))
     stream.write(("\n    ]" if report.rows else "]") + tail + "\n")
 
 
 def write_ndjson(report: Report, stream: IO[str]) -> None:
     """One row a line, written as it is taken from `report.rows`; none is kept."""
     for row in report.rows:
-        stream.write(json.dumps(dict(row), ensure_ascii=False) + "\n")
+        stream.write(_encode(dict(row)) + "\n")
 
 
 def write_yaml(report: Report, stream: IO[str]) -> None:
