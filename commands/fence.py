@@ -71,7 +71,8 @@ def fence(
     there, by what its config says; where that refers to secrets that only a worker can resolve, nothing is fenced.
 
     Which tasks may run is asked from the coordinators of the groups, and whether those have failed from the workers.
-    With --live no worker is asked; with --unknown-liveness they get five seconds; with both, nobody is asked.
+    With --live no worker is asked; with --unknown-liveness they get five seconds; with both, nobody is asked. Where
+    nothing is to be fenced, and nothing is known of the group that was named either, the exit code is 1.
 
     Needs Kafka 3.0 or newer. ACLs: DESCRIBE and WRITE on each TransactionalId; DESCRIBE on the Connect groups.
 

@@ -5,14 +5,16 @@ A coordinator forgets a group some minutes after its last worker has gone, and t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from eosctl.core.connect_group import DEAD
 from eosctl.core.ids import leader_transactional_id, may_be_task, task_of
 from eosctl.errors import NotFoundError
 
 _NAMED = 3
+_GROUPS_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,19 @@ class Traces:
         names = sorted(self.connectors)
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return f"topic {self.config_topic} has no connector {', '.join(names[:_NAMED])}{more}".rstrip()
+
+
+def groups_there(group_id: str, groups: Collection[str], bootstrap_servers: Sequence[str]) -> str:
+    """The Connect groups that are there in place of `group_id`, the most alike first, and how to list them."""
+    from difflib import SequenceMatcher  # for an error only
+
+    command = f"`kafka-groups.sh --bootstrap-server {quote(','.join(bootstrap_servers))} --list --protocol connect`"
+    if not groups:
+        return f"No Connect group can be seen on this Kafka cluster; {command} lists those that one may DESCRIBE."
+    alike = sorted(groups, key=lambda name: (-SequenceMatcher(None, group_id, name).ratio(), name))
+    more = len(alike) - _GROUPS_NAMED
+    rest = f" and {more} more, which {command} lists" if more > 0 else ""
+    return f"Connect groups of this Kafka cluster: {', '.join(alike[:_GROUPS_NAMED])}{rest}."
 
 
 def _is_of(transactional_id: str, group_id: str, connectors: Collection[str]) -> bool:

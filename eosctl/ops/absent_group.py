@@ -14,7 +14,8 @@ from eosctl.core.group_protocol import PROTOCOL_TYPE
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError
 from eosctl.ops.app import App
-from eosctl.ops.workers import answering_url
+from eosctl.ops.connect_groups import with_groups_there
+from eosctl.ops.workers import answering_url, read_group
 
 _ANSWER_S = 5.0
 
@@ -36,24 +37,53 @@ class Known:
 NOTHING_KNOWN = Known()
 
 
-def doubt_about(app: App, group: ConnectGroup, connectors: Collection[str], known: Known = NOTHING_KNOWN) -> str | None:
-    """What `judge_absence` says of a group without members; None for one with members; raises NotFoundError."""
+def doubt_about(
+    app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known = NOTHING_KNOWN
+) -> str | None:
+    """What `judge_absence` says of a group without members; None for one with members; raises NotFoundError.
+
+    It is asked for `connectors`; None means all that are recorded. The error names the groups that exist.
+    """
     if group.state not in (EMPTY, DEAD) or group.members:
         return None
     missing = None if group.state == EMPTY else _missing(app, group.group_id, connectors, known)
     quick = replace(app, deadline=Deadline.after(min(_ANSWER_S, app.deadline.remaining_s() / 2), app.clock))
     answering = answering_url(quick) if known.ask_workers else None
-    return judge_absence(group.group_id, state=group.state, answering=answering, missing=missing)
+    try:
+        return judge_absence(group.group_id, state=group.state, answering=answering, missing=missing)
+    except NotFoundError as error:
+        raise with_groups_there(app, error) from error
+
+
+def require_ever_there(app: App, known: Known = NOTHING_KNOWN) -> None:
+    """Raises NotFoundError where a group was named of which nothing is known: no member, no id, no connector.
+
+    For those who found nothing under it. What can't be asked is no evidence; neither is a group that was not named.
+    """
+    if app.target.group_id is None or app.target.client is None:
+        return
+    try:
+        group, _cluster_id = read_group(app, gone_ok=True, wait=False)
+        if group.state == DEAD and app.target.connect_urls:  # its worker may be about to join
+            group, _cluster_id = read_group(app, gone_ok=True)
+        doubt_about(app, group, None, known)
+    except NotFoundError:
+        raise
+    except EosctlError:
+        return
 
 
 def refuse_never_there(
     app: App, group: ConnectGroup, connectors: Collection[str], known: Known = NOTHING_KNOWN
 ) -> None:
-    """Raises RefusedError for a group without members that was never there, or while a worker named for it answers."""
+    """Raises NotFoundError for a group that was never there, RefusedError for one without members whose worker answers.
+
+    Both say that nothing was written.
+    """
     try:
         doubt = doubt_about(app, group, connectors, known)
     except NotFoundError as error:
-        raise RefusedError(f"{error.message}; nothing was written", hint=error.hint) from error
+        raise NotFoundError(f"{error.message}; nothing was written", hint=error.hint) from error
     if doubt is not None and group.state == EMPTY:
         raise RefusedError(
             f"{doubt}; nothing was written",
@@ -61,8 +91,8 @@ def refuse_never_there(
         )
 
 
-def _missing(app: App, group_id: str, connectors: Collection[str], known: Known) -> str | None:
-    traces = Traces(connectors, known.ids, app.target.config_topic, known.recorded)
+def _missing(app: App, group_id: str, connectors: Collection[str] | None, known: Known) -> str | None:
+    traces = Traces(connectors or (), known.ids, app.target.config_topic, known.recorded)
     if traces.has_ids(group_id):
         return None
     others = _other_groups(app, group_id)
@@ -70,7 +100,8 @@ def _missing(app: App, group_id: str, connectors: Collection[str], known: Known)
         return None
     ids = _known_ids(app) if known.ids is None else known.ids
     recorded = recorded_connectors(app) if known.recorded is None else known.recorded
-    return replace(traces, ids=ids, recorded=recorded, others=others).missing(group_id)
+    asked = recorded or () if connectors is None else connectors
+    return replace(traces, connectors=asked, ids=ids, recorded=recorded, others=others).missing(group_id)
 
 
 def _known_ids(app: App) -> list[str] | None:

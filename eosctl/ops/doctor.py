@@ -240,9 +240,11 @@ def examine(
     A worker in another mode than `expected` is an error. Source connectors are validated, unless not `validate`.
     What `ignore` (`CODE[:SUBJECT]`) and the profile name is counted only; a code that is none raises UsageError.
     Without an error, exit 7 when some checks could not run; when none could, that of the first reason (2, 4 or 5).
+    Raises NotFoundError for a group that was never there.
     """
     ignored = _to_ignore(app, ignore)
     visit = Visit(app, validate=validate, expected=expected)
+    visit.require_group()
     findings: dict[str, Sequence[Finding]] = {}
     failed: dict[str, EosctlError] = {}
     for check in CHECKS:

@@ -10,7 +10,8 @@ from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_gates import SUMMING_GATES, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
-from eosctl.errors import EosctlError, InterruptedByUserError, UnsupportedError
+from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, UnsupportedError
+from eosctl.ops.absent_group import require_ever_there
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_observe import observe_upgrade
 from eosctl.ops.workers import NO_REST, GroupObservation, WorkerObservation, observe_workers
@@ -31,6 +32,15 @@ class Visit:
         if self._group is None:
             self._group = _or_error(lambda: observe_workers(self.app))
         return _or_raise(self._group)
+
+    def require_group(self) -> None:
+        """Raises NotFoundError for a group that does not exist, unless something tells that it did."""
+        try:
+            self.group()
+        except NotFoundError:
+            require_ever_there(self.app)
+        except EosctlError:
+            return
 
     def observation(self) -> Observation:
         """The group as the gates see it; raises what kept it from being seen."""

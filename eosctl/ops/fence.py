@@ -7,6 +7,7 @@ Connect's own endpoint, is imported by who asks for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,9 +29,9 @@ from eosctl.core.ids import task_of
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError, UnsupportedError
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UnsupportedError
 from eosctl.events import Event
-from eosctl.ops.absent_group import Known, refuse_never_there
+from eosctl.ops.absent_group import Known, refuse_never_there, require_ever_there
 from eosctl.ops.app import App
 from eosctl.ops.elsewhere import ids_are_there
 from eosctl.ops.fence_checks import (
@@ -102,8 +103,8 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     """Finds the ids, describes them and checks who holds them.
 
     Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run (without `live`) or may run
-    (without `unknown_liveness`), for a connector of a group that was never there, for what Flink may have prepared
-    (without `discard_prepared`), and what gathering raises: UsageError, NotFoundError, UnreachableError,
+    (without `unknown_liveness`), for what Flink may have prepared (without `discard_prepared`), NotFoundError for a
+    group that was never there, and what gathering raises: UsageError, NotFoundError, UnreachableError,
     UnauthorizedError.
     """
     _check_route(app, request)
@@ -121,6 +122,7 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
         live=liveness.by_id,
         create_unknown=request.create_unknown or request.via == "connect",  # Connect creates what it does not know
     )
+    _refuse_nothing_known(app, request, items)
     if not request.allow_leader:
         refuse_leaders(blocked_leaders(items))
     if not request.live:
@@ -164,10 +166,24 @@ def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, des
         return
     known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
     ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
-    try:
+    with _waivable():
         refuse_never_there(app, liveness.gone, [request.connector], Known(ids=ids or None, ask_workers=False))
-    except RefusedError as error:
-        raise RefusedError(error.message, hint=f"{error.hint} If all is right, add --unknown-liveness.") from error
+
+
+def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:
+    """Where there is nothing to fence, the group that was named may be the wrong one."""
+    if request.unknown_liveness or any(item.outcome is not Outcome.SKIPPED_UNKNOWN for item in items):
+        return
+    with _waivable():
+        require_ever_there(app, Known(ask_workers=False))
+
+
+@contextmanager
+def _waivable() -> Iterator[None]:
+    try:
+        yield
+    except NotFoundError as error:
+        raise NotFoundError(error.message, hint=f"{error.hint} If all is right, add --unknown-liveness.") from error
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:

@@ -10,6 +10,7 @@ from shlex import quote
 from eosctl.core.fencing import unique_ids
 from eosctl.core.ids import Owner, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, UsageError
+from eosctl.ops.absent_group import require_ever_there
 from eosctl.ops.app import App
 from eosctl.ops.elsewhere import Elsewhere, where_ids_are
 from eosctl.ops.txn_report import hidden_ids_warning, missing_ids_problems
@@ -148,6 +149,7 @@ def _what_is_known(app: App, connector: str) -> TaskCount:
 
 def _require_count(app: App, connector: str, count: int | None) -> int:
     if count is None:
+        require_ever_there(app)
         raise NotFoundError(
             f"connector {connector} has no task-count record in topic {app.target.config_topic}: "
             "Connect itself would fence none of its ids",

@@ -10,7 +10,7 @@ from eosctl.core.ids import stop_request
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError
-from eosctl.ops.absent_group import Known, refuse_never_there
+from eosctl.ops.absent_group import Known, refuse_never_there, require_ever_there
 from eosctl.ops.app import App
 from eosctl.ops.connector_statuses import ConnectorStatus, connector_statuses
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S, TasksLeft, tasks_left
@@ -77,9 +77,13 @@ def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
 
 
 def _statuses(app: App) -> Mapping[str, ConnectorStatus]:
-    """What the workers say, those that were named or else the group's; raises RefusedError where there are none."""
+    """What the workers say, those that were named or else the group's.
+
+    Raises RefusedError where there are none, NotFoundError where their group was never there.
+    """
     urls = _urls(app)
     if not urls:
+        require_ever_there(app, Known(may_be_new=True))
         raise RefusedError(
             "whether the connectors' tasks run is not known, as there is no Connect worker to ask; nothing was written",
             hint=f"Give --connect-url, or --workers-down if the whole group is stopped. {_FORCE}",

@@ -11,6 +11,7 @@ from eosctl.core.records import Bounds, TopicDescription, TopicRead
 from eosctl.core.store_names import DEDICATED, GLOBAL, parse_store
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
+from eosctl.ops.absent_group import Known, require_ever_there
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import DedicatedTopics, gather_dedicated_topics
 from eosctl.ops.offset_targets import refuse_unfit_sources
@@ -140,7 +141,7 @@ def gather_stores(
             own=own_stores,
             unseen=unseen,
         )
-    _require_connectors(found, connectors or ())
+    _require_connectors(app, found, connectors or ())
     return found
 
 
@@ -225,10 +226,11 @@ def _require(topics: Sequence[str], there: Mapping[str, TopicDescription]) -> No
             )
 
 
-def _require_connectors(found: OffsetStores, connectors: Collection[str]) -> None:
+def _require_connectors(app: App, found: OffsetStores, connectors: Collection[str]) -> None:
     known = {*found.connectors(), *(found.dedicated.connectors or ())}
     missing = sorted(set(connectors) - known)
     if missing:
+        require_ever_there(app, Known(may_be_new=True))
         raise NotFoundError(
             f"neither Connect nor an offsets topic knows a connector {', '.join(missing)}",
             hint="Names are case-sensitive; `eosctl offsets list` shows whose offsets there are.",

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from eosctl.core.absent_group import judge_absence
-from eosctl.core.connect_group import DEAD, connect_group
 from eosctl.core.offset_findings import open_transaction_finding
 from eosctl.core.offset_views import (
     DiffStatus,
@@ -19,15 +17,9 @@ from eosctl.core.offset_views import (
 )
 from eosctl.core.store_names import DEDICATED, GLOBAL
 from eosctl.core.typed_offsets import typed_partition
-from eosctl.errors import (
-    DeadlineError,
-    NotFoundError,
-    RefusedError,
-    UnauthorizedError,
-    UnreachableError,
-    UsageError,
-)
+from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
+from eosctl.ops.absent_group import Known, require_ever_there
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
 from eosctl.ops.hidden_offsets import comparison_exit_code, hidden_problem
@@ -35,7 +27,6 @@ from eosctl.ops.offset_rest import compare_with_rest
 from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.open_transactions import find_open_transactions
-from eosctl.ops.workers import answering_url, read_group
 from eosctl.report import Json, Problem, Report, Row
 
 _MOST_NAMED = 10
@@ -182,21 +173,11 @@ def _gather(app: App, query: OffsetQuery) -> OffsetStores:
 
 
 def _require_group(app: App) -> None:
-    """Raises NotFoundError where a worker answers, and the group that is named beside it does not exist.
+    """Raises NotFoundError where the group that was named was never there, while others are.
 
     Looking at offsets needs no group, and no right to describe it; who mistypes one here goes on to a write with it.
     """
-    group_id = app.target.group_id
-    if group_id is None or not app.target.connect_urls:
-        return
-    try:
-        with app.transactions() as admin:
-            raw = admin.describe_group(group_id)
-        state = connect_group(raw).state if raw.state != DEAD else read_group(app, gone_ok=True)[0].state
-    except (UnauthorizedError, UnreachableError, DeadlineError):
-        return
-    if state == DEAD:
-        judge_absence(group_id, state=state, answering=answering_url(app), missing=None)
+    require_ever_there(app, Known(may_be_new=True))
 
 
 def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView]:

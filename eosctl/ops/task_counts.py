@@ -18,7 +18,7 @@ from eosctl.core.task_counts import case_row, cases, plugin_type
 from eosctl.core.transactions import TransactionListing
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
-from eosctl.ops.absent_group import Known, doubt_about
+from eosctl.ops.absent_group import Known, doubt_about, require_ever_there
 from eosctl.ops.app import App
 from eosctl.ops.elsewhere import task_clusters
 from eosctl.ops.ports import TopicStore
@@ -41,6 +41,7 @@ def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_com
     topic = app.target.config_topic
     description = store.describe([topic]).get(topic)
     if description is None:
+        require_ever_there(app)
         raise NotFoundError(
             f"there is no topic {topic}", hint="Name the worker's config.storage.topic with --config-topic, or give -w."
         )

@@ -17,11 +17,13 @@ from eosctl.core.worker_ways import Way, judge_way, told_apart
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     EosctlError,
+    NotFoundError,
     UnauthorizedError,
     UnreachableError,
     UsageError,
 )
 from eosctl.ops.app import App
+from eosctl.ops.connect_groups import with_groups_there
 from eosctl.ops.worker_view import STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.report import Problem, Row
 
@@ -160,9 +162,13 @@ def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[C
                 break  # a look that has no time fails, and tells less than the one before
             app.deadline.sleep(_POLL_S)
             raw = admin.describe_group(group_id)
-        if gone_ok and raw.state == DEAD and not raw.members:
-            return ConnectGroup(group_id, DEAD, "", None, None, ()), admin.cluster_id()
-        return connect_group(raw), admin.cluster_id()
+        cluster_id = admin.cluster_id()
+    if gone_ok and raw.state == DEAD and not raw.members:
+        return ConnectGroup(group_id, DEAD, "", None, None, ()), cluster_id
+    try:
+        return connect_group(raw), cluster_id
+    except NotFoundError as error:
+        raise with_groups_there(app, error) from error
 
 
 def discover_urls(app: App) -> list[str]:

@@ -95,6 +95,18 @@ def test_unknown_ids_are_left_alone_on_a_real_broker_too(invoke: Invoke, target_
     assert created.json()["data"]["rows"][0]["after"]["producer_epoch"] == 0
 
 
+@pytest.mark.parametrize("words", [("fence", "--prefix", "wrong-"), ("doctor",)], ids=" ".join)
+def test_a_wrong_group_is_told_with_the_one_that_is_there(
+    invoke: Invoke, stack: Any, words: tuple[str, ...], target_flags: list[str]
+) -> None:
+    """Fence had nothing to do with exit code 0, doctor six checks that could not run."""
+    wait_for(lambda: invoke("workers", "list", *target_flags).exit_code == 0, "the group")
+    done = invoke(*words, "-b", stack.bootstrap_servers, "-g", "wrong")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "'wrong' does not exist on this Kafka cluster, and nothing tells that it ever did" in done.stderr
+    assert f"Connect groups of this Kafka cluster: {GROUP}" in done.stderr
+
+
 def test_a_live_task_is_refused_then_fenced_and_comes_back(
     invoke: Invoke, target_flags: list[str], file_source: Any
 ) -> None:

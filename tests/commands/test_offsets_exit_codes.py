@@ -93,6 +93,9 @@ CASES = [
     Case(1, ("list",), is_mistyped),
     Case(1, ("get", "--connector", "c"), is_of_consumers),
     Case(1, ("diff", "--connector", "c"), is_mistyped),
+    Case(1, (*MERGE, "--workers-down"), is_mistyped),
+    Case(1, (*SET, "--workers-down"), is_mistyped),
+    Case(1, (*RESET, "--workers-down"), is_mistyped),
     Case(1, ("lint", "--store", "nosuch")),
     Case(1, MERGE, write_fails(EosctlError("the transaction is aborted, nothing was written"))),
     Case(2, ("merge", "--into", "dedicated")),
@@ -108,9 +111,6 @@ CASES = [
     Case(6, MERGE, yes=False),
     Case(6, MERGE, runs),
     Case(6, (*MERGE, "--timeout", "1s"), is_hidden),
-    Case(6, (*MERGE, "--workers-down"), is_mistyped),
-    Case(6, (*SET, "--workers-down"), is_mistyped),
-    Case(6, (*RESET, "--workers-down"), is_mistyped),
     Case(7, MERGE, write_fails(UNREACHABLE)),
 ]
 

@@ -165,8 +165,8 @@ REPLAY, WORKERS = ("task-counts", "replay", "--topic"), ("workers", "list")
         (forgotten_group, RESCUE, 6, "error: the group g is Dead, so no task can be restarted; nothing was written"),
         (forgotten_group, LIST, 0, "warning: the coordinator has forgotten the group g: its workers stopped long ago"),
         (forgotten_group, WORKERS, 1, "error: the Connect group 'g' does not exist on this Kafka cluster"),
-        (mistyped_group, WRITE, 6, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),
-        (mistyped_group, RESCUE, 6, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),
+        (mistyped_group, WRITE, 1, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),
+        (mistyped_group, RESCUE, 1, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),
         (mistyped_group, LIST, 1, "error: the worker at http://w0:8083 answers, but the Connect group 'g' does not"),
         (mistyped_group, WORKERS, 1, "error: the Connect group 'g' does not exist on this Kafka cluster"),
         *((two_partitions, words, 1, f"error: topic {CONFIGS} has 2 partitions; workers refuse a config topic")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.absent_group import Traces, judge_absence
+from eosctl.core.absent_group import Traces, groups_there, judge_absence
 from eosctl.errors import NotFoundError
 
 
@@ -86,3 +86,18 @@ def test_what_is_doubtful(state: str, answering: str | None, missing: str | None
 def test_a_group_that_was_never_there_is_not_found(answering: str | None, missing: str | None, said: str) -> None:
     with pytest.raises(NotFoundError, match=said):
         judge_absence("g", state="Dead", answering=answering, missing=missing)
+
+
+def test_the_groups_that_are_there_are_named_the_most_alike_first() -> None:
+    there = ["a", "b", "connect-b", "conect", "d", "e"]
+    assert groups_there("connect", there, ["h:1", "i:1"]) == (
+        "Connect groups of this Kafka cluster: conect, connect-b, e, a, b and 1 more, which "
+        "`kafka-groups.sh --bootstrap-server h:1,i:1 --list --protocol connect` lists."
+    )
+    assert groups_there("connect", ["x"], ["h:1"]) == "Connect groups of this Kafka cluster: x."
+
+
+def test_where_no_group_can_be_seen_the_right_to_see_one_may_be_missing() -> None:
+    said = groups_there("g", [], ["h:1"])
+    assert said.startswith("No Connect group can be seen on this Kafka cluster; `kafka-groups.sh ")
+    assert said.endswith("lists those that one may DESCRIBE.")

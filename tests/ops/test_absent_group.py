@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.errors import RefusedError, UnauthorizedError
+from eosctl.errors import NotFoundError, UnauthorizedError
 from eosctl.ops.fence import plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.migrate_guard import refuse_running
@@ -56,9 +56,9 @@ def test_ids_that_coordinators_know_are_evidence_without_a_config_topic(world: W
     assert outcomes(plan(world, connector="c", tasks=2)) == {"g-c-0": "would_fence", "g-c-1": "would_fence"}
 
 
-def test_a_connector_of_a_group_that_was_never_there_is_refused_with_what_was_looked_at(world: World) -> None:
-    """A mistyped -g used to fence nothing, with exit code 0."""
-    with pytest.raises(RefusedError) as caught:
+def test_a_group_that_was_never_there_is_not_found_and_what_was_looked_at_is_said(world: World) -> None:
+    """A mistyped -g used to fence nothing, with exit code 0, and later was refused as if a flag were missing."""
+    with pytest.raises(NotFoundError) as caught:
         plan(world, group_id="mistyped", connector="c", tasks=2)
     assert "the Connect group 'mistyped' does not exist on this Kafka cluster" in caught.value.message
     assert "no transactional id is its leader's or a task's of it" in caught.value.message
@@ -84,11 +84,11 @@ def test_workers_down_is_true_of_a_group_that_was_there(world: World) -> None:
 def test_workers_down_is_refused_for_a_group_that_was_never_there(world: World) -> None:
     """A mistyped -g counted as a group without members, and offsets were written past the workers of the right one."""
     right = world.other_group("h", H1)
-    with pytest.raises(RefusedError, match="topic connect-configs has no connector c; nothing was written"):
+    with pytest.raises(NotFoundError, match="topic connect-configs has no connector c; nothing was written"):
         down(world, "mistyped")
     right.add("c")
     configs(world, created("c", 1))
-    with pytest.raises(RefusedError, match="another group's: members of group h have connector c; nothing"):
+    with pytest.raises(NotFoundError, match="another group's: members of group h have connector c; nothing"):
         down(world, "mistyped")
 
 
@@ -100,7 +100,7 @@ def test_workers_down_is_true_where_no_connect_group_has_members(world: World) -
 def test_workers_down_is_refused_while_the_worker_that_was_named_answers(world: World) -> None:
     world.other_group("h", H1)
     app = world.app(connect_urls=(H1,))
-    with pytest.raises(RefusedError, match="the worker at http://h1:8083 answers, but the Connect group 'g' does not"):
+    with pytest.raises(NotFoundError, match="the worker at http://h1:8083 answers, but the Connect group 'g' does not"):
         refuse_running(app, ["c"], workers_down=True, force_running=False)
 
 
@@ -109,5 +109,5 @@ def test_what_cannot_be_looked_at_is_no_evidence(world: World) -> None:
     world.brokers.state.transactions.clear()
     world.brokers.state.transactions["h-d-0"] = FakeTransaction(1, 0)
     world.topics.fail_always("describe", UnauthorizedError("not allowed"))
-    with pytest.raises(RefusedError, match="there is no topic connect-configs to be read"):
+    with pytest.raises(NotFoundError, match="there is no topic connect-configs to be read"):
         down(world, "g")
