@@ -21,6 +21,7 @@ from .session import Session
 _ELSEWHERE = {
     "import": "offsets_files:import_",
     "lint": "offsets_files",
+    "log": "offsets_log",
     "migrate": "offsets_migrate",
     "reset": "offsets_edit",
     "set": "offsets_edit:set_",

@@ -64,6 +64,7 @@ LINES = [
             "offsets get --connector orders",
             "offsets diff --connector orders",
             "offsets diff --connector orders global orders-offsets",
+            "offsets log --connector orders",
             "offsets lint",
             "offsets lint --store connect-configs",
             "offsets export --store global $out",

@@ -43,6 +43,7 @@ OFFSET = {
     "stores.global": CELL,
     "effective": {"documented", "runtime"},
 }
+OFFSET_VERSION = {"": {"connector", "source_partition", "key", *CELL, "tombstone", "state", "jumped_from"}}
 OFFSET_WRITE = {
     "": {"key", "connector", "source_partition", "action", "reason", "before", "after", "target"},
     "target": PARTITION,
@@ -82,6 +83,7 @@ GOOD = [
     Good("workers probe", "workers-probe", WORKER),
     Good("offsets list", "offsets-list", OFFSET),
     Good("offsets get --connector {name}", "offsets-get", OFFSET),
+    Good("offsets log --connector {name}", "offsets-log", OFFSET_VERSION),
     Good(
         "offsets merge --connector {name} --into dedicated --dedicated-topic {own} --dry-run",
         "offsets-merge-plan",

@@ -18,7 +18,9 @@ class KnownSource:
     """`partitions` and `offsets` are alternatives: a source partition (an offset) has all members of one of them.
 
     `positions` are the members that say where it goes on: of each group the first one that differs decides. `keeps`
-    is what the source can still deliver, `instead` how to read again what it can't.
+    is what the source can still deliver, `instead` how to read again what it can't. `grows` are members of which the
+    first that differs never gets smaller while a connector reads on; none where that is not known, or where there is
+    `unless` (a server's successor counts its files anew).
     """
 
     name: str
@@ -27,6 +29,8 @@ class KnownSource:
     positions: tuple[tuple[str, ...], ...]
     keeps: str
     instead: str | None = None
+    grows: tuple[str, ...] = ()
+    unless: str | None = None
 
 
 _SERVER = (frozenset({"server"}),)
@@ -42,6 +46,7 @@ KNOWN_SOURCES = (
         "snapshot, by its version, snapshot.mode and offset.mismatch.strategy. Where there is lsn_proc, it counts, "
         "and lsn does not",
         _SIGNAL,
+        grows=("lsn_commit",),  # the changes of one transaction lie among those of others that commit before it
     ),
     KnownSource(
         # BinlogOffsetContext; MySQL: binlog_expire_logs_seconds, 30 days by default
@@ -53,6 +58,8 @@ KNOWN_SOURCES = (
         "connector fails or takes a snapshot, by its snapshot.mode. Where the server uses GTIDs, gtids counts, and "
         "file and pos do not",
         _SIGNAL,
+        grows=("file", "pos", "event", "row"),
+        unless="gtids",
     ),
     KnownSource(
         # SqlServerOffsetContext; SQL Server: sys.sp_cdc_change_job, 4320 minutes by default
@@ -63,6 +70,7 @@ KNOWN_SOURCES = (
         "the change tables hold what the cleanup job has left, three days by default: nothing from before "
         "sys.fn_cdc_get_min_lsn can be read",
         _SIGNAL,
+        grows=("commit_lsn",),
     ),
     KnownSource(
         # OracleOffsetContext
@@ -73,6 +81,7 @@ KNOWN_SOURCES = (
         "online or archived redo logs must still hold the scn (V$ARCHIVED_LOG); without, the connector fails or takes "
         "a snapshot, by its snapshot.mode. What was committed up to commit_scn is skipped: put both back",
         _SIGNAL,
+        grows=("commit_scn",),
     ),
     KnownSource(
         # TimestampIncrementingOffset
@@ -82,6 +91,7 @@ KNOWN_SOURCES = (
         (("timestamp", "timestamp_nanos"), ("incrementing",)),
         "it asks the table for what lies behind this id or time: a row is read as it is now, and a deleted row is not "
         "read again",
+        grows=("timestamp", "timestamp_nanos", "incrementing"),
     ),
     KnownSource(
         # FileStreamSourceTask
@@ -91,6 +101,7 @@ KNOWN_SOURCES = (
         (("position",),),
         "it skips this many bytes of the file as it is now: in the middle of a line the rest of it becomes a record, "
         "and beyond the end nothing is read until the file is that long",
+        grows=("position",),
     ),
     KnownSource(
         # MirrorSourceTask
@@ -100,6 +111,7 @@ KNOWN_SOURCES = (
         (("offset",),),
         "it goes on behind this record of the source topic: what retention or compaction has removed is not read "
         "again, and what is read again is in the target topic twice",
+        grows=("offset",),
     ),
 )
 

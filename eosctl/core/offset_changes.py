@@ -52,6 +52,14 @@ def offset_changes(
     ]  # fmt: skip
 
 
+def went_back(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> bool:
+    """Whether `after` certainly lies before `before` in the source; False also where nobody can tell."""
+    if source.unless is not None and (before.get(source.unless) or after.get(source.unless)):
+        return False
+    first = next((name for name in source.grows if not _same(before.get(name), after.get(name))), None)
+    return first is not None and _way(before.get(first), after.get(first), texts=True) is Change.BACKWARD
+
+
 def type_name(value: object) -> str:
     """The type of a member, as people call it."""
     if value is None:

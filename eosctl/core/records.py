@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,6 +22,10 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+
+
+Sieve = Callable[[Sequence[Record]], Sequence[Record]]
+"""Is shown the records of a topic as they come, some at a time, those of a partition in order; returns what to keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +71,9 @@ class KnownBounds:
 class TopicRead:
     """The outcome of reading a topic up to bounds that were fixed at the start.
 
-    `records` are in partition, then offset order: every record, or the newest per (partition, key) where that was
-    asked for. `records_read` counts all that passed by. `missing` are the partitions that could not be read, where that
-    was allowed, and why.
+    `records` are in partition, then offset order: every record that a sieve kept, or of these the newest per
+    (partition, key) where that was asked for. `records_read` counts all that passed by. `missing` are the partitions
+    that could not be read, where that was allowed, and why.
     """
 
     topic: str

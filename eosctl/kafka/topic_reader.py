@@ -16,7 +16,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, Record
+from eosctl.core.records import Bounds, Record, Sieve
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError
@@ -62,13 +62,14 @@ class TopicReader:
         isolation: str,
         deadline: Deadline,
         on_event: OnEvent,
+        sieve: Sieve | None = None,
     ) -> None:
         committed = isolation == "read_committed"
         self._stop = {bound.partition: bound.lso if committed else bound.end for bound in bounds}
         self._position = {bound.partition: bound.begin for bound in bounds}
         self._open = {p for p, stop in self._stop.items() if self._position[p] < stop}
         self._settings, self._topic, self._isolation = settings, topic, isolation
-        self._deadline, self._on_event = deadline, on_event
+        self._deadline, self._on_event, self._sieve = deadline, on_event, sieve
         self._errors = ErrorLog(deadline.clock.monotonic_s)
         self.records_read = 0
 
@@ -94,8 +95,8 @@ class TopicReader:
             in_order = [sorted(by_key.values(), key=itemgetter(2)) for by_key in newest.values()]
             return tuple(chain.from_iterable(in_order))
 
-    def _batches(self) -> Iterator[list[Record]]:
-        """The records below the bounds, as they arrive: a list for each batch, for a call per record is too slow."""
+    def _batches(self) -> Iterator[Sequence[Record]]:
+        """What the sieve keeps of the records below the bounds, a list for each batch: a call per record is slow."""
         if not self._open:
             return
         properties = reader_properties(self._settings, isolation=self._isolation) | {"error_cb": self._errors}
@@ -104,7 +105,8 @@ class TopicReader:
         except KafkaException as exc:
             raise translate(error_of(exc), f"reading topic {self._topic}") from exc
         try:
-            yield from self._consume(consumer)
+            batches = self._consume(consumer)
+            yield from batches if self._sieve is None else map(self._sieve, batches)
         finally:
             consumer.close()
 

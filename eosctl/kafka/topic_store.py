@@ -6,7 +6,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
+from eosctl.core.records import (
+    Bounds,
+    KnownBounds,
+    NewTopic,
+    OutRecord,
+    Record,
+    Sieve,
+    TopicDescription,
+    TopicRead,
+    Written,
+)
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
@@ -74,22 +84,24 @@ class KafkaTopicStore:
         newest_per_key: bool = False,
         partly: bool = False,
         since: Mapping[int, int] | None = None,
+        sieve: Sieve | None = None,
     ) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start: the LSO, or the end for read_uncommitted.
 
         Connect's KafkaBasedLog (Kafka 4.3) waits for the high watermark instead, and so hangs behind an open
         transaction; here `TopicRead.blocked()` names such partitions. With `newest_per_key` records without a key
         are all kept. Partitions whose leader does not answer are left out where `partly` allows it; those in `since`
-        are read from the offset there, and the bounds of the answer say nothing of that. Raises NotFoundError,
-        UnauthorizedError, UnreachableError, DeadlineError.
+        are read from the offset there, and the bounds of the answer say nothing of that. Only what `sieve` keeps is
+        held in memory. Raises NotFoundError, UnauthorizedError, UnreachableError, DeadlineError.
         """
         if isolation not in _ISOLATIONS:
             raise UsageError(f"unknown isolation {isolation}", hint=f"One of {', '.join(_ISOLATIONS)}.")
         bounds = self._admin.known_bounds(topic) if partly else KnownBounds(self.bounds(topic))
         wanted = [replace(one, begin=max(one.begin, (since or {}).get(one.partition, 0))) for one in bounds.known]
         reader = TopicReader(
-            self._settings, topic, wanted, isolation=isolation, deadline=self._deadline, on_event=self._on_event
-        )
+            self._settings, topic, wanted,
+            isolation=isolation, deadline=self._deadline, on_event=self._on_event, sieve=sieve,
+        )  # fmt: skip
         records = reader.read_newest() if newest_per_key else reader.read_all()
         return TopicRead(topic, bounds.known, records, reader.records_read, bounds.missing)
 

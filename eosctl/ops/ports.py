@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         NewTopic,
         OutRecord,
         Record,
+        Sieve,
         TopicDescription,
         TopicRead,
         Written,
@@ -124,11 +125,12 @@ class TopicStore(Protocol):
         newest_per_key: bool = False,
         partly: bool = False,
         since: Mapping[int, int] | None = None,
+        sieve: Sieve | None = None,
     ) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted).
 
         All partitions or none, unless `partly`: then those whose leaders answer. `since` has the offset from which a
-        partition is read.
+        partition is read. What `sieve` does not keep is not held in memory.
         """
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:

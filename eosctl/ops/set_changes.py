@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.known_sources import KnownSource, known_source, lsn_number, lsn_texts
 from eosctl.core.offset_changes import Change, MemberChange, offset_changes, type_name
+from eosctl.core.offset_log import members_of
 from eosctl.core.offset_records import as_plain_json
 from eosctl.core.offset_views import PlannedWrite, Store, live
 from eosctl.core.wording import counted
@@ -68,20 +68,12 @@ def key_changes(writes: Sequence[PlannedWrite], stores: Iterable[Store]) -> list
             continue
         others = (live(store.records.get(write.key.raw)) for store in stores)
         old = live(write.before) or next(filter(None, others), None)
-        before, after = _members(old.value if old else None), _members(write.after)
+        before, after = members_of(old.value if old else None), members_of(write.after)
         if after is not None:
             partition = write.key.partition
             source = known_source(partition, before or {}) or known_source(partition, after)
             found.setdefault(f"{write.key.identity} {before!r}", KeyChange(partition, before, after, source))
     return list(found.values())
-
-
-def _members(value: bytes | None) -> Mapping[str, object] | None:
-    try:
-        offset = decode_value(value)
-    except UnparsableValueError:
-        return None
-    return offset if isinstance(offset, Mapping) else None
 
 
 def shape_refusal(changes: Iterable[KeyChange]) -> RefusedError | None:

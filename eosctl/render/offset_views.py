@@ -116,6 +116,37 @@ _OFFSET_LIST = View(
 )
 
 
+def _jump(row: Row) -> object:
+    """That a version lies behind the one before it, and where that is."""
+    former = row["jumped_from"]
+    return f"back, from offset {former['offset']}" if isinstance(former, Mapping) else None
+
+
+def _log_lines(report: Report) -> Iterable[str]:
+    """Where older versions may be gone, then the summary."""
+    partitions = report.data.get("partitions")
+    for each in partitions if isinstance(partitions, list) else []:
+        if each["older_gone"]:
+            place = f"{partition_name(each)}, offsets {each['begin']} to {each['end']}"
+            yield f"{place}: compacted, records left: {each['records']}; older versions may be gone"
+    yield from summary_lines(report)
+
+
+_OFFSET_LOG = View(
+    (
+        Column("SOURCE-PARTITION", "source_partition"),
+        Column("AT", lambda row: f"{partition_name(row)}@{row['offset']}"),
+        Column("TIME", "timestamp"),
+        Column("VALUE", lambda row: "deleted" if row["tombstone"] else row["value"]),
+        Column("STATE", "state"),
+        Column("JUMP", _jump),
+    ),
+    wide=(_KEY, Column("LSN", "lsn", optional=True)),
+    footer=_log_lines,
+    empty="The log has no offset of this connector.",
+)
+
+
 def _connector(row: Row) -> object:
     former = row.get("renamed_from")
     return f"{row['connector']} (was {former})" if former else row["connector"]
@@ -288,6 +319,7 @@ OFFSET_VIEWS = {
         wide=_OFFSET_LIST.wide,
         footer=_ignored_key_lines,
     ),
+    "offsets-log": _OFFSET_LOG,
     "offsets-lint": View(
         (
             Column("SEVERITY", "severity"),

@@ -9,17 +9,23 @@ from eosctl.schemas.shapes import COUNTS, FINDING_ROW, OWNER, PLACE
 
 _KEY: dict[str, Shape] = {"connector": "str", "source_partition": "any", "key": "text|null"}
 _LSNS = ({"*": "str"}, None)  # members of the value, as PostgreSQL prints them
-_CELL = (
-    {
-        **PLACE,
-        "offset": "int",
-        "timestamp": "time|null",
-        "timestamp_ms": "int|null",
-        "value": "any",
-        "lsn?": _LSNS,
-    },
-    None,
-)
+_CELL_MEMBERS: dict[str, Shape] = {
+    **PLACE,
+    "offset": "int",
+    "timestamp": "time|null",
+    "timestamp_ms": "int|null",
+    "value": "any",
+    "lsn?": _LSNS,
+}
+_CELL = (_CELL_MEMBERS, None)
+_VERSION: dict[str, Shape] = {
+    **_KEY,
+    **_CELL_MEMBERS,
+    "tombstone": "bool",
+    "state": ({"committed", "aborted", "open"}, None),
+    "jumped_from": ({"offset": "int", "value": "any"}, None),
+}
+_LOGGED = {"source_partitions": "int", "versions": "int", "jumps_back": "int", "aborted": "int", "open": "int"}
 _VIEW: dict[str, Shape] = {
     **_KEY,
     "stores": {"global": _CELL, "dedicated": _CELL, "*": _CELL},
@@ -162,6 +168,15 @@ OFFSET_KINDS: dict[str, Kind] = {
         FINDING_ROW,
         {"topics": "int", "findings": "int", "counts": COUNTS, "codes": COUNTS},
         {"topics": ["str"], "rows_per_code": "int"},
+    ),
+    "offsets-log": Kind(
+        "Every version of a connector's offsets that the log still has.",
+        _VERSION,
+        _LOGGED,
+        {
+            "topics": ["str"],
+            "partitions": [{**PLACE, "begin": "int", "end": "int", "records": "int", "older_gone": "bool"}],
+        },
     ),
     "offsets-migrate-plan": Kind(
         "A sample of the keys that a migration would write.",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record
 from eosctl.errors import BrokerError, NotFoundError, UsageError
 from eosctl.ops.ports import TopicStore
 from tests.contract.clusters import REAL, Subject
@@ -105,6 +105,21 @@ def test_a_partition_can_be_read_from_an_offset_on(store: TopicStore, topic: str
     read = store.read(topic, since={0: 1, 2: 99})
     assert [(r.partition, r.offset) for r in read.records] == [(0, 1), (0, 2), (1, 0)]
     assert (read.records_read, read.bounds) == (3, store.bounds(topic))
+
+
+def test_only_what_a_sieve_keeps_is_held(store: TopicStore, topic: str) -> None:
+    """It sees every record, those of a partition in order; the newest of a key is that of those which it keeps."""
+    store.write(_at(topic, 0, *((b"a", str(n).encode()) for n in range(5)), (b"b", b"x")))
+    seen: list[Record] = []
+
+    def even(records: Sequence[Record]) -> Sequence[Record]:
+        seen.extend(records)
+        return [record for record in records if record.offset % 2 == 0]
+
+    read = store.read(topic, sieve=even)
+    assert [(r.offset, r.key) for r in seen] == [*((n, b"a") for n in range(5)), (5, b"b")]
+    assert ([r.offset for r in read.records], read.records_read) == ([0, 2, 4], 6)
+    assert [r.offset for r in store.read(topic, newest_per_key=True, sieve=even).records] == [4]
 
 
 def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.known_sources import KNOWN_SOURCES, known_source, lsn_number, lsn_text, lsn_texts
-from eosctl.core.offset_changes import offset_changes, type_name
+from eosctl.core.offset_changes import offset_changes, type_name, went_back
 
 Members = dict[str, object]
 SERVER: Members = {"server": "s"}
@@ -111,3 +111,33 @@ def test_only_what_is_a_number_is_shown_as_one() -> None:
 def test_types_have_the_names_that_people_use() -> None:
     names = [type_name(each) for each in (None, True, 1, 1.5, "1", [1])]
     assert names == ["null", "true or false", "an integer", "a number with a point", "text", "a list or an object"]
+
+
+@pytest.mark.parametrize(
+    ("partition", "before", "after", "back"),
+    [
+        ({"filename": "/f"}, {"position": 9}, {"position": 8}, True),
+        ({"filename": "/f"}, {"position": 8}, {"position": 9}, False),
+        ({"filename": "/f"}, {"position": 8}, {"position": 8}, False),
+        ({"filename": "/f"}, {"position": 8}, {"position": None}, False),
+        (SERVER, {"lsn": 9, "lsn_commit": 5}, {"lsn": 7, "lsn_commit": 6}, False),
+        (SERVER, {"lsn": 9, "lsn_commit": 5}, {"lsn": 7, "lsn_commit": 4}, True),
+        (SERVER, {"lsn": 9}, {"lsn": 7}, False),
+        (SERVER, BINLOG, {**BINLOG, "pos": 100}, True),
+        (SERVER, BINLOG, {**BINLOG, "file": "mysql-bin.000010", "pos": 4}, False),
+        (SERVER, BINLOG, {**BINLOG, "file": "other-bin.000001", "pos": 4}, False),
+        (SERVER, {**BINLOG, "gtids": "a:1-9"}, {**BINLOG, "gtids": "a:1-9", "pos": 100}, False),
+        (SERVER, CDC, {**CDC, "commit_lsn": "0000006a:00006608:0001"}, True),
+        (SERVER, CDC, {**CDC, "commit_lsn": "0000006a:00006608:0004", "event_serial_no": 0}, False),
+        ({"table": "t"}, {"timestamp": 5, "incrementing": 9}, {"timestamp": 6, "incrementing": 1}, False),
+        ({"table": "t"}, {"timestamp": 5, "incrementing": 9}, {"timestamp": 5, "incrementing": 1}, True),
+        ({"cluster": "a", "partition": 0, "topic": "t"}, {"offset": 9}, {"offset": 0}, True),
+    ],
+)
+def test_only_what_certainly_lies_before_went_back(
+    partition: Members, before: Members, after: Members, back: bool
+) -> None:
+    """What changes in one transaction of PostgreSQL lies among that of others: its lsn goes to and fro by itself."""
+    source = known_source(partition, before)
+    assert source is not None
+    assert went_back(before, after, source) is back

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from eosctl.core.murmur2 import partition_for
-from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record, TopicDescription, TopicRead, Written
+from eosctl.core.records import (
+    Bounds,
+    KnownBounds,
+    NewTopic,
+    OutRecord,
+    Record,
+    Sieve,
+    TopicDescription,
+    TopicRead,
+    Written,
+)
 from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
 from eosctl.ops.app import App
@@ -146,6 +156,7 @@ class FakeTopicStore(Faults):
         newest_per_key: bool = False,
         partly: bool = False,
         since: Mapping[int, int] | None = None,
+        sieve: Sieve | None = None,
     ) -> TopicRead:
         with self.call("read", topic, isolation):
             bounds = self._known_bounds(topic) if partly else KnownBounds(self._bounds(topic))
@@ -156,7 +167,8 @@ class FakeTopicStore(Faults):
                     continue
                 visible = [each for each in log.visible(isolation) if each.offset >= (since or {}).get(number, 0)]
                 count += len(visible)
-                records += _newest(visible) if newest_per_key else visible
+                kept = visible if sieve is None else sieve(visible)
+                records += _newest(kept) if newest_per_key else kept
             return TopicRead(topic, bounds.known, tuple(records), count, bounds.missing)
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:

@@ -53,7 +53,8 @@ def rows(*, same: bool = False) -> list[Row]:
                 "lsn": {"before": lsn, "after": lsn}, "outcome": "written", "backup": offset, "newer": None,
                 "expected": offset, "actual": after, "side": "target", "severity": "warning", "code": "wrong_partition",
                 "subject": "connect-offsets", "message": "a key is on partition 3", "fix": "import it", "step": "merge",
-                "detail": "4 offsets",
+                "detail": "4 offsets", **cell, "value": offset, "tombstone": False, "state": "committed",
+                "jumped_from": {"offset": 123450, "value": after},
             }
         )  # fmt: skip
     return made

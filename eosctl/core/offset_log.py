@@ -1,0 +1,137 @@
+"""The versions of a connector's offsets that the log of an offsets topic still has. Pure: judges what was read.
+
+Topics may hold millions of records: what is read passes through a sieve that keeps one connector's, so that memory
+grows with these alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+from operator import itemgetter
+
+from eosctl.core.config_records import UnparsableValueError, decode_value
+from eosctl.core.known_sources import KnownSource, known_source
+from eosctl.core.offset_changes import went_back
+from eosctl.core.offset_records import OffsetKey, decode_key, is_nothing
+from eosctl.core.records import Record, TopicRead
+
+
+@unique
+class State(StrEnum):
+    """What became of a record's transaction; `open`: it lies behind an open one, and can't be seen yet."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One record of a connector's key; `state` None: decided while it was read.
+
+    `behind` is the committed version before it, without a deletion in between, that lies further on in the source.
+    """
+
+    key: OffsetKey
+    record: Record
+    state: State | None
+    behind: Record | None = None
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it says that there is no offset."""
+        return is_nothing(self.record.value)
+
+
+@dataclass(slots=True)
+class ConnectorSieve:
+    """Keeps the records of one connector, and counts those of each partition.
+
+    A key that holds neither the name nor a backslash can't be the connector's: nearly all are told by that.
+    """
+
+    connector: str
+    counts: Counter[int] = field(default_factory=Counter)
+    keys: dict[bytes, OffsetKey] = field(default_factory=dict)
+    _name: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._name = json.dumps(self.connector, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+
+    def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
+        """The connector's of `records`."""
+        name = self._name
+        self.counts.update(map(itemgetter(1), records))
+        return [each for each in records if each.key and (name in each.key or b"\\" in each.key) and self._is_its(each)]
+
+    def _is_its(self, record: Record) -> bool:
+        raw = record.key or b""
+        if raw not in self.keys:
+            key = decode_key(raw)
+            if not isinstance(key, OffsetKey) or key.connector != self.connector:
+                return False
+            self.keys[raw] = key
+        return True
+
+
+def versions(committed: TopicRead, everything: TopicRead, keys: Mapping[bytes, OffsetKey]) -> list[Version]:
+    """Every record that either read kept, by key, partition and offset; `committed` was read first.
+
+    In this order nothing looks aborted that arrived, was committed, or was compacted away in between.
+    """
+    decided = {bound.partition: bound.lso for bound in committed.bounds}
+    shown = {bound.partition: bound.lso for bound in everything.bounds}
+    counts = {(record.partition, record.offset) for record in committed.records}
+    every = {(each.partition, each.offset): each for each in (*committed.records, *everything.records)}
+    found = []
+    for (partition, offset), record in every.items():
+        state: State | None = State.COMMITTED
+        if (partition, offset) not in counts:
+            is_open = offset >= shown.get(partition, 0)
+            state = State.ABORTED if offset < decided.get(partition, 0) else State.OPEN if is_open else None
+        found.append(Version(keys[record.key or b""], record, state))
+    found.sort(key=lambda each: (each.key.identity, each.key.raw, each.record.partition, each.record.offset))
+    return _with_jumps(found)
+
+
+def _with_jumps(found: Iterable[Version]) -> list[Version]:
+    """The versions, those that lie behind their predecessor with what that is."""
+    former: dict[tuple[bytes, int], Record] = {}
+    marked = []
+    for each in found:
+        place = (each.key.raw, each.record.partition)
+        before = former.get(place)
+        if each.state is State.COMMITTED:
+            if before is not None and lies_behind(each.key, before, each.record):
+                each = Version(each.key, each.record, each.state, before)
+            former[place] = each.record
+        marked.append(each)
+    return marked
+
+
+def lies_behind(key: OffsetKey, before: Record, after: Record) -> bool:
+    """Whether `after` certainly lies before `before` in a source that is known; a deletion lies nowhere."""
+    one, other = members_of(before.value), members_of(after.value)
+    if one is None or other is None:
+        return False
+    source = source_of(key, one)
+    return source is not None and went_back(one, other, source)
+
+
+def source_of(key: OffsetKey, offset: Mapping[str, object]) -> KnownSource | None:
+    """Whose offset this is, where it is known which way that source reads."""
+    source = known_source(key.partition, offset)
+    return source if source is not None and source.grows else None
+
+
+def members_of(value: bytes | None) -> Mapping[str, object] | None:
+    """The members of an offset; None where it is none."""
+    try:
+        offset = decode_value(value)
+    except UnparsableValueError:
+        return None
+    return offset if isinstance(offset, Mapping) else None
