@@ -10,8 +10,8 @@ from shlex import quote
 from eosctl.core.offset_findings import missing_topic_finding
 from eosctl.core.offset_log import ConnectorSieve, State, Version, versions
 from eosctl.core.offset_records import as_plain_json
-from eosctl.core.offset_views import DEDICATED, GLOBAL
 from eosctl.core.records import Bounds
+from eosctl.core.store_names import DEDICATED, GLOBAL
 from eosctl.core.typed_offsets import typed_partition
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.ops.app import App
