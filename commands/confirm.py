@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, UnconfirmedError
+from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, UnconfirmedError, UsageError
 from eosctl.render import render_problems, render_report
 from eosctl.report import Problem, Report
 
@@ -57,7 +57,7 @@ def settle(
     Every applied plan leaves one line in the audit log, whatever became of it; `write_options` adds those of refused
     ones. Raises UnconfirmedError when the answer is no, or when there is no terminal to ask on and no `--yes`;
     InterruptedByUserError on Ctrl-C; RefusedError when the plan is about another cluster or group than the profile
-    expects, or when it can't be recorded.
+    expects, or when it can't be recorded; UsageError when the workers' files disagree on the group's topics.
     """
     from eosctl.ops.expectations import require_expected
 
@@ -66,8 +66,9 @@ def settle(
         return plan
     target = target or session.target()
     try:
+        target.require_agreement()
         require_expected(target.expect, plan.target)
-    except RefusedError as exc:
+    except (RefusedError, UsageError) as exc:
         if not dry_run:
             raise
         return replace(plan, problems=[*plan.problems, replace(Problem.of(exc), severity="warning")])

@@ -131,6 +131,30 @@ def test_workers_of_two_groups_are_refused() -> None:
         _resolve({"worker_config": ("w", "v")}, w=WORKER, v=WORKER.replace("from-worker", "other"))
 
 
+TOPICS = "bootstrap.servers=b:1\ngroup.id=g\nconfig.storage.topic={}\noffset.storage.topic={}\n"
+
+
+def test_workers_of_one_group_with_different_topics_can_be_looked_at() -> None:
+    """A worker with another offsets topic is what a check is to find, and no check began: exit code 2."""
+    right, wrong = TOPICS.format("c", "o"), TOPICS.format("c", "other")
+    target = _resolve({"worker_config": ("a", "b", "c")}, a=wrong, b=right, c=right)
+    assert (target.config_topic, target.offset_topic) == ("c", "o"), "what most of them say"
+    [said] = target.disagreements
+    assert said == (
+        "the worker configs disagree on offset.storage.topic: o in b, other in a; o is taken for the group's"
+    )
+    assert said in target.warnings
+    with pytest.raises(UsageError, match=r"disagree on offset\.storage\.topic: .*; nothing was written"):
+        target.require_agreement()
+
+
+def test_who_names_the_topic_settles_it() -> None:
+    given = {"worker_config": ("a", "b"), "offset_topic": "o"}
+    target = _resolve(given, a=TOPICS.format("c", "other"), b=TOPICS.format("c", "o"))
+    assert (target.offset_topic, target.disagreements) == ("o", ())
+    target.require_agreement()
+
+
 def test_urls_and_expectations_come_from_the_profile() -> None:
     target = _resolve(profiles=PROFILES)
     assert target.connect_urls == ("http://w1:8083", "http://w2:8083")

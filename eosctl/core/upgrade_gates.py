@@ -30,7 +30,7 @@ from eosctl.core.worker_gates import (
 
 SAFE_REPLICATION = 3
 MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
-READABLE_GATE, RIGHTS_GATE = "config_topic_readable", "rights_granted"
+READABLE_GATE, RIGHTS_GATE, FILES_GATE = "config_topic_readable", "rights_granted", "worker_files"
 """RIGHTS_GATE is the one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
 FORBIDDABLE_GATES = {"broker_transaction_timeout": (BROKER_SETTINGS,), "id_collisions": (OTHER_GROUPS,)}
 """Gates that take what no role which only reads has a right to, and the parts of the observation that this is."""
@@ -257,7 +257,8 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("worker_health", "Look at the worker's log; GET /health needs Kafka 3.9.", worker_health),
     _Rule("modes_proven", "Give each worker's properties file with -w, or see `eosctl workers probe`.", modes_proven),
     _Rule("no_mixed_modes", "Go through with the first pass of this plan without delay.", no_mixed_modes),
-    _Rule("worker_files", "Make the files equal in these properties.", worker_files),
+    _Rule(FILES_GATE, "Make the files equal in these properties, and restart the workers whose files change.",
+          worker_files),
     _Rule("config_topic", "Give it one partition and cleanup.policy=compact; --config-topic names it.",
           _config_topic, guards_data=True),
     _Rule("offset_topic", "Set cleanup.policy=compact; --offset-topic names it.", _offset_topic, guards_data=True),

@@ -106,12 +106,17 @@ def no_mixed_modes(observation: Observation) -> Verdict:
     return Verdict("no enabled worker beside a disabled one")
 
 
-_SHARED = ("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic")
+_SHARED = ("group.id", "status.storage.topic")
+_ELSEWHERE = {
+    "config.storage.topic": "what that worker runs comes from there, and it never catches up with the group",
+    "offset.storage.topic": "source connectors that run on that worker go on from other offsets",
+}
+"""What it means that a worker has another topic than its group; nobody but its file tells which it has."""
 
 
 def worker_files(observation: Observation) -> Verdict:
     """The workers' files agree in what a group has in common, and name modes that there are."""
-    failures, unknowns = [], []
+    failures, unknowns = _other_topics(observation)
     for name in _SHARED:
         values = {file.properties.get(name) for file in observation.files}
         told = {value for value in values if value is None or not is_reference(value)}
@@ -125,3 +130,17 @@ def worker_files(observation: Observation) -> Verdict:
             failures.append(f"{file.path}: exactly.once.source.support={mode}")
     agreeing = counted(len(observation.files), "worker file agrees", "worker files agree")
     return Verdict(agreeing if observation.files else "no worker file was given", failures, unknowns)
+
+
+def _other_topics(observation: Observation) -> tuple[list[str], list[str]]:
+    """The files that name another config or offsets topic than the group's, and those that refer to one."""
+    failures, unknowns = [], []
+    ours = {"config.storage.topic": observation.config_topic, "offset.storage.topic": observation.offset_topic}
+    for name, topic in ours.items():
+        for file in observation.files:
+            value = file.properties.get(name, topic)
+            if value != topic and is_reference(value):
+                unknowns.append(f"{file.path}: {name}: only the worker can resolve {value}")
+            elif value != topic:
+                failures.append(f"{file.path}: {name}={value}, and the group has {topic}: {_ELSEWHERE[name]}")
+    return failures, unknowns

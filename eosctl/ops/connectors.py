@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from eosctl.core.connector_findings import connector_findings, group_findings
 from eosctl.core.findings import INFO, Finding, is_bad, severity_counts, worst_first
-from eosctl.core.upgrade_observation import ObservedConnector
+from eosctl.core.group_findings import gate_finding
+from eosctl.core.upgrade_gates import FILES_GATE, evaluate_gates
+from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_observe import observe_connectors
@@ -32,7 +34,7 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
         raise no_answer("no worker tells which connectors there are", failures)
     chosen = _chosen(observation.connectors, names)
     more = _sinks(chosen) if names else group_findings(observation)
-    findings = worst_first([*connector_findings(observation, chosen), *more])
+    findings = worst_first([*connector_findings(observation, chosen), *more, *_files(observation)])
     sources = [each for each in chosen if each.type == "source"]
     return Report(
         kind="connectors-check",
@@ -63,6 +65,13 @@ def _chosen(connectors: Sequence[ObservedConnector], names: Sequence[str]) -> li
             f"there is no connector {', '.join(missing)}", hint="Names are case-sensitive: see `eosctl workers list`."
         )
     return [there[name] for name in dict.fromkeys(names)] if names else list(connectors)
+
+
+def _files(observation: Observation) -> list[Finding]:
+    """A worker whose file names another topic than the group's, on which any of the connectors may run."""
+    gates = evaluate_gates(observation) if observation.files else ()
+    subject = observation.group_id or "group"
+    return [finding for gate in gates if gate.id == FILES_GATE for finding in gate_finding(gate, subject)]
 
 
 def _sinks(chosen: Sequence[ObservedConnector]) -> list[Finding]:

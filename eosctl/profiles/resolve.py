@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ from eosctl.profiles.config_file import CONNECT_NAMES, PROFILE_KEYS, load_profil
 from eosctl.profiles.sources import SECRET_SUFFIXES, ReadFile, RequirePrivate, Said, Sources, as_list
 from eosctl.profiles.target import DEFAULT_TOPICS, Target
 
+_TOPIC_PROPERTIES = {"config_topic": "config.storage.topic", "offset_topic": "offset.storage.topic"}
+
 
 def resolve_target(
     flags: Mapping[str, Any],
@@ -44,6 +47,7 @@ def resolve_target(
     workers_said = sources.first("worker_config", many=True) or Said((), "")
     workers = tuple(_worker(sources, path) for path in workers_said.value)
     said = {name: sources.first(name) or _of_workers(name, workers) for name in ("group_id", *DEFAULT_TOPICS)}
+    disagreements = tuple(_disagreements(sources, workers))
     said |= {name: said[name] or Said(value, "default") for name, value in DEFAULT_TOPICS.items()}
     said |= {"audit_log": sources.first("audit_log"), "profile": profile}
     values = {name: each.value for name, each in said.items() if each is not None}
@@ -60,7 +64,8 @@ def resolve_target(
         expect=sources.section("expect"),
         ignore=as_list(sources.profile.get("ignore") or ()),
         origins={"worker_config": workers_said.origin, **origins, **client_origins, **access_origins, **map_origins},
-        warnings=(*client.warnings, *(text for each in workers for text in _idle(each))),
+        warnings=(*client.warnings, *(text for each in workers for text in _idle(each)), *disagreements),
+        disagreements=disagreements,
         notes=(*client.notes, *(note for each in workers for note in _unresolved(each))),
         **values,
     )
@@ -179,8 +184,11 @@ def _with_bootstrap(
 
 
 def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
-    """What the worker configs say of `name`; raises UsageError when two disagree."""
+    """What the worker configs say of `name`, of a topic what most of them say; raises UsageError when two disagree."""
     said = [Said(value, each.properties.source) for each in workers if (value := getattr(each, name, None))]
+    if name in DEFAULT_TOPICS:
+        counts = Counter(each.value for each in said)
+        return max(said, key=lambda each: counts[each.value], default=None)
     for other in said[1:]:
         if other.value != said[0].value:
             raise UsageError(
@@ -189,6 +197,23 @@ def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
                 hint="Name workers of one Connect cluster only.",
             )
     return said[0] if said else None
+
+
+def _disagreements(sources: Sources, workers: Sequence[WorkerConfig]) -> Iterator[str]:
+    """The topics that worker configs call by different names: a worker of the group has a wrong one, or is none of it.
+
+    It is what checks are to find, so it keeps nobody from looking.
+    """
+    for name, property_name in _TOPIC_PROPERTIES.items():
+        taken = _of_workers(name, workers)
+        if taken is None or sources.first(name) is not None:
+            continue
+        others = [each for each in workers if getattr(each, name) not in (None, taken.value)]
+        for other in others[:1]:
+            yield (
+                f"the worker configs disagree on {property_name}: {taken.value} in {taken.origin}, "
+                f"{getattr(other, name)} in {other.properties.source}; {taken.value} is taken for the group's"
+            )
 
 
 def _inline_client(sources: Sources) -> Properties | None:

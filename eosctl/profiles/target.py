@@ -25,7 +25,8 @@ class Target:
     `origins` tells for each value who won: `flag`, `env EOSCTL_…`, `profile NAME`, a file, or `default`. `expect` holds
     what the profile wants to find before a write: `kafka_cluster_id`, `group_id`; `ignore` the findings (`CODE` or
     `CODE:SUBJECT`) that it accepts. `connect_map` says where workers are
-    reached whose advertised URLs lead nowhere from here.
+    reached whose advertised URLs lead nowhere from here. `disagreements` are sentences about internal topics of which
+    the workers' files say different names, and nothing else says which is the group's; then most files count.
     """
 
     client: ClientSettings | None = None
@@ -44,12 +45,22 @@ class Target:
     profile: str | None = None
     connect: ConnectAccess = field(default_factory=ConnectAccess)
     connect_map: tuple[ConnectMapping, ...] = ()
+    disagreements: tuple[str, ...] = ()
 
     def require_client(self) -> ClientSettings:
         """The Kafka client settings; raises UsageError when no bootstrap server was given."""
         if self.client is None:
             raise UsageError("no Kafka cluster was named", hint="Give -b HOST:PORT, or set EOSCTL_BOOTSTRAP_SERVER.")
         return self.client
+
+    def require_agreement(self) -> None:
+        """Raises UsageError where it is not certain which internal topics are the group's."""
+        if self.disagreements:
+            raise UsageError(
+                f"{self.disagreements[0]}; nothing was written",
+                hint="Name the group's with --config-topic or --offset-topic; `eosctl doctor` says which worker's file "
+                "differs.",
+            )
 
     def require_group_id(self) -> str:
         """The Connect group id; raises UsageError when none was given."""

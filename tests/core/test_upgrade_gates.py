@@ -168,10 +168,26 @@ def test_what_a_gate_says(gate_id: str, changes: dict[str, Any], status: str, ev
     assert (said.status, said.evidence) == (status, evidence)
 
 
-@pytest.mark.parametrize("name", ["group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"])
+@pytest.mark.parametrize("name", ["group.id", "status.storage.topic"])
 def test_workers_of_one_group_share_these_properties(name: str) -> None:
     said = gate("worker_files", replace(good(), **files({name: "one"}, {name: "other"})))
     assert (said.status, said.evidence) == ("fail", f"{name} differs: one, other")
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "means"),
+    [
+        ("config.storage.topic", "configs", "what that worker runs comes from there, and it never catches up"),
+        ("offset.storage.topic", "offsets", "source connectors that run on that worker go on from other"),
+    ],
+)
+def test_a_worker_with_another_topic_than_its_group_is_named(name: str, ours: str, means: str) -> None:
+    """It was said that the property differs, and not whose is the wrong one."""
+    said = gate("worker_files", replace(good(), **files({name: ours}, {name: "other"}, {})))
+    assert said.status == "fail"
+    assert said.evidence.startswith(f"w1: {name}=other, and the group has {ours}: {means}")
+    unknown = gate("worker_files", replace(good(), **files({name: ours}, {name: "${env:TOPIC}"})))
+    assert (unknown.status, unknown.evidence) == ("unknown", f"w1: {name}: only the worker can resolve ${{env:TOPIC}}")
 
 
 def test_what_is_no_error_goes_along_with_the_proof() -> None:
