@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -27,8 +28,19 @@ _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="Th
 
 @click.command("set", cls=EosctlCommand)
 @_CONNECTOR
-@click.option("--partition", "partitions", multiple=True, required=True, metavar="JSON", help="A source partition.")
-@click.option("--offset", "offsets", multiple=True, required=True, metavar="JSON", help="Its new offset.")
+@click.option("--partition", "partitions", multiple=True, metavar="JSON", help="A source partition (repeatable).")
+@click.option("--offset", "offsets", multiple=True, metavar="JSON", help="Its new offset.")
+@click.option(
+    "--as-of",
+    metavar="TIME|OFFSET",
+    help="The offset that it had then, or that stands at this place in the log, as `offsets log` shows it.",
+)
+@click.option(
+    "--from",
+    "store",
+    metavar="STORE",
+    help="Of --as-of: the log to take it from [default: the connector's own topic, else global].",
+)
 @_VIA
 @running_options
 @click.option("--force-shape", is_flag=True, help="Write although a member's type changes; a task may fail on it.")
@@ -40,25 +52,53 @@ def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) ->
     --partition and --offset may be repeated, in pairs. The key that the connector itself wrote is found in any
     spelling and keeps its bytes. The global and the dedicated topic get the same value. The plan says member by member
     what changes: what is new or missing, and which way it goes. Of Debezium, JDBC, FileStream and MirrorMaker 2 it says
-    what the source can still deliver. The connector must be STOPPED, without tasks. What is overwritten is backed up;
-    the undo command is printed. Needs Kafka 3.3 or newer.
+    what the source can still deliver.
 
-    Example: eosctl offsets set -b kafka:9092 --connector c --partition '{"filename":"/f"}' --offset '{"position":0}'
+    --as-of takes a former offset from the log, as `offsets log` shows it: with a time (RFC 3339, a date, an age like
+    90m) of every source partition, or of those of --partition; with an offset of the log of the one that stands there.
+    What the log does not have any more is refused, with what it has.
+
+    The connector must be STOPPED, without tasks. What is overwritten is backed up; the undo command is printed. Needs
+    Kafka 3.3 or newer.
+
+    \b
+    Example:
+      eosctl offsets set -b kafka:9092 --connector c --partition '{"filename":"/f"}' --offset '{"position":0}'
+      eosctl offsets set -b kafka:9092 --connector c --as-of 2026-11-21T08:00:00Z
     """
+    from eosctl.ops.offset_as_of import as_of
     from eosctl.ops.offset_edit import SetRequest, apply_set, plan_offsets_set, show_edit
     from eosctl.ops.offset_writes import Allowances
 
-    if len(given["partitions"]) != len(given["offsets"]):
-        raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
-    pairs = tuple(zip(given["partitions"], given["offsets"], strict=True))
     allowances = Allowances(given["workers_down"], given["force_running"], given["force_shape"])
-    request = SetRequest(connector, pairs, given["via"], allowances)
+    request = SetRequest(
+        connector,
+        offsets=_pairs(given),
+        as_of=as_of(given["as_of"], app.clock, given["partitions"], store=given["store"]) if given["as_of"] else None,
+        via=given["via"],
+        allowances=allowances,
+    )
     plan = plan_offsets_set(app, request)
     shown = show_edit(app, plan, dry_run=dry_run)
     apply = (lambda: apply_set(app, plan, request)) if plan.writes.sends() else None
     return settle(
         shown, apply, question=f"Write {counted(len(plan.writes.sends()), 'offset')}?", yes=yes, dry_run=dry_run
     )
+
+
+def _pairs(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The source partitions with their new offsets; raises UsageError where it is not said which, or what."""
+    if given["as_of"] and given["offsets"]:
+        raise UsageError("--as-of and --offset both say the new offset", hint="Give one of them.")
+    if given["as_of"]:
+        return ()
+    if given["store"]:
+        raise UsageError("--from says where --as-of looks", hint="Give --as-of TIME or --as-of OFFSET.")
+    if not given["offsets"]:
+        raise UsageError("which offset?", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET.")
+    if len(given["partitions"]) != len(given["offsets"]):
+        raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
+    return tuple(zip(given["partitions"], given["offsets"], strict=True))
 
 
 @click.command("reset", cls=EosctlCommand)

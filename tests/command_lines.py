@@ -72,6 +72,7 @@ LINES = [
             "offsets export --store connect-configs --all-records $out",
             "offsets merge --connector orders --into dedicated --yes",
             _SET,
+            "offsets set --connector orders --as-of 0 --from global --via topic --yes",
             "offsets reset --connector orders --all-partitions --via topic --yes",
             "offsets import $offsets --store global --yes --force-running",
             "offsets restore $backup --yes --force-running",

@@ -128,6 +128,18 @@ def source_of(key: OffsetKey, offset: Mapping[str, object]) -> KnownSource | Non
     return source if source is not None and source.grows else None
 
 
+def version_at(found: Iterable[Version], moment_ms: int) -> Version | None:
+    """The committed version that counted at a moment, of those of one source partition in one topic, oldest first.
+
+    Of several keys or partitions the younger counts, as in `fold_store`.
+    """
+    newest: dict[tuple[bytes, int], Version] = {}
+    for each in found:
+        if each.state is State.COMMITTED and each.record.timestamp_ms <= moment_ms:
+            newest[each.key.raw, each.record.partition] = each
+    return max(newest.values(), key=lambda each: each.record.timestamp_ms, default=None)
+
+
 def members_of(value: bytes | None) -> Mapping[str, object] | None:
     """The members of an offset; None where it is none."""
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from eosctl.deadline import Clock
@@ -74,4 +74,5 @@ def since_ms(text: str, clock: Clock) -> int:
         raise UsageError(
             f"{text!r} is no point in time", hint="Write 2026-11-21T08:00:00Z, 2026-11-21, or an age: 90m, 12h, 7d."
         ) from exc
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    since_epoch = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
+    return since_epoch // timedelta(milliseconds=1)  # through a float some milliseconds come out one less

@@ -9,6 +9,7 @@ from shlex import quote
 
 from eosctl.core.java_json import encode_offset
 from eosctl.core.offset_edits import plan_reset, plan_set, spellings
+from eosctl.core.offset_log import Version
 from eosctl.core.offset_records import OffsetKey
 from eosctl.core.offset_views import (
     Flag,
@@ -24,6 +25,8 @@ from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.edit_route import AUTO, REST, Route, choose_route, refuse_sink, send_by_rest
 from eosctl.ops.offset_apply import apply_plan, send_to_topics
+from eosctl.ops.offset_as_of import AsOf, former_versions
+from eosctl.ops.offset_log import version_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offset_writes import (
     NOTHING_WAIVED,
@@ -42,10 +45,14 @@ from eosctl.report import Problem, Report
 
 @dataclass(frozen=True, slots=True)
 class SetRequest:
-    """Pairs of JSON texts: a source partition in any spelling, and its new offset; `via` is auto, topic or rest."""
+    """Pairs of JSON texts: a source partition in any spelling, and its new offset; or what the log had `as_of`.
+
+    `via` is auto, topic or rest.
+    """
 
     connector: str
-    offsets: tuple[tuple[str, str], ...]
+    offsets: tuple[tuple[str, str], ...] = ()
+    as_of: AsOf | None = None
     via: str = AUTO
     allowances: Allowances = NOTHING_WAIVED
 
@@ -63,29 +70,36 @@ class ResetRequest:
 
 @dataclass(frozen=True, slots=True)
 class EditPlan:
-    """The writes, what they change in the offsets that are there, and the way that they go."""
+    """The writes, what they change in the offsets that are there, and the way that they go.
+
+    `former` are the versions that the values are taken from.
+    """
 
     writes: WritePlan
     route: Route
     changes: tuple[KeyChange, ...] = ()
+    former: tuple[Version, ...] = ()
 
 
 def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
     """Reads the connector's stores and decides per key.
 
     Raises UsageError for what is no source partition or no offset, NotFoundError, RefusedError for a sink, hidden
-    offsets, and a `via` that is known not to work. That a member would change its type is refused with the plan.
+    offsets, what the log does not have any more, and a `via` that is known not to work. That a member would change its
+    type is refused with the plan.
     """
     wanted = [
         (typed_partition(request.connector, each), encode_offset(typed_offset(value)))
         for each, value in request.offsets
     ]
+    former = former_versions(app, request.connector, request.as_of) if request.as_of else []
+    wanted += [(each.key, each.record.value or b"") for each in former]
     if len({key.identity for key, _value in wanted}) < len(wanted):
         raise UsageError("one source partition was given twice", hint="Give each --partition one --offset.")
     found = _gather(app, request.connector)
     stores = found.of(request.connector)
     writes = [write for key, value in wanted for write in plan_set(stores, key, value)]
-    return _edit_plan(app, "offsets-set", found, writes, request=request)
+    return replace(_edit_plan(app, "offsets-set", found, writes, request=request), former=tuple(former))
 
 
 def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
@@ -139,7 +153,7 @@ def _edit_plan(
         problems=(
             *plan.problems,
             *_spelling_problems(found, request.connector, plan.writes),
-            *change_problems(changes),
+            *change_problems(changes, read_before=isinstance(request, SetRequest) and request.as_of is not None),
         ),
         refusal=None if request.allowances.force_shape else shape_refusal(changes),
     )
@@ -193,6 +207,6 @@ def _apply(app: App, plan: EditPlan, again: Callable[[], WritePlan]) -> Report:
 
 def _with_route(report: Report, plan: EditPlan) -> Report:
     changes = [row for each in plan.changes for row in each.rows()]
-    return replace(
-        report, data={**report.data, "via": plan.route.via, "via_reason": plan.route.reason, "changes": changes}
-    )
+    more = {"as_of": [version_row(each) for each in plan.former]} if plan.former else {}
+    via = {"via": plan.route.via, "via_reason": plan.route.reason}
+    return replace(report, data={**report.data, **via, "changes": changes, **more})

@@ -90,7 +90,7 @@ def log_offsets(app: App, query: LogQuery) -> Report:
     states = Counter(each.state for each in found)
     return Report(
         kind="offsets-log",
-        rows=[_row(each) for each in found],
+        rows=[version_row(each) for each in found],
         summary={
             "source_partitions": len({each.key.identity for each in found}),
             "versions": len(found),
@@ -204,7 +204,7 @@ def _require_partitions(query: LogQuery, logs: Sequence[TopicLog]) -> None:
             )
 
 
-def _row(version: Version) -> Row:
+def version_row(version: Version) -> Row:
     """A row of `offsets log`; `jumped_from` is what lay further on before it."""
     behind = None if version.behind is None else cell_row(version.behind)
     return {

@@ -92,15 +92,22 @@ def shape_refusal(changes: Iterable[KeyChange]) -> RefusedError | None:
     )
 
 
-def change_problems(changes: Sequence[KeyChange]) -> Iterable[Problem]:
-    """Warnings: what is skipped, and what a known source can't deliver any more."""
+def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) -> Iterable[Problem]:
+    """Warnings: what is skipped, and what a known source can't deliver any more.
+
+    `read_before`: the offsets were committed once, so that what lies before them is in Kafka already.
+    """
     forward = [key for key in changes if key.goes(Change.FORWARD)]
     if forward:
         where = ", ".join(_shown(key.partition) for key in forward[:3]) + (", ..." if len(forward) > 3 else "")
         message = (
             f"{counted(len(forward), 'offset goes', 'offsets go')} forward ({where}): what lies between is not read"
         )
-        hint = "Records of the source that are skipped here are nowhere in Kafka."
+        hint = (
+            "It was read before these offsets were committed; what the source has changed there since is not read."
+            if read_before
+            else "Records of the source that are skipped here are nowhere in Kafka."
+        )
         yield Problem("goes_forward", message, hint=hint, severity="warning")
     back = [key.source for key in changes if key.source is not None and key.may_go_back()]
     for source in {each.name: each for each in back}.values():

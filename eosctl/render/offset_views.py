@@ -295,9 +295,18 @@ def _json_text(value: object) -> str:
     return "-" if value is None else printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
+def _former_lines(report: Report) -> Iterable[str]:
+    """Which versions of the log the new offsets are taken from."""
+    former = report.data.get("as_of")
+    for each in former if isinstance(former, list) else []:
+        place = f"{partition_name(each)}@{each['offset']}, {each['timestamp']}"
+        yield f"{_json_text(each['source_partition'])} as of {place}"
+
+
 def _edit_view(*more: Column) -> View:
     def lines(report: Report) -> Iterable[str]:
         if report.kind.endswith("-plan"):
+            yield from _former_lines(report)
             yield from _change_lines(report)
         yield from _created_topic_lines(report)
         yield f"via {report.data['via']}: {format_cell(report.data['via_reason'])}"

@@ -138,7 +138,12 @@ _MEMBER_CHANGE: dict[str, Shape] = {
     "after": "any",
     "lsn": _LSN_CHANGE,
 }
-_EDIT: dict[str, Shape] = {"via": {"rest", "topic"}, "via_reason": "str", "changes": [_MEMBER_CHANGE]}
+_EDIT: dict[str, Shape] = {
+    "via": {"rest", "topic"},
+    "via_reason": "str",
+    "changes": [_MEMBER_CHANGE],
+    "as_of?": [_VERSION],
+}
 OFFSET_KINDS: dict[str, Kind] = {
     "offsets-list": Kind("Every source partition, in each store.", _VIEW, _LISTED, _IGNORED),
     "offsets-get": Kind(
