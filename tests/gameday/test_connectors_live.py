@@ -1,0 +1,106 @@
+"""Incidents of connectors and their tasks: fenced, refused by brokers, failing at their records, half moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from eosctl.core.findings import WARNING
+from eosctl.core.ids import task_transactional_id
+from eosctl.sandbox.zombie import Zombie
+from tests.gameday.ground import Ground
+from tests.gameday.incident import Incident, Named, play
+from tests.sandbox_fixtures import rest, wait_until
+
+pytestmark = pytest.mark.live
+
+
+@contextmanager
+def fenced_by_eosctl(ground: Ground, name: str) -> Iterator[None]:
+    with ground.source(name) as source:
+        ground.eosctl("fence", "--connector", name, "--live")
+        source.append("two")
+        wait_until(lambda: source.task_states() == ["FAILED"], what="the task to notice")
+        yield
+        source.wait_position(8)
+
+
+@contextmanager
+def id_taken_over(ground: Ground, name: str) -> Iterator[None]:
+    """Somebody else's producer has the id of the task."""
+    with ground.source(name) as source:
+        transactional_id = task_transactional_id(ground.group, name, 0)
+        servers = ground.stack.bootstrap_servers
+        with Zombie(servers, transactional_id, topic=source.topic, record=b"mine"):
+            source.append("two")
+            wait_until(lambda: source.task_states() == ["FAILED"], what="the task to notice")
+            yield
+        source.wait_position(8)
+
+
+@contextmanager
+def record_too_large(ground: Ground, name: str) -> Iterator[None]:
+    with ground.source(name, **{"producer.override.max.request.size": "1000"}) as source:
+        source.append("x" * 2000)
+        wait_until(lambda: source.task_states() == ["FAILED"], what="the task to fail")
+        yield
+
+
+def _allow_larger_records(ground: Ground) -> None:
+    [name] = rest(f"{ground.urls[0]}/connectors")
+    config = rest(f"{ground.urls[0]}/connectors/{name}")["config"]
+    rest(f"{ground.urls[0]}/connectors/{name}/config", "PUT", config | {"producer.override.max.request.size": "9000"})
+
+
+@contextmanager
+def acks_1(ground: Ground, name: str) -> Iterator[None]:
+    with ground.source(name) as source:
+        source.put(**{"producer.override.acks": "1"})
+        wait_until(lambda: source.task_states() == ["FAILED"], what="the task to be refused")
+        yield
+
+
+def _no_overrides(ground: Ground) -> None:
+    [name] = rest(f"{ground.urls[0]}/connectors")
+    config = rest(f"{ground.urls[0]}/connectors/{name}")["config"]
+    plain = {key: value for key, value in config.items() if "override" not in key}
+    rest(f"{ground.urls[0]}/connectors/{name}/config", "PUT", plain)
+
+
+INCIDENTS = (
+    Incident(
+        "a running task was fenced with eosctl",
+        fenced_by_eosctl,
+        (Named("task_fenced_or_expired", "{}/0"),),
+        ("eosctl connectors restart",),
+    ),
+    Incident(
+        "another producer took a task's id",
+        id_taken_over,
+        (Named("task_fenced_or_expired", "{}/0"),),
+        ("eosctl connectors restart",),
+    ),
+    Incident(
+        "a record is too large",
+        record_too_large,
+        (Named("record_too_large", "{}/0"),),
+        by_hand=_allow_larger_records,
+    ),
+    Incident(
+        "acks=1",
+        acks_1,
+        (
+            Named("producer_refuses", "{}"),
+            Named("task_failed", "{}/0"),
+            Named("mis_ordered", "{}", WARNING),  # its new task set was fenced for nobody
+        ),
+        by_hand=_no_overrides,
+    ),
+)
+
+
+@pytest.mark.parametrize("incident", INCIDENTS, ids=str)
+def test_it_is_named_and_the_printed_remedy_heals(incident: Incident, ground: Ground, unique: str) -> None:
+    play(incident, ground, unique)

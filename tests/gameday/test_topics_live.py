@@ -1,0 +1,100 @@
+"""Incidents of topics: settings that workers refuse, records that break them, transactions that nobody ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from tests.gameday.ground import Ground
+from tests.gameday.incident import Incident, Named, Saboteur, Until, play
+from tests.hanging_transactions import unverified_transactions, write_in_a_transaction_that_no_coordinator_knows
+from tests.sandbox_fixtures import wait_until
+
+pytestmark = pytest.mark.live
+
+
+def cleanup_policy(kind: str, policy: str) -> Saboteur:
+    """The group's topic for `kind` is no longer compacted, or not only."""
+
+    @contextmanager
+    def changed(ground: Ground, _name: str) -> Iterator[None]:
+        topic = ground.stack.state.topics[ground.group][kind]
+        entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
+        (future,) = admin.incremental_alter_configs([resource]).values()
+        future.result(30)
+        yield
+
+    return changed
+
+
+@contextmanager
+def hanging_transaction(ground: Ground, name: str) -> Iterator[None]:
+    """Readers of committed records wait in a data topic, for ever."""
+    admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+    with unverified_transactions(ground.stack):
+        wait_until(
+            lambda: write_in_a_transaction_that_no_coordinator_knows(ground.stack, name, producer_id=987_654_321),
+            what="the broker to take the batch",
+        )
+        yield
+    admin.delete_topics([name])[name].result(30)
+
+
+@contextmanager
+def task_count_of_another_type(ground: Ground, name: str) -> Iterator[None]:
+    """A starting worker gives up reading the config topic at that record."""
+    with ground.source(name) as source:
+        producer = Producer({"bootstrap.servers": ground.stack.bootstrap_servers, "log_level": 0})
+        topic = ground.stack.state.topics[ground.group]["config"]
+        producer.produce(topic, key=f"tasks-fencing-{name}".encode(), value=b'{"task-count":"1"}', partition=0)
+        assert producer.flush(30) == 0
+        yield
+        assert source.task_states() == ["RUNNING"]
+
+
+INCIDENTS = (
+    Incident(
+        "the offsets topic is deleted from",
+        cleanup_policy("offset", "delete"),
+        (Named("not_compacted", "connect-offsets"),),
+        ("kafka-configs.sh",),
+    ),
+    Incident(
+        "the status topic is deleted from",
+        cleanup_policy("status", "compact,delete"),
+        (Named("status_not_compact", "connect-status"),),
+        ("kafka-configs.sh",),
+    ),
+    Incident(
+        "a transaction hangs",
+        hanging_transaction,
+        (Named("hanging_transaction", "{}-0"),),
+        ("eosctl txn abort",),
+    ),
+    Incident(
+        "a task-count record that breaks workers",
+        task_count_of_another_type,
+        (Named("wrong_type", "{}"),),
+        ("printf", "kafka-configs.sh", "printf", Until("eosctl task-counts validate"), "kafka-configs.sh"),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python, when imported
+@pytest.mark.parametrize("incident", INCIDENTS, ids=str)
+def test_it_is_named_and_the_printed_remedy_heals(incident: Incident, ground: Ground, unique: str) -> None:
+    play(incident, ground, unique)
