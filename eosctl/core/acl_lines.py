@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from eosctl.core.acl import Acl
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.kafka_scripts import kafka_script
 
 _RESOURCE_FLAGS = {"TransactionalId": "--transactional-id", "Topic": "--topic", "Group": "--group"}
 _KAFKA_NAMES = {"TransactionalId": "TRANSACTIONAL_ID", "Topic": "TOPIC", "Group": "GROUP", "Cluster": "CLUSTER"}
@@ -36,15 +37,8 @@ def kafka_acls_lines(acls: Iterable[Acl], *, settings: ClientSettings | None = N
     operations: dict[Acl, list[str]] = {}
     for acl in acls:
         operations.setdefault(replace(acl, operation=""), []).append(acl.operation)
-    tool = _tool(settings) + (["--remove", "--force"] if remove else ["--add"])
+    tool = kafka_script("kafka-acls.sh", settings) + (["--remove", "--force"] if remove else ["--add"])
     return [shlex.join(tool + _acl_words(acl, each)) for acl, each in operations.items()]
-
-
-def _tool(settings: ClientSettings | None) -> list[str]:
-    servers = ",".join(settings.bootstrap_servers) if settings else "HOST:PORT"
-    secured = settings is not None and settings.security_protocol != "PLAINTEXT"
-    words = ["kafka-acls.sh", "--bootstrap-server", servers]
-    return words + (["--command-config", "<admin.properties>"] if secured else [])
 
 
 def _acl_words(acl: Acl, operations: Sequence[str]) -> list[str]:

@@ -215,7 +215,9 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
         )  # fmt: skip
         return
     description = observation.topics.get(topic)
-    yield from [missing_topic_finding(topic)] if description is None else topic_findings(description)
+    yield from (
+        [missing_topic_finding(topic)] if description is None else topic_findings(description, observation.client)
+    )
 
 
 def own_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from shlex import quote
 
+from eosctl.core.client_settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.gate import Gate
+from eosctl.core.kafka_scripts import only_compacted
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.upgrade_gates import SAFE_REPLICATION
 from eosctl.core.upgrade_observation import Observation
@@ -93,15 +95,14 @@ def transaction_topic_findings(topic: TopicDescription, bounds: KnownBounds) -> 
         )  # fmt: skip
 
 
-def status_topic_findings(topic: TopicDescription) -> Iterable[Finding]:
+def status_topic_findings(topic: TopicDescription, settings: ClientSettings | None) -> Iterable[Finding]:
     """Its cleanup policy, at which each worker looks when it starts (`verifyTopicCleanupPolicyOnlyCompact`)."""
     policy = topic.config.get("cleanup.policy", "compact")
     if policy != "compact":
         yield Finding(
             "status_not_compact", ERROR, topic.name,
             f"topic {topic.name} has cleanup.policy={policy}: no worker starts on it",
-            f"kafka-configs.sh --alter --entity-type topics --entity-name {quote(topic.name)} --add-config "
-            "cleanup.policy=compact", {"cleanup.policy": policy},
+            only_compacted(topic.name, settings), {"cleanup.policy": policy},
         )  # fmt: skip
 
 

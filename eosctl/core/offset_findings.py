@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
+from eosctl.core.client_settings import ClientSettings
 from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.kafka_scripts import only_compacted
 from eosctl.core.offset_records import KeyFault, OffsetKey, is_nothing
 from eosctl.core.offset_views import Ignored, Store
 from eosctl.core.record_file import encode_bytes
@@ -51,9 +53,9 @@ def missing_topic_finding(topic: str) -> Finding:
     )  # fmt: skip
 
 
-def topic_findings(description: TopicDescription) -> list[Finding]:
+def topic_findings(description: TopicDescription, settings: ClientSettings | None) -> list[Finding]:
     """Settings that cost offsets, or a worker its start (`TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`, 2.5+)."""
-    found = list(_cleanup(description))
+    found = list(_cleanup(description, settings))
     name = description.name
     if description.replication_factor == 1:
         found.append(
@@ -68,11 +70,9 @@ def topic_findings(description: TopicDescription) -> list[Finding]:
     return found
 
 
-def _cleanup(description: TopicDescription) -> Iterable[Finding]:
+def _cleanup(description: TopicDescription, settings: ClientSettings | None) -> Iterable[Finding]:
     name, policy = description.name, description.config.get("cleanup.policy")
-    fix = (
-        f"kafka-configs.sh --alter --entity-type topics --entity-name {quote(name)} --add-config cleanup.policy=compact"
-    )
+    fix = only_compacted(name, settings)
     if policy is None:
         yield Finding(
             "settings_unreadable", WARNING, name, f"the settings of topic {name} can't be read",

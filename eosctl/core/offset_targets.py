@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from eosctl.core.client_settings import ClientSettings
 from eosctl.core.findings import ERROR
 from eosctl.core.offset_findings import topic_findings
 from eosctl.core.offset_records import IgnoredKey, KeyFault, OffsetKey, decode_key
@@ -88,9 +89,9 @@ def objection_to_records(newest: Iterable[Record]) -> Objection | None:
     )
 
 
-def objection_to_settings(description: TopicDescription) -> Objection | None:
+def objection_to_settings(description: TopicDescription, settings: ClientSettings | None) -> Objection | None:
     """What speaks against a topic that loses offsets."""
-    for finding in topic_findings(description):
+    for finding in topic_findings(description, settings):
         if finding.severity == ERROR:
             return Objection(
                 finding.message.removeprefix(f"topic {description.name} "),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from eosctl.core.aborted_offsets import AbortedOffset
+from eosctl.core.client_settings import ClientSettings
 from eosctl.core.config_topic import ConfigState
 from eosctl.core.id_collisions import GroupWork
 from eosctl.core.records import TopicDescription
@@ -152,7 +153,7 @@ class Observation:
     `ongoing` what those have open that are in a transaction now.
     `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
     are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
-    what failed since it began must not hold that up.
+    what failed since it began must not hold that up. `client`: how the Kafka cluster is reached.
     """
 
     target: Mode
@@ -184,6 +185,7 @@ class Observation:
     unseen: Mapping[str, str] = field(default_factory=dict)
     forbidden: frozenset[str] = frozenset()
     way_back: bool = False
+    client: ClientSettings | None = None
 
     def reads_aborted(self) -> bool:
         """Whether a worker reads aborted records, or will: each that is not enabled does, and all on the way down."""

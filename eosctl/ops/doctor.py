@@ -163,7 +163,11 @@ def _topics(visit: Visit) -> _Found:
         there = store.describe([target.config_topic, *sorted(status), TRANSACTION_LOG])
         found = list(topic_findings(there.values()))
         found += standstill_findings([*_offsets_topics(visit, known=there), *there.values()])
-        found += [finding for name in sorted(status & there.keys()) for finding in status_topic_findings(there[name])]
+        found += [
+            finding
+            for name in sorted(status & there.keys())
+            for finding in status_topic_findings(there[name], target.client)
+        ]
         if TRANSACTION_LOG in there:
             log = there[TRANSACTION_LOG]
             return [*found, *transaction_topic_findings(log, _known_bounds(store, log))]

@@ -87,7 +87,7 @@ def _gather(app: App, stores: Sequence[str]) -> tuple[App, _Looked, list[Finding
 def _findings(app: App, looked: _Looked) -> list[Finding]:
     findings = [missing_topic_finding(topic) for topic in looked.missing]
     for store in looked.stores:
-        findings += topic_findings(looked.descriptions[store.topic])
+        findings += topic_findings(looked.descriptions[store.topic], app.target.client)
         findings += record_findings(store)
     if looked.stuck:
         now_ms = app.clock.now_ms()

@@ -32,7 +32,7 @@ def refuse_unfit_targets(
     there = topics.describe(names)
     newest = topics.newest_of(list(there), offsets=NEWEST_OFFSETS) if there else {}
     for name, description in there.items():
-        _refuse(name, objection_to_records(newest[name]) or objection_to_settings(description))
+        _refuse(name, objection_to_records(newest[name]) or objection_to_settings(description, app.target.client))
         if "cleanup.policy" not in description.config:
             message = f"whether topic {name} keeps offsets is not known: its cleanup.policy can't be read"
             app.on_event(Event(f"{message} (DESCRIBE_CONFIGS on Topic {name} is needed)", warning=True))

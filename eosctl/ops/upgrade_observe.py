@@ -76,6 +76,7 @@ def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observatio
         offset_topic=app.target.offset_topic,
         kafka_cluster_id=group.kafka_cluster_id,
         group_id=app.target.group_id,
+        client=app.target.client,
         files=tuple(WorkerFile(path, values) for path, values in _worker_files(app).items()),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.core.client_settings import ClientSettings
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_findings import OpenTransaction, open_transaction_finding, record_findings, topic_findings
 from eosctl.core.offset_views import Store, fold_store
@@ -106,7 +107,24 @@ def described(**config: str) -> TopicDescription:
     ],
 )
 def test_settings(description: TopicDescription, expected: list[tuple[str, str]]) -> None:
-    assert [(found.code, found.severity) for found in topic_findings(description)] == expected
+    assert [(found.code, found.severity) for found in topic_findings(description, None)] == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        (ClientSettings(("b:9092", "c:9092")), "--bootstrap-server b:9092,c:9092"),
+        (
+            ClientSettings(("b:9092",), security_protocol="SASL_SSL"),
+            "--bootstrap-server b:9092 --command-config '<admin.properties>'",
+        ),
+    ],
+)
+def test_the_line_that_mends_a_policy_says_where(settings: ClientSettings, where: str) -> None:
+    """It had no --bootstrap-server, without which kafka-configs.sh refuses it."""
+    [found] = topic_findings(described(cleanup_policy="delete"), settings)
+    words = "--alter --entity-type topics --entity-name t --add-config cleanup.policy=compact"
+    assert found.fix == f"`kafka-configs.sh {where} {words}`"
 
 
 def test_who_holds_a_transaction_open() -> None:

@@ -84,6 +84,6 @@ def test_what_is_in_a_topic(records: list[tuple[bytes | None, bytes | None]], co
     ],
 )
 def test_settings_that_lose_offsets(config: dict[str, str], complaint: str | None) -> None:
-    found = objection_to_settings(TopicDescription("t", "id", 25, 3, config))
+    found = objection_to_settings(TopicDescription("t", "id", 25, 3, config), None)
     assert (found is None) is (complaint is None)
     assert found is None or found.message.startswith(str(complaint))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 from eosctl.core.findings import ERROR
 from tests.gameday.ground import Ground
@@ -60,7 +61,7 @@ def play(incident: Incident, ground: Ground, name: str) -> None:
         if incident.by_hand is not None:
             incident.by_hand(ground)
         for line, start in printed(cause["fix"], incident.healed_by):
-            wait_until(lambda: ground.paste(line, may_find=isinstance(start, Until)), what=line)
+            wait_until(partial(ground.paste, line, may_find=isinstance(start, Until)), what=line)
         ground.wait_until_quiet()
         healed_s = time.monotonic()
     print(f"{incident.title} | {wanted[0][0]} | named {named_s - began_s:.1f} s | healed {healed_s - named_s:.1f} s")

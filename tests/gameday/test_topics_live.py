@@ -16,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     ResourceType,
 )
 
+from eosctl.core.findings import WARNING
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, Saboteur, Until, play
 from tests.hanging_transactions import unverified_transactions, write_in_a_transaction_that_no_coordinator_knows
@@ -24,18 +25,25 @@ from tests.sandbox_fixtures import wait_until
 pytestmark = pytest.mark.live
 
 
+def set_policy(ground: Ground, topic: str, policy: str) -> None:
+    entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
+    (future,) = admin.incremental_alter_configs([resource]).values()
+    future.result(30)
+
+
 def cleanup_policy(kind: str, policy: str) -> Saboteur:
     """The group's topic for `kind` is no longer compacted, or not only."""
 
     @contextmanager
     def changed(ground: Ground, _name: str) -> Iterator[None]:
         topic = ground.stack.state.topics[ground.group][kind]
-        entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
-        (future,) = admin.incremental_alter_configs([resource]).values()
-        future.result(30)
-        yield
+        set_policy(ground, topic, policy)
+        try:
+            yield
+        finally:
+            set_policy(ground, topic, "compact")
 
     return changed
 
@@ -70,7 +78,7 @@ INCIDENTS = (
     Incident(
         "the offsets topic is deleted from",
         cleanup_policy("offset", "delete"),
-        (Named("not_compacted", "connect-offsets"),),
+        (Named("not_compacted", "connect-offsets"), Named("offset_topic", "connect-eos")),
         ("kafka-configs.sh",),
     ),
     Incident(
@@ -82,7 +90,7 @@ INCIDENTS = (
     Incident(
         "a transaction hangs",
         hanging_transaction,
-        (Named("hanging_transaction", "{}-0"),),
+        (Named("hanging_transaction", "{}-0"), Named("ids_may_be_hidden", "transactions", WARNING)),
         ("eosctl txn abort",),
     ),
     Incident(
