@@ -1,35 +1,76 @@
 """A Connect group without members: whether its workers are just stopped, or it was never on this Kafka cluster. Pure.
 
 A coordinator forgets a group some minutes after its last worker has gone, and then answers as for one that never was.
+A mistyped name may also be that of a group that is there and has no members, while the right one runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from eosctl.core.connect_group import DEAD
 from eosctl.core.ids import leader_transactional_id, may_be_task, task_of
 from eosctl.errors import NotFoundError
+
+if TYPE_CHECKING:  # most commands meet no group without members
+    from eosctl.core.config_topic import ConfigState
+    from eosctl.core.records import TopicRead
 
 _NAMED = 3
 _GROUPS_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
+class OtherGroup:
+    """A Connect group that has members: the connectors that they hold, and up to where they read their config topic.
+
+    `config_offset` is None where they do not tell: while they rebalance.
+    """
+
+    connectors: Collection[str]
+    config_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a config topic has of connectors, the offset of the newest commit of tasks (-1: none), and the topic's end.
+
+    Each commit of tasks makes the members of its group rebalance, and tell a config offset behind it.
+    """
+
+    connectors: Collection[str] = ()
+    newest_commit: int = -1
+    end: int = 0
+
+    @classmethod
+    def of(cls, state: ConfigState, read: TopicRead) -> Recorded:
+        """That of a topic with one partition, as read and folded."""
+        commits = (-1 if each.commit_offset is None else each.commit_offset for each in state.connectors.values())
+        end = max((bound.end for bound in read.bounds), default=0)
+        return cls(frozenset(state.connectors), max(commits, default=-1), end)
+
+    def may_be_read_by(self, group: OtherGroup) -> bool:
+        """Whether it may be the config topic of a group with members."""
+        return group.config_offset is None or self.newest_commit < group.config_offset <= self.end
+
+
+@dataclass(frozen=True, slots=True)
 class Traces:
     """What there is of a group beside its members, about some of its `connectors`; None is what can't be known.
 
-    `ids` are all that the coordinators know, `recorded` the connectors of `config_topic`, and `others` the connectors
-    of the other Connect groups that have members.
+    `ids` are all that the coordinators know, `recorded` is what `config_topic` has, and `others` the other Connect
+    groups that have members. `files` are the group ids of the worker files that name this config topic, by their paths.
     """
 
     connectors: Collection[str]
     ids: Collection[str] | None
     config_topic: str
-    recorded: Collection[str] | None
-    others: Mapping[str, Collection[str]] | None = None
+    recorded: Recorded | None
+    others: Mapping[str, OtherGroup] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self, group_id: str) -> str | None:
         """What was looked at in vain; None where there is a trace of the group.
@@ -38,24 +79,43 @@ class Traces:
         """
         if self.has_ids(group_id):
             return None
-        there = sorted(set(self.connectors) & set(self.recorded or ()))
-        theirs = self._theirs(group_id, there)
-        if there and theirs is None:
+        theirs = self.theirs(group_id)
+        if self.there() and theirs is None:
             return None
         ids = "no transactional id is its leader's or a task's of it"
         ids = "transactional ids can't be listed" if self.ids is None else ids
-        return f"{ids}, and {self._about_topic(theirs)}"
+        return f"{ids}, and {theirs or self._about_topic()}"
 
     def has_ids(self, group_id: str) -> bool:
         """Whether the group's leader id is known, or an id of one of its connectors' tasks."""
-        named = frozenset((*self.connectors, *(self.recorded or ())))
+        named = frozenset((*self.connectors, *(self.recorded.connectors if self.recorded else ())))
         return any(_is_of(each, group_id, named) for each in self.ids or ())
 
-    def _theirs(self, group_id: str, there: Collection[str]) -> str | None:
-        """What shows that one of these connectors is another group's."""
-        for other, connectors in sorted((self.others or {}).items()):
-            if name := next((name for name in there if name in connectors), None):
+    def theirs(self, group_id: str) -> str | None:
+        """What shows that the config topic, and these connectors in it, are another group's."""
+        there = self.there()
+        shown = self._by_file(group_id) or self._by_members(there)
+        if shown is None and not self.has_ids(group_id):
+            shown = self._by_ids(group_id, there)
+        return None if shown is None else f"topic {self.config_topic} seems to be another group's: {shown}"
+
+    def there(self) -> list[str]:
+        """Those of the connectors that the config topic has."""
+        return sorted(set(self.connectors) & set(self.recorded.connectors if self.recorded else ()))
+
+    def _by_file(self, group_id: str) -> str | None:
+        if not self.files or group_id in self.files.values():
+            return None
+        return next(f"{source} has group.id={theirs}" for source, theirs in self.files.items())
+
+    def _by_members(self, there: Collection[str]) -> str | None:
+        for other, group in sorted((self.others or {}).items()):
+            name = next((name for name in there if name in group.connectors), None)
+            if name is not None and self.recorded is not None and self.recorded.may_be_read_by(group):
                 return f"members of group {other} have connector {name}"
+        return None
+
+    def _by_ids(self, group_id: str, there: Collection[str]) -> str | None:
         ends = tuple(f"-{name}" for name in there)
         for each in sorted(self.ids or ()) if ends else ():
             foreign = not each.startswith(f"{group_id}-") and may_be_task(each)
@@ -63,11 +123,9 @@ class Traces:
                 return f"{each} looks like an id of its connectors"
         return None
 
-    def _about_topic(self, theirs: str | None) -> str:
+    def _about_topic(self) -> str:
         if self.recorded is None:
             return f"there is no topic {self.config_topic} to be read"
-        if theirs is not None:
-            return f"topic {self.config_topic} seems to be another group's: {theirs}"
         names = sorted(self.connectors)
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return f"topic {self.config_topic} has no connector {', '.join(names[:_NAMED])}{more}".rstrip()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from eosctl.core.absent_group import Traces, judge_absence
+from eosctl.core.absent_group import OtherGroup, Recorded, Traces, judge_absence
 from eosctl.core.connect_group import DEAD, EMPTY, ConnectGroup, connect_group
 from eosctl.core.group_protocol import PROTOCOL_TYPE
 from eosctl.deadline import Deadline
@@ -24,12 +24,13 @@ _ANSWER_S = 5.0
 class Known:
     """What the caller has read already of `Traces`; None is looked up.
 
-    `may_be_new`: the group's workers may have never been started, so that it will do if no group has members on this
-    cluster. `ask_workers`: a worker that was named and answers is of the group that is really meant, and matters.
+    `may_be_new`: the group's workers may have never been started: it has no ids, and if no group has members on this
+    cluster it needs no traces. `ask_workers`: a worker that was named and answers is of the group that is really meant,
+    and matters; else ids of the group are all that matters.
     """
 
     ids: Collection[str] | None = None
-    recorded: Collection[str] | None = None
+    recorded: Recorded | None = None
     may_be_new: bool = False
     ask_workers: bool = True
 
@@ -44,9 +45,15 @@ def doubt_about(
 
     It is asked for `connectors`; None means all that are recorded. The error names the groups that exist.
     """
-    if group.state not in (EMPTY, DEAD) or group.members:
+    if not _is_absent(group):
         return None
-    missing = None if group.state == EMPTY else _missing(app, group.group_id, connectors, known)
+    missing = None
+    if group.state == DEAD and not _traces(app, connectors, known).has_ids(group.group_id):
+        missing = _missing(_looked_up(app, group, connectors, known), group, known, asked=connectors)
+    return _judged(app, group, known, missing)
+
+
+def _judged(app: App, group: ConnectGroup, known: Known, missing: str | None) -> str | None:
     quick = replace(app, deadline=Deadline.after(min(_ANSWER_S, app.deadline.remaining_s() / 2), app.clock))
     answering = answering_url(quick) if known.ask_workers else None
     try:
@@ -76,12 +83,17 @@ def require_ever_there(app: App, known: Known = NOTHING_KNOWN) -> None:
 def refuse_never_there(
     app: App, group: ConnectGroup, connectors: Collection[str], known: Known = NOTHING_KNOWN
 ) -> None:
-    """Raises NotFoundError for a group that was never there, RefusedError for one without members whose worker answers.
-
-    Both say that nothing was written.
+    """Raises NotFoundError for a group without members that was never there, RefusedError for one of which a worker
+    answers, and for one whose config topic seems to be another group's. All say that nothing was written.
     """
+    if not _is_absent(group):
+        return
+    traces = _traces(app, connectors, known)
+    if traces.has_ids(group.group_id) and not known.ask_workers:
+        return
+    traces = _looked_up(app, group, connectors, known)
     try:
-        doubt = doubt_about(app, group, connectors, known)
+        doubt = _judged(app, group, known, _missing(traces, group, known, asked=connectors))
     except NotFoundError as error:
         raise NotFoundError(f"{error.message}; nothing was written", hint=error.hint) from error
     if doubt is not None and group.state == EMPTY:
@@ -89,19 +101,41 @@ def refuse_never_there(
             f"{doubt}; nothing was written",
             hint="Compare -g with group.id of the worker. One that has just started joins within a second.",
         )
+    if (theirs := traces.theirs(group.group_id)) is not None:
+        raise RefusedError(
+            f"the group {group.group_id} has no member, and {theirs}; nothing was written",
+            hint="Compare -g and --config-topic with group.id and config.storage.topic of the workers.",
+        )
 
 
-def _missing(app: App, group_id: str, connectors: Collection[str] | None, known: Known) -> str | None:
-    traces = Traces(connectors or (), known.ids, app.target.config_topic, known.recorded)
-    if traces.has_ids(group_id):
-        return None
-    others = _other_groups(app, group_id)
-    if known.may_be_new and others == {}:
-        return None
-    ids = _known_ids(app) if known.ids is None else known.ids
-    recorded = recorded_connectors(app) if known.recorded is None else known.recorded
-    asked = recorded or () if connectors is None else connectors
-    return replace(traces, connectors=asked, ids=ids, recorded=recorded, others=others).missing(group_id)
+def _is_absent(group: ConnectGroup) -> bool:
+    return group.state in (EMPTY, DEAD) and not group.members
+
+
+def _traces(app: App, connectors: Collection[str] | None, known: Known) -> Traces:
+    """What is known without asking."""
+    files = {
+        config.properties.source: config.group_id
+        for config in app.target.worker_configs
+        if config.group_id is not None and config.config_topic == app.target.config_topic
+    }
+    return Traces(connectors or (), known.ids, app.target.config_topic, known.recorded, files=files)
+
+
+def _looked_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known) -> Traces:
+    """All that can be known. The topic is read after the members were asked: it holds what they have read."""
+    others = _other_groups(app, group.group_id)
+    recorded = recorded_of(app) if known.recorded is None else known.recorded
+    asked = connectors if connectors is not None else recorded.connectors if recorded else ()
+    ids = known.ids
+    if ids is None and not (known.may_be_new and group.state == EMPTY):  # it has none, and others may have their own
+        ids = _known_ids(app)
+    return replace(_traces(app, asked, known), ids=ids, recorded=recorded, others=others)
+
+
+def _missing(traces: Traces, group: ConnectGroup, known: Known, *, asked: Collection[str] | None) -> str | None:
+    is_new = known.may_be_new and traces.others == {} and (asked is None or not traces.there())
+    return None if group.state == EMPTY or is_new else traces.missing(group.group_id)
 
 
 def _known_ids(app: App) -> list[str] | None:
@@ -112,8 +146,8 @@ def _known_ids(app: App) -> list[str] | None:
         return None
 
 
-def recorded_connectors(app: App) -> frozenset[str] | None:
-    """The connectors of the target's config topic; None where it is not to be read."""
+def recorded_of(app: App) -> Recorded | None:
+    """What the target's config topic has; None where it is not to be read."""
     from eosctl.core.config_topic import fold_config_topic  # most commands meet no absent group
 
     topic = app.target.config_topic
@@ -121,21 +155,24 @@ def recorded_connectors(app: App) -> frozenset[str] | None:
         with app.topics() as store:
             if topic not in store.describe([topic]):
                 return None
-            return frozenset(fold_config_topic(store.read(topic).records).connectors)
+            read = store.read(topic)
+            return Recorded.of(fold_config_topic(read.records), read)
     except EosctlError:
         return None
 
 
-def _other_groups(app: App, group_id: str) -> dict[str, frozenset[str]] | None:
-    """The connectors of each other Connect group that has members; None where that can't be told."""
+def _other_groups(app: App, group_id: str) -> dict[str, OtherGroup] | None:
+    """Each other Connect group that has members; None where that can't be told."""
     try:
         with app.transactions() as admin:
             names = [name for name, kind in admin.list_groups().items() if kind == PROTOCOL_TYPE and name != group_id]
             groups = [connect_group(admin.describe_group(name)) for name in sorted(names)]
     except EosctlError:
         return None
-    return {
-        group.group_id: frozenset(connector for member in group.members for connector, _task in member.held)
-        for group in groups
-        if group.members
-    }
+    return {group.group_id: _other(group) for group in groups if group.members}
+
+
+def _other(group: ConnectGroup) -> OtherGroup:
+    held = frozenset(connector for member in group.members for connector, _task in member.held)
+    offsets = [member.config_offset for member in group.members if member.config_offset is not None]
+    return OtherGroup(held, max(offsets, default=None))

@@ -182,8 +182,8 @@ def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[Fence
 def _waivable() -> Iterator[None]:
     try:
         yield
-    except NotFoundError as error:
-        raise NotFoundError(error.message, hint=f"{error.hint} If all is right, add --unknown-liveness.") from error
+    except (NotFoundError, RefusedError) as error:
+        raise type(error)(error.message, hint=f"{error.hint} If all is right, add --unknown-liveness.") from error
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:

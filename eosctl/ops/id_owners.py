@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from eosctl.core.ids import Owner, leader_transactional_id, may_be_task, owner_of, task_of
-from eosctl.ops.absent_group import recorded_connectors
+from eosctl.ops.absent_group import recorded_of
 from eosctl.ops.app import App
 from eosctl.ops.fence_liveness import list_connect_groups
 
@@ -35,7 +35,8 @@ def owners_of_ids(
         groups = list_connect_groups(app)[0]
     known = connectors | running
     if groups is None or any(each.removeprefix(_LEADS) in groups for each in twofold):
-        known |= recorded_connectors(app) or frozenset()
+        recorded = recorded_of(app)
+        known |= frozenset(recorded.connectors if recorded else ())
     in_order = list(dict.fromkeys(filter(None, (group_id, *sorted(groups or ())))))
     for each in twofold:
         reader = next((group for group in in_order if task_of(each, group)), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import join, quote
 
+from eosctl.core.absent_group import Recorded
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE
 from eosctl.core.fencing import Outcome, plan_items
@@ -52,7 +53,7 @@ def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene
         _refuse_tasks(app, topic, connector, may_run=count is not None and says_already(connector, count))
     else:
         # nobody is asked who runs: a mistyped group would write past the workers of the right one
-        refuse_never_there(app, group, topic.state.connectors, Known(recorded=topic.state.connectors))
+        refuse_never_there(app, group, topic.state.connectors, Known(recorded=Recorded.of(topic.state, topic.read)))
     return scene_of(topic, connector, group)
 
 

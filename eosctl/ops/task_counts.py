@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eosctl.core.absent_group import Recorded
 from eosctl.core.config_topic import ConfigState, fold_config_topic
 from eosctl.core.config_topic_repair import Compaction
 from eosctl.core.config_view import aborted_records, differing_connectors, state_document
@@ -130,8 +131,7 @@ def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[Transaction
         message = f"can't tell whether the group {app.target.group_id} exists: {exc.message}"
         return [Problem("group_unknown", message, hint=exc.hint, severity="warning")]
     ids = [listing.transactional_id for listing in listings]
-    recorded = topic.state.connectors
-    doubt = doubt_about(app, group, recorded, Known(ids, recorded))
+    doubt = doubt_about(app, group, topic.state.connectors, Known(ids, Recorded.of(topic.state, topic.read)))
     return [] if doubt is None else [Problem("group_without_members", doubt, severity="warning")]
 
 

@@ -146,7 +146,9 @@ def test_a_live_task_is_refused_then_fenced_and_comes_back(
     assert again.exit_code == 6
 
 
-def test_a_running_task_is_protected_whatever_group_is_named(invoke: Invoke, stack: Any, file_source: Any) -> None:
+def test_a_running_task_is_protected_whatever_group_is_named(
+    invoke: Invoke, stack: Any, target_flags: list[str], file_source: Any
+) -> None:
     """Without -g, and with another one, it used to be fenced in silence; with --live its worker is not asked."""
     file_source.put()
     file_source.wait_running()
@@ -162,6 +164,9 @@ def test_a_running_task_is_protected_whatever_group_is_named(invoke: Invoke, sta
     waived = invoke(*arguments, "--live", "--dry-run", "-o", "json", *nowhere)
     assert waived.exit_code == 0, waived.stderr
     assert waived.json()["data"]["rows"][0]["live"] is not None
+    mistyped = invoke("fence", "--connector", file_source.name, "--yes", *target_flags, "-g", "mistyped")
+    members = f"members of group {GROUP} have connector {file_source.name}"  # and have read what is the topic's
+    assert (mistyped.exit_code, members in mistyped.stderr) == (6, True), mistyped.stderr
 
 
 def test_zombies_of_a_group_that_is_gone_are_fenced_without_more_words(invoke: Invoke, stack: Any, unique: str) -> None:

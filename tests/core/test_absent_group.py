@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.absent_group import Traces, groups_there, judge_absence
+from eosctl.core.absent_group import OtherGroup, Recorded, Traces, groups_there, judge_absence
+from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.records import Bounds, TopicRead
 from eosctl.errors import NotFoundError
+from tests.fakes.config_topic import config_records, created
 
 
 def traces(
-    *ids: str, recorded: tuple[str, ...] | None = (), others: dict[str, set[str]] | None = None, listed: bool = True
+    *ids: str,
+    recorded: tuple[str, ...] | None = (),
+    others: dict[str, set[str]] | None = None,
+    listed: bool = True,
+    files: dict[str, str] | None = None,
 ) -> Traces:
-    """Of connector c."""
-    return Traces(["c"], ids if listed else None, "configs", recorded, others)
+    """Of connector c; what the other groups have read is not known."""
+    topic = None if recorded is None else Recorded(recorded)
+    groups = None if others is None else {name: OtherGroup(connectors) for name, connectors in others.items()}
+    return Traces(["c"], ids if listed else None, "configs", topic, groups, files or {})
 
 
 @pytest.mark.parametrize(
@@ -41,6 +50,7 @@ def test_a_group_has_ids_where_its_leader_or_a_task_of_its_connectors_has_one(
         traces(recorded=("c",), others={"h": {"d"}}),
         traces("h-d-0", "g-b-c-0", "c-0", recorded=("c",)),
         traces("g-c-0", "h-c-0", recorded=("c",), others={"h": {"c"}}),  # two groups, each with its own connector c
+        traces(recorded=("c",), files={"w1.properties": "h", "w2.properties": "g"}),
     ],
 )
 def test_ids_or_a_config_topic_with_the_connector_show_that_a_group_was_there(found: Traces) -> None:
@@ -55,11 +65,33 @@ def test_ids_or_a_config_topic_with_the_connector_show_that_a_group_was_there(fo
         (traces(listed=False), "transactional ids can't be listed, and topic configs has no connector c"),
         (traces("h-c-0", recorded=("c",)), "topic configs seems to be another group's: h-c-0 looks like an id"),
         (traces(recorded=("c",), others={"h": {"c"}}), "another group's: members of group h have connector c"),
-        (Traces("abcde", (), "configs", ()), "topic configs has no connector a, b, c and 2 more"),
+        (traces(recorded=("c",), files={"w.properties": "h"}), "another group's: w.properties has group.id=h"),
+        (Traces("abcde", (), "configs", Recorded()), "topic configs has no connector a, b, c and 2 more"),
     ],
 )
 def test_what_was_looked_at_in_vain_is_said(found: Traces, said: str) -> None:
     assert said in str(found.missing("g"))
+
+
+def test_members_have_read_their_config_topic_behind_its_newest_commit_and_up_to_its_end() -> None:
+    """A group with a connector of the same name is no other group that has this topic."""
+    records = config_records(("session-key", {}), *created("c", 1), ("session-key", {}))
+    read = TopicRead("configs", (Bounds(0, 0, 6, 6),), tuple(records), len(records))
+    recorded = Recorded.of(fold_config_topic(records), read)
+    assert recorded == Recorded(frozenset({"c"}), 3, 6)
+    told = {
+        offset: Traces(["c"], None, "configs", recorded, {"h": OtherGroup({"c"}, offset)}).theirs("g") is not None
+        for offset in (None, 3, 4, 6, 7)
+    }
+    assert told == {None: True, 3: False, 4: True, 6: True, 7: False}
+
+
+@pytest.mark.parametrize("found", [("g-c-0",), ()])
+def test_a_topic_that_others_use_is_theirs_though_the_group_has_ids(found: tuple[str, ...]) -> None:
+    by_members = traces(*found, recorded=("c",), others={"h": {"c"}}).theirs("g")
+    assert by_members == "topic configs seems to be another group's: members of group h have connector c"
+    assert "w has group.id=h" in str(traces(*found, files={"w": "h"}).theirs("g"))
+    assert traces(*found, recorded=("c",), others={"h": {"d"}}, files={"w": "g"}).theirs("g") is None
 
 
 @pytest.mark.parametrize(
