@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from eosctl.core.client_overrides import client_overrides
+from eosctl.core.commit_age import commit_age, commit_interval_ms, offset_age
 from eosctl.core.connector_topics import configured_topics
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
@@ -31,10 +32,7 @@ from eosctl.core.upgrade_observation import (
 from eosctl.core.worker_modes import NOT_ENABLED_TEXT, PROPERTY
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
-DEFAULT_INTERVAL_MS = 60_000
 DEFAULT_BROKER_MAXIMUM_MS = 900_000
-QUIET_MS = 300_000
-"""For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
 IDS_KEPT_MS = 7 * 24 * 3_600_000
 """Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
 OFFSETS_TOPIC = "offsets.storage.topic"
@@ -151,12 +149,6 @@ def interval(connector: ObservedConnector, observation: Observation) -> Iterable
             "transaction.boundary.interval.ms, with slack for slow commits.",
             {"transaction_timeout_ms": limit_ms, "interval_ms": interval_ms},
         )  # fmt: skip
-
-
-def commit_interval_ms(connector: ObservedConnector, observation: Observation) -> int:
-    """After how long a connector with boundary `interval` commits."""
-    worker = observation.worker_setting("offset.flush.interval.ms")
-    return _number(connector.config.get("transaction.boundary.interval.ms") or worker, DEFAULT_INTERVAL_MS)
 
 
 def broker_maximum(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
@@ -372,29 +364,6 @@ def _ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
     return seen.ids_unseen if seen is not None else ""
 
 
-def commit_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """A task that waits for its source, say for a replication slot that another has, is RUNNING and commits nothing."""
-    interval_ms = _number(connector.config.get("transaction.boundary.interval.ms"), DEFAULT_INTERVAL_MS)
-    for task, state in sorted(connector.tasks().items()):
-        transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
-        quiet = observation.quiet.get(transactional_id)
-        if state != "RUNNING" or quiet is None or quiet.quiet_ms < max(QUIET_MS, 2 * interval_ms):
-            continue
-        minutes = quiet.quiet_ms // 60_000
-        words = (
-            f"has committed nothing since it was started (its connector's task set is {minutes:,} m old)"
-            if quiet.since_start
-            else f"nothing was committed for {minutes:,} m"
-        )
-        yield Finding(
-            "nothing_committed", WARNING, f"{connector.name}/{task}",
-            f"{connector.name}/{task} is RUNNING, and {words}",
-            "An idle source commits nothing. If this one is not idle, see the worker's log: RUNNING does not prove "
-            "that the task reads.",
-            {"transactional_id": transactional_id, "quiet_ms": quiet.quiet_ms}, certain=False,
-        )  # fmt: skip
-
-
 def _audit_words(connector: ObservedConnector, observation: Observation, task: int) -> tuple[str, str, str, bool]:
     """Severity, meaning, fix and certainty; where no worker is enabled that is how it has to be, unless required.
 
@@ -422,6 +391,6 @@ def _number(text: str | None, default: int) -> int:
 
 
 RULES: Sequence[Rule] = (
-    task_audit, commit_age, support, boundary, interval, broker_maximum, client_overrides, fencing_pace, collisions,
-    own_cluster, offsets_topic, own_topic, properties,
+    task_audit, commit_age, offset_age, support, boundary, interval, broker_maximum, client_overrides, fencing_pace,
+    collisions, own_cluster, offsets_topic, own_topic, properties,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from eosctl.core.fencing_rounds import FENCING_FAILED
@@ -17,7 +17,10 @@ from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.stack_trace import Cause, causes_of
 from eosctl.core.upgrade_observation import ObservedConnector
 
-FAILED = "FAILED"
+FAILED, UNASSIGNED = "FAILED", "UNASSIGNED"
+REBALANCE_DELAY_MS = 300_000
+"""Connect's default of scheduled.rebalance.max.delay.ms: for so long the work of a lost worker waits for it."""
+_REBALANCE_MS = 60_000
 RESTART = "`eosctl connectors restart {name} --failed`"
 """What starts again what FAILED of a connector."""
 
@@ -186,6 +189,20 @@ def failure_findings(connectors: Iterable[ObservedConnector]) -> list[Finding]:
     ]
 
 
+def long_unassigned(finding: Finding, age_ms: int, *, delay_ms: int) -> Finding:
+    """The finding UNASSIGNED with how long it has been so; an error where no rebalance takes as long."""
+    minutes = age_ms // 60_000
+    if age_ms < delay_ms + _REBALANCE_MS:
+        return replace(finding, evidence={**finding.evidence, "unassigned_ms": age_ms})
+    return replace(
+        finding,
+        severity=ERROR,
+        message=f"{finding.subject} has had no worker for {minutes:,} m, longer than a rebalance takes",
+        fix="`eosctl workers list` shows who is there and behind; see the leader's log for why it is given to nobody.",
+        evidence={**finding.evidence, "unassigned_ms": age_ms},
+    )
+
+
 def failures_of(connector: ObservedConnector) -> dict[str, Finding]:
     """What each FAILED part of it died of, by part."""
     return {part: finding for part in connector.failed() for finding in _judge(connector, part, FAILED)}
@@ -194,7 +211,7 @@ def failures_of(connector: ObservedConnector) -> dict[str, Finding]:
 def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Finding]:
     subject = connector.name if part == "connector" else f"{connector.name}/{part.removeprefix('task ')}"
     evidence = {"state": state}
-    if state == "UNASSIGNED":
+    if state == UNASSIGNED:
         yield Finding(
             "unassigned", WARNING, subject, f"{subject} has no worker: the group is rebalancing, or lost "
             "one and waits for scheduled.rebalance.max.delay.ms (5 min)",

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from eosctl.core.config_records import UnparsableValueError, decode_value
+from eosctl.core.records import Record
 
 _BRACE = ord("{")
 _MAY_BE_NOTHING = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:null|\Z)")
@@ -110,6 +111,16 @@ def _as_java_holds(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         return (value + 2**63) % 2**64 - 2**63
     return value
+
+
+def newest_commits(records: Iterable[Record]) -> dict[str, int]:
+    """Connector -> when the newest of its offsets was written; deletions are none of its commits."""
+    found: dict[str, int] = {}
+    for record in records:
+        key = decode_key(record.key)
+        if isinstance(key, OffsetKey) and not is_nothing(record.value):
+            found[key.connector] = max(found.get(key.connector, -1), record.timestamp_ms)
+    return found
 
 
 def is_nothing(value: bytes | None) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from eosctl.core.commit_age import offset_age
 from eosctl.core.connector_findings import Rule, connector_findings, offsets_topic, properties, requires_support
 from eosctl.core.findings import INFO, Finding
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.core.wording import counted
 
-_RULES: Sequence[Rule] = (offsets_topic, properties)
+_RULES: Sequence[Rule] = (offset_age, offsets_topic, properties)
 _ELSEWHERE = frozenset({Mode.DISABLED, Mode.PREPARING, Mode.NOT_ENABLED, Mode.OLD_VERSION})
 NOT_WRITTEN = frozenset({"missing", "mis_ordered"})
 """Findings about task-count records that workers without exactly-once neither write nor read."""

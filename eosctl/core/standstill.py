@@ -1,18 +1,19 @@
-"""What stands still: internal topics without enough brokers to be written, and transactions that do not end."""
+"""What stands still: internal topics that can't be written, transactions that do not end, connectors at rest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from shlex import quote
 
-from eosctl.core.connector_findings import commit_interval_ms
-from eosctl.core.findings import ERROR, Finding
+from eosctl.core.commit_age import commit_interval_ms
+from eosctl.core.findings import ERROR, INFO, Finding
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.records import Placement, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.core.wording import counted
 
+_MOST_NAMED = 3
 _ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."
 
 
@@ -82,6 +83,20 @@ def _bring_back(placements: Iterable[Placement]) -> str:
     if not late:
         return "Start the brokers that have its replicas."
     return f"See the logs of {'broker' if len(late) == 1 else 'brokers'} {', '.join(map(str, late))}: not in sync."
+
+
+def at_rest(observation: Observation) -> Iterable[Finding]:
+    """Connectors that somebody stopped or paused: nothing is wrong with them, and none of their tasks reads."""
+    for state in ("PAUSED", "STOPPED"):
+        names = [each.name for each in observation.connectors or () if each.states.get("connector") == state]
+        if names:
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            yield Finding(
+                "at_rest", INFO, names[0] if len(names) == 1 else f"{len(names)} connectors",
+                f"{state}: {', '.join(names[:_MOST_NAMED])}{more}; no task of {'them' if names[1:] else 'it'} runs",
+                f"Nothing, if that is meant; `eosctl connectors resume {quote(names[0])}` starts it again.",
+                {"state": state, "connectors": names},
+            )  # fmt: skip
 
 
 def long_transactions(observation: Observation) -> Iterable[Finding]:

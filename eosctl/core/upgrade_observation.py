@@ -48,6 +48,10 @@ class ObservedConnector:
         """The parts that are FAILED."""
         return [part for part, state in self.states.items() if state == "FAILED"]
 
+    def running(self) -> list[int]:
+        """The numbers of its RUNNING tasks."""
+        return sorted(task for task, state in self.tasks().items() if state == "RUNNING")
+
     def tasks(self) -> dict[int, str]:
         """Task number -> state."""
         return {int(part[5:]): state for part, state in self.states.items() if part.startswith("task ")}
@@ -151,6 +155,7 @@ class Observation:
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
     RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing,
     `ongoing` what those have open that are in a transaction now.
+    `committed_ms` is when each connector's newest offset was written, in the topics that were read.
     `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
     are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
     what failed since it began must not hold that up. `client`: how the Kafka cluster is reached.
@@ -177,6 +182,7 @@ class Observation:
     unknown_ids: frozenset[str] | None = None
     quiet: Mapping[str, Quiet] = field(default_factory=dict)
     ongoing: Mapping[str, OngoingTransaction] = field(default_factory=dict)
+    committed_ms: Mapping[str, int] = field(default_factory=dict)
     task_sets_ms: Mapping[str, int] = field(default_factory=dict)
     looked_ms: int | None = None
     rival_groups: GroupWork | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from eosctl.core.commit_age import by_worker
 from eosctl.core.connector_findings import connector_findings, group_findings
 from eosctl.core.failure_scenarios import failure_findings
 from eosctl.core.finding_folds import MOST_ALIKE, fold_alike, under_cause
@@ -24,7 +25,7 @@ from eosctl.core.group_state import expectation_findings
 from eosctl.core.ignored_findings import Ignored, parse_ignored, split_ignored
 from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.core.records import KnownBounds, TopicDescription
-from eosctl.core.standstill import long_transactions, standstill_findings
+from eosctl.core.standstill import at_rest, long_transactions, standstill_findings
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
@@ -42,6 +43,7 @@ from eosctl.ops.ports import TopicStore
 from eosctl.ops.reference import finding_codes
 from eosctl.ops.task_counts import validate_task_counts
 from eosctl.ops.txn_partitions import find_hanging_transactions
+from eosctl.ops.unassigned import with_ages
 from eosctl.ops.unfinished import unfinished_work
 from eosctl.ops.worker_report import SILENT_CODES, group_problems, silent_problem, workers_behind
 from eosctl.ops.workers import WorkerObservation
@@ -96,7 +98,7 @@ def _gates(visit: Visit) -> _Found:
 def _failures(visit: Visit) -> _Found:
     seen = visit.observation()
     found = failure_findings(seen.connectors or _no_connectors(visit))
-    return with_past_fences(visit.app, found, seen.kafka_cluster_id)
+    return with_past_fences(visit.app, with_ages(visit.app, found, seen), seen.kafka_cluster_id)
 
 
 def _transactions(visit: Visit) -> _Found:
@@ -131,7 +133,8 @@ def _connectors(visit: Visit) -> _Found:
     seen = visit.observation()
     connectors = seen.connectors or _no_connectors(visit)
     judge = connector_findings if uses_exactly_once(seen) else plain_findings
-    return [*judge(seen, connectors), *long_transactions(seen), *group_findings(seen)]
+    found = by_worker(judge(seen, connectors), seen)
+    return [*found, *long_transactions(seen), *at_rest(seen), *group_findings(seen)]
 
 
 def _no_connectors(visit: Visit) -> tuple[()]:

@@ -12,6 +12,7 @@ from eosctl.core.aborted_offsets import aborted_offsets
 from eosctl.core.config_view import differing_connectors
 from eosctl.core.connector_findings import OFFSETS_TOPIC
 from eosctl.core.kafka_version import is_older
+from eosctl.core.offset_records import newest_commits
 from eosctl.core.records import Bounds
 from eosctl.core.task_counts import plugin_type
 from eosctl.core.topic_names import is_topic_name
@@ -145,11 +146,17 @@ def _with_descriptions(app: App, store: TopicStore, observation: Observation) ->
 
 
 def _with_aborted_offsets(app: App, store: TopicStore, observation: Observation) -> Observation:
-    """Only the global topic: workers read the connectors' own topics as committed in every mode, unless told not to."""
+    """Only the global topic: workers read the connectors' own topics as committed in every mode, unless told not to.
+
+    Where a worker is not enabled, it also tells when each connector committed an offset.
+    """
     topic = app.target.offset_topic
     uncommitted = store.read(topic, isolation="read_uncommitted", newest_per_key=True)
-    found = aborted_offsets(uncommitted, store.read(topic, newest_per_key=True))
-    return replace(observation, aborted_offsets=found)
+    committed = store.read(topic, newest_per_key=True)
+    seen = replace(observation, aborted_offsets=aborted_offsets(uncommitted, committed))
+    if all(worker.mode is Mode.ENABLED for worker in observation.workers):
+        return seen  # transactions tell more
+    return replace(seen, committed_ms=newest_commits(committed.records))
 
 
 def _with_broker_settings(_app: App, store: TopicStore, observation: Observation) -> Observation:

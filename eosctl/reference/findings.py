@@ -241,7 +241,8 @@ FINDINGS = (
     Entry("id_collision_unknown", "Whether another group has the same ids is not known.", _NOT_SEEN),
     Entry(
         "nothing_committed",
-        "A RUNNING task has committed nothing for five minutes or more: its source is idle, or it can't get at it.",
+        "A RUNNING task, or a connector, has committed nothing for five minutes or more: its source is idle, or it "
+        "can't get at it.",
         "If the source is not idle, see the worker's log.",
     ),
     Entry(

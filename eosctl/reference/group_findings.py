@@ -100,7 +100,22 @@ GROUP_FINDINGS = (
         "Whether a worker is in the mode that is expected can't be told from outside.",
         "Give its file with -w.",
     ),
-    Entry("unassigned", "A connector or task has no worker.", "Look again after the rebalance."),
+    Entry(
+        "unassigned",
+        "A connector or task has no worker; an error when it has had none for longer than a rebalance takes.",
+        "Look again after the rebalance; see the leader's log.",
+    ),
+    Entry(
+        "at_rest",
+        "Connectors are PAUSED or STOPPED: none of their tasks runs.",
+        "Nothing, if that is meant; `eosctl connectors resume C`.",
+    ),
+    Entry(
+        "worker_commits_nothing",
+        "None of the tasks that are RUNNING on a worker has committed anything for five minutes or more, and tasks of "
+        "other workers have.",
+        "See the worker's log; if it hangs, end its process.",
+    ),
     Entry(
         "task_failed",
         "A connector or task is FAILED for a reason that eosctl does not know.",

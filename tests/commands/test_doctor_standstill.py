@@ -1,137 +1,108 @@
-"""What `eosctl doctor` finds where brokers are down and nothing can be written: it said that all was well."""
+"""What `eosctl doctor` says of connectors and tasks that do nothing: unassigned, paused, RUNNING without a commit."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from tests.conftest import Invoke
-from tests.envelope import envelope_of
-from tests.fakes.config_topic import CONFIG_TOPIC
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
-from tests.fakes.doctor_scene import HEALTHY, OFFSETS, cluster, doctor, found, transaction_topic
+from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, cluster, doctor, found, transaction_topic
 
-OWN = "orders-offsets"
-
-
-def guarded(*, least: int = 2, **changes: Any) -> ConfigWorld:
-    """Topics with three replicas of which two have to be in sync; the connector has an offsets topic of its own."""
-    topics = [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25), compacted(OWN, 25)]
-    for topic in topics:
-        topic.config["min.insync.replicas"] = str(least)  # type: ignore[index]
-    configs = {"orders": {"offsets.storage.topic": OWN}}
-    return cluster(described=[*topics, transaction_topic()], configs=configs, **changes)
+STATUS = "connect-status"
 
 
-def errors(invoke: Invoke, there: ConfigWorld) -> list[dict[str, Any]]:
-    rows = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)["data"]["rows"]
-    return [row for row in rows if row["check"] == "topics"]
+def row_of(invoke: Invoke, there: ConfigWorld, code: str) -> dict[str, Any]:
+    """The one row with that code."""
+    rows = doctor(invoke, there, "-o", "json").json()["data"]["rows"]
+    [row] = [row for row in rows if row["code"] == code]
+    return dict(row)
 
 
-def test_one_broker_of_three_that_is_down_is_said(invoke: Invoke) -> None:
-    assert found(invoke, guarded(), 0) == HEALTHY
-    there = guarded()
-    there.brokers.state.gone = {3}
-    [row] = errors(invoke, there)
-    assert (row["code"], row["severity"], row["subject"]) == ("broker_down", "error", "broker 3")
-    assert row["evidence"] == {"broker": 3, "topics": [OFFSETS, OWN, TRANSACTION_LOG, CONFIG_TOPIC]}
-    assert row["fix"].startswith("Start broker 3; if it is gone for good, ")
+def later(there: ConfigWorld, seconds: float) -> None:
+    """So long after the newest record of the topics."""
+    newest_ms = max(record.timestamp_ms for topic in there.topics.topics for record in there.topics.records(topic))
+    there.time.now_s = newest_ms / 1000 + seconds
 
 
-def test_two_brokers_that_are_down_leave_too_few_replicas_in_sync(invoke: Invoke) -> None:
-    there = guarded()
-    there.brokers.state.gone = {2, 3}
-    down, standing = errors(invoke, there)[:2], errors(invoke, there)[2:]
-    assert [(row["code"], row["subject"]) for row in down] == [("broker_down", "broker 2"), ("broker_down", "broker 3")]
-    assert {(row["code"], row["severity"]) for row in standing} == {("below_min_isr", "error")}
-    assert {row["subject"] for row in standing} == {OFFSETS, OWN, TRANSACTION_LOG, CONFIG_TOPIC}
-    assert {row["fix"] for row in standing} == {"Start brokers 2, 3."}
-    of_offsets = next(row for row in standing if row["subject"] == OFFSETS)
-    assert of_offsets["evidence"] == {
-        "topic": OFFSETS,
-        "min.insync.replicas": 2,
-        "partitions": list(range(25)),
-        "in_sync": 1,
-    }
-
-
-@pytest.mark.parametrize("topic", [OFFSETS, OWN, TRANSACTION_LOG, CONFIG_TOPIC])
-def test_replicas_that_lag_are_named_where_every_broker_is_up(invoke: Invoke, topic: str) -> None:
-    there = guarded()
-    there.brokers.state.lagging[topic, 0] = {2, 3}
-    [row] = errors(invoke, there)
-    assert (row["code"], row["subject"], row["evidence"]["partitions"]) == ("below_min_isr", topic, [0])
-    assert row["message"].startswith(f"1 partition of {topic} with fewer replicas in sync than min.insync.replicas=2: ")
-    assert row["fix"] == "See the logs of brokers 2, 3: not in sync."
-
-
-def test_one_replica_that_lags_is_nothing_while_enough_are_in_sync(invoke: Invoke) -> None:
-    there = guarded()
-    there.brokers.state.lagging[OFFSETS, 0] = {2}
-    assert found(invoke, there, 0) == HEALTHY
-
-
-def test_a_topic_that_can_never_have_so_many_replicas_in_sync(invoke: Invoke) -> None:
-    rows = errors(invoke, guarded(least=4))
-    assert [(row["code"], row["subject"]) for row in rows] == [
-        ("below_min_isr", name) for name in (OFFSETS, OWN, CONFIG_TOPIC)
-    ]
-    assert {row["fix"] for row in rows} == {
-        "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."
-    }
-
-
-def test_partitions_of_an_offsets_topic_without_a_leader(invoke: Invoke) -> None:
-    there = guarded()
-    there.brokers.state.leaderless.update({(OFFSETS, 7), (OFFSETS, 11)})
-    [row] = errors(invoke, there)
-    assert (row["code"], row["subject"], row["evidence"]) == (
-        "partition_without_leader", OFFSETS, {"topic": OFFSETS, "partitions": [7, 11]},
-    )  # fmt: skip
-    assert row["message"].startswith(f"2 partitions of {OFFSETS} without a leader: ")
-
-
-def test_a_coordinators_log_without_any_leader_is_an_error_and_the_other_topics_are_checked(invoke: Invoke) -> None:
-    """The whole check was "could not run" then."""
-    there = guarded()
-    there.brokers.state.leaderless.update((TRANSACTION_LOG, number) for number in range(50))
-    there.brokers.state.lagging[CONFIG_TOPIC, 0] = {2, 3}
-    assert {(row["code"], row["subject"]) for row in errors(invoke, there)} == {
-        ("partition_without_leader", TRANSACTION_LOG), ("below_min_isr", CONFIG_TOPIC),
-    }  # fmt: skip
-
-
-def in_a_transaction(open_s: int, *, state: str = "Ongoing", **config: str) -> ConfigWorld:
-    """The task's transaction, which brokers abort after a minute, has been open for so long."""
-    there = cluster(configs={"orders": config})
-    known = there.brokers.state.transactions["g-orders-0"]
-    known.state, known.timeout_ms = state, 60_000
-    known.started_ms = there.brokers.state.clock.now_ms() - 1000 * open_s
+def unassigned(told: dict[str, str]) -> ConfigWorld:
+    """A task without a worker; `told` are the states in the status topic, by key."""
+    topics = [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25), compacted(STATUS, 5), transaction_topic()]
+    there = cluster(described=topics)
+    there.connect.connectors["orders"].tasks[0].state = "UNASSIGNED"
+    for key, state in told.items():
+        value = {"state": state, "trace": None, "worker_id": "w9:8083", "generation": 7}
+        there.topics.put(STATUS, key.encode(), json.dumps(value).encode())
     return there
 
 
-@pytest.mark.parametrize("state", ["Ongoing", "PrepareCommit"])
-def test_a_transaction_that_is_open_for_more_than_half_its_timeout(invoke: Invoke, state: str) -> None:
-    """The task was RUNNING, committed nothing, and failed when the time was over."""
-    rows = envelope_of(doctor(invoke, in_a_transaction(45, state=state), "-o", "json"), "doctor", 3)["data"]["rows"]
-    [row] = [row for row in rows if row["severity"] == "error"]
-    assert (row["check"], row["code"], row["subject"]) == ("connectors", "transaction_open_long", "orders/0")
-    assert row["evidence"]["transactional_id"] == "g-orders-0"
-    assert (row["evidence"]["state"], row["evidence"]["transaction_timeout_ms"]) == (state, 60_000)
-    assert 45_000 <= row["evidence"]["open_ms"] < 60_000
-    assert row["fix"].startswith("See `eosctl txn describe g-orders-0` and the log of w1:8083.")
+@pytest.mark.parametrize(("minutes", "severity"), [(4, "warning"), (7, "error")])
+def test_a_task_that_has_no_worker_for_longer_than_a_rebalance_is_an_error(
+    invoke: Invoke, minutes: int, severity: str
+) -> None:
+    """It was a warning to look again, also after hours."""
+    there = unassigned({"status-task-orders-0": "UNASSIGNED", "status-connector-orders": "RUNNING"})
+    later(there, minutes * 60)
+    row = row_of(invoke, there, "unassigned")
+    assert (row["subject"], row["severity"]) == ("orders/0", severity)
+    assert row["evidence"]["unassigned_ms"] == pytest.approx(minutes * 60_000, abs=3000)
+    assert ("has had no worker for 7 m" in row["message"]) == (severity == "error")
 
 
-@pytest.mark.parametrize(
-    "there",
-    [
-        in_a_transaction(20),
-        in_a_transaction(45, state="CompleteCommit"),
-        in_a_transaction(35, **{"transaction.boundary": "interval", "transaction.boundary.interval.ms": "50000"}),
-    ],
-    ids=["young", "over", "by the clock"],
-)
-def test_transactions_that_are_as_they_should_be(invoke: Invoke, there: ConfigWorld) -> None:
-    assert "transaction_open_long" not in {row[1] for row in found(invoke, there, 0)}
+@pytest.mark.parametrize("told", [{}, {"status-task-orders-0": "RUNNING"}, {"status-task-orders-1": "UNASSIGNED"}])
+def test_what_the_status_topic_does_not_tell_stays_a_warning(invoke: Invoke, told: dict[str, str]) -> None:
+    there = unassigned(told)
+    later(there, 3600)
+    row = row_of(invoke, there, "unassigned")
+    assert (row["severity"], "unassigned_ms" in row["evidence"]) == ("warning", False)
+
+
+def test_without_the_status_topic_it_stays_a_warning(invoke: Invoke) -> None:
+    there = cluster()
+    there.connect.connectors["orders"].tasks[0].state = "UNASSIGNED"
+    later(there, 3600)
+    assert row_of(invoke, there, "unassigned")["severity"] == "warning"
+
+
+def test_connectors_at_rest_are_said_and_no_error(invoke: Invoke) -> None:
+    """That a connector was paused and forgotten was not to be seen."""
+    there = cluster()
+    there.connect.add("parked", {}, state="STOPPED")
+    there.connect.add("my 1", {}, state="PAUSED")
+    rows = found(invoke, there, 0)
+    assert [row for row in rows if row[1] == "at_rest"] == [("connectors", "at_rest", "info")] * 2
+    told = [row for row in doctor(invoke, there, "-o", "json").json()["data"]["rows"] if row["code"] == "at_rest"]
+    assert [row["subject"] for row in told] == ["my 1", "parked"]
+    assert "`eosctl connectors resume 'my 1'`" in told[0]["fix"]
+
+
+def test_a_connector_of_a_group_that_is_not_enabled_and_commits_no_offset_is_a_warning(invoke: Invoke) -> None:
+    """Where there are no transactions nothing was said of it."""
+    there = cluster(modes={W1: "disabled"}, records=config_records(*created("orders", 1)))
+    there.topics.put(OFFSETS, b'["orders",{"f":1}]', b'{"n":1}')
+    assert "nothing_committed" not in {code for _check, code, _severity in found(invoke, there, 0)}
+    later(there, 600)
+    row = row_of(invoke, there, "nothing_committed")
+    assert (row["subject"], row["severity"]) == ("orders", "warning")
+    assert "no offset was committed for 10 m" in row["message"]
+
+
+def test_a_worker_whose_tasks_commit_nothing_is_one_row(invoke: Invoke) -> None:
+    """A warning per task, and none said that all of them were on one worker."""
+    tasks = 4
+    there = cluster(
+        modes={W1: "enabled", W2: "enabled"}, records=config_records(*created("orders", tasks, record=tasks)),
+        configs={"orders": {"tasks.max": str(tasks)}}, known_ids=[f"g-orders-{task}" for task in range(tasks)],
+    )  # fmt: skip
+    later(there, 600)
+    now_ms = there.clock().now_ms()
+    for number, task in there.connect.connectors["orders"].tasks.items():
+        known = there.brokers.state.transactions[f"g-orders-{number}"]
+        known.state = "CompleteCommit"
+        known.started_ms = now_ms - (600_000 if task.url == W2 else 1000)
+    rows = found(invoke, there, 0)
+    assert [row for row in rows if row[1] != HEALTHY[0][1]] == [("connectors", "worker_commits_nothing", "warning")]
+    assert row_of(invoke, there, "worker_commits_nothing")["subject"] == "w2:8083"

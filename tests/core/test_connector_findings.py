@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.commit_age import commit_age
 from eosctl.core.connector_findings import (
     RULES,
     Rule,
     boundary,
     broker_maximum,
     collisions,
-    commit_age,
     connector_findings,
     fencing_pace,
     group_findings,
@@ -331,7 +331,10 @@ def test_a_task_that_runs_and_commits_nothing_is_a_warning(since_start: bool, sa
     quiet = {"g-c-0": Quiet(8 * 60_000, since_start=since_start)}
     [finding] = found(commit_age, replace(good(), quiet=quiet))
     assert (finding.code, finding.severity, finding.certain) == ("nothing_committed", "warning", False)
-    assert (finding.message, finding.evidence) == (said, {"transactional_id": "g-c-0", "quiet_ms": 8 * 60_000})
+    assert (finding.message, finding.evidence) == (
+        said,
+        {"transactional_id": "g-c-0", "quiet_ms": 8 * 60_000, "worker": None},
+    )
 
 
 @pytest.mark.parametrize(("workers", "where"), [({"task 0": "w1:8083"}, "on w1:8083,"), ({}, "on a worker,")])
