@@ -60,7 +60,7 @@ def play(incident: Incident, ground: Ground, name: str) -> None:
         [cause] = [row for row in rows if (row["code"], row["subject"], row["severity"]) == wanted[0]]
         if incident.by_hand is not None:
             incident.by_hand(ground)
-        for line, start in printed(cause["fix"], incident.healed_by):
+        for line, start in printed(cause["fix"], [each.replace("{}", name) for each in incident.healed_by]):
             wait_until(partial(ground.paste, line, may_find=isinstance(start, Until)), what=line)
         ground.wait_until_quiet()
         healed_s = time.monotonic()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
 
 from eosctl.core.findings import WARNING
 from eosctl.core.ids import task_transactional_id
@@ -55,6 +56,30 @@ def _allow_larger_records(ground: Ground) -> None:
 
 
 @contextmanager
+def switch_that_failed(ground: Ground, name: str) -> Iterator[None]:
+    """The new offsets topic takes no record: the connector stays STOPPED."""
+    own = f"own-{name}"
+    admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
+    settings = {"cleanup.policy": "compact", "max.message.bytes": "10"}
+    admin.create_topics([NewTopic(own, 1, 1, config=settings)])[own].result(30)
+    with ground.source(name) as source:
+        done = ground.invoke("offsets", "switch", "--connector", name, "--to", own, "--yes")
+        assert done.exit_code not in (0, 6), (done.stdout, done.stderr)
+        assert source.rest("/status")["connector"]["state"] == "STOPPED", (done.stdout, done.stderr)
+        yield
+        source.append("two")
+        source.wait_position(8)
+
+
+@contextmanager
+def timeout_too_long(ground: Ground, name: str) -> Iterator[None]:
+    with ground.source(name) as source:
+        source.put(**{"producer.override.transaction.timeout.ms": "1000000", "offsets.topic": "mine"})
+        wait_until(lambda: source.task_states() == ["FAILED"], what="the task to be refused")
+        yield
+
+
+@contextmanager
 def acks_1(ground: Ground, name: str) -> Iterator[None]:
     with ground.source(name) as source:
         source.put(**{"producer.override.acks": "1"})
@@ -65,7 +90,7 @@ def acks_1(ground: Ground, name: str) -> Iterator[None]:
 def _no_overrides(ground: Ground) -> None:
     [name] = rest(f"{ground.urls[0]}/connectors")
     config = rest(f"{ground.urls[0]}/connectors/{name}")["config"]
-    plain = {key: value for key, value in config.items() if "override" not in key}
+    plain = {key: value for key, value in config.items() if "override" not in key and key != "offsets.topic"}
     rest(f"{ground.urls[0]}/connectors/{name}/config", "PUT", plain)
 
 
@@ -97,6 +122,22 @@ INCIDENTS = (
             Named("mis_ordered", "{}", WARNING),  # its new task set was fenced for nobody
         ),
         by_hand=_no_overrides,
+    ),
+    Incident(
+        "a transaction timeout that brokers refuse",
+        timeout_too_long,
+        (
+            Named("timeout_above_broker", "{}"),
+            Named("timeout_refused", "{}/0"),
+            Named("idle_property", "{}"),
+        ),
+        by_hand=_no_overrides,
+    ),
+    Incident(
+        "a switch of offsets failed half-way",
+        switch_that_failed,
+        (Named("switch_unfinished", "{}"),),
+        ("eosctl offsets switch --connector {} --to global",),
     ),
 )
 
