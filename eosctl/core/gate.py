@@ -44,8 +44,12 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`failures` make a gate fail, else `unknowns` make it unknown, else it passes with `proof`."""
+    """`failures` make a gate fail, else `unknowns` make it unknown, else it passes with `proof`.
+
+    `fix` is for this case alone, where there is more to say than to everybody whom the gate stops.
+    """
 
     proof: str = ""
     failures: Sequence[str] = ()
     unknowns: Sequence[str] = ()
+    fix: str = ""

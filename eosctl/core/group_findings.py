@@ -101,8 +101,8 @@ def status_topic_findings(topic: TopicDescription, settings: ClientSettings | No
     if policy != "compact":
         yield Finding(
             "status_not_compact", ERROR, topic.name,
-            f"topic {topic.name} has cleanup.policy={policy}: no worker starts on it",
-            only_compacted(topic.name, settings), {"cleanup.policy": policy},
+            f"topic {topic.name} has cleanup.policy={policy}: each worker that starts on it dies of a ConfigException",
+            f"{only_compacted(topic.name, settings)}, then start the workers again.", {"cleanup.policy": policy},
         )  # fmt: skip
 
 

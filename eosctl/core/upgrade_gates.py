@@ -12,6 +12,7 @@ from eosctl.core import connector_findings as connectors
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.gate import Gate, Verdict
+from eosctl.core.kafka_scripts import one_partition, only_compacted
 from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
 from eosctl.core.stale_offsets import StaleOffsets
@@ -66,7 +67,7 @@ def _gate(rule: _Rule, observation: Observation, *, accepted: bool) -> Gate:
         return Gate(rule.id, "pass", verdict.proof)
     status = "fail" if verdict.failures else "unknown"
     evidence = "; ".join([*verdict.failures, *verdict.unknowns])
-    return Gate(rule.id, status, evidence, rule.fix, rule.guards_data, accepted)
+    return Gate(rule.id, status, evidence, verdict.fix or rule.fix, rule.guards_data, accepted)
 
 
 def _same_cluster(observation: Observation) -> Verdict:
@@ -85,9 +86,11 @@ def _config_topic(observation: Observation) -> Verdict:
     if topic is None:
         return Verdict(failures=[f"there is no topic {observation.config_topic}"])
     failures, unknowns = _topic_settings(topic)
+    fix = only_compacted(topic.name, observation.client) if failures else ""
     if topic.partitions != 1:
-        failures.append(f"{topic.name} has {topic.partitions} partitions instead of one")
-    return Verdict(_topic_proof(topic), failures, unknowns)
+        failures.append(f"{topic.name} has {topic.partitions} partitions instead of one: workers do not start on it")
+        fix = one_partition(topic, observation.client)
+    return Verdict(_topic_proof(topic), failures, unknowns, fix)
 
 
 def _offset_topic(observation: Observation) -> Verdict:
@@ -97,14 +100,17 @@ def _offset_topic(observation: Observation) -> Verdict:
     if topic is None:
         return Verdict(failures=[f"there is no topic {observation.offset_topic}"])
     failures, unknowns = _topic_settings(topic)
-    return Verdict(_topic_proof(topic), failures, unknowns)
+    fix = only_compacted(topic.name, observation.client) if failures else ""
+    return Verdict(_topic_proof(topic), failures, unknowns, fix)
 
 
 def _topic_settings(topic: TopicDescription) -> tuple[list[str], list[str]]:
     policy = topic.config.get("cleanup.policy")
     if policy is None:
         return [], [f"the settings of {topic.name} may not be read"]
-    return ([] if policy == "compact" else [f"{topic.name} has cleanup.policy={policy}"]), []
+    return (
+        [] if policy == "compact" else [f"{topic.name} has cleanup.policy={policy}: workers do not start on it"]
+    ), []
 
 
 def _topic_proof(topic: TopicDescription) -> str:
@@ -251,7 +257,7 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(MEMBERS_GATE,
           "Start it; --connect-map says where it is reached; `upgrade apply --accept-gone` gives up one that an "
           "upgrade lost. Each needs a URL of its own.", members_known),
-    _Rule("group_stable", "Wait for the end of the rebalance and plan again.", group_stable),
+    _Rule("group_stable", "Start its workers, or wait for the end of the rebalance.", group_stable),
     _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster, guards_data=True),
     _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", worker_versions, guards_data=True),
     _Rule("worker_health", "Look at the worker's log; GET /health needs Kafka 3.9.", worker_health),
@@ -259,9 +265,10 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("no_mixed_modes", "Go through with the first pass of this plan without delay.", no_mixed_modes),
     _Rule(FILES_GATE, "Make the files equal in these properties, and restart the workers whose files change.",
           worker_files),
-    _Rule("config_topic", "Give it one partition and cleanup.policy=compact; --config-topic names it.",
+    _Rule("config_topic", "Name it with --config-topic; DESCRIBE_CONFIGS shows its settings.",
           _config_topic, guards_data=True),
-    _Rule("offset_topic", "Set cleanup.policy=compact; --offset-topic names it.", _offset_topic, guards_data=True),
+    _Rule("offset_topic", "Name it with --offset-topic; DESCRIBE_CONFIGS shows its settings.",
+          _offset_topic, guards_data=True),
     _Rule(READABLE_GATE, "Restart no worker until it is compacted away: `eosctl task-counts validate` has how.",
           _config_topic_readable, guards_data=True),
     _Rule("no_open_transactions", "See `eosctl txn hanging`: workers would hang behind it.",

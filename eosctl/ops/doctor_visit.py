@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from eosctl.core.connect_group import DEAD
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_gates import SUMMING_GATES, evaluate_gates
@@ -30,17 +31,23 @@ class Visit:
     def group(self) -> GroupObservation:
         """The workers; raises what kept them from being seen."""
         if self._group is None:
-            self._group = _or_error(lambda: observe_workers(self.app))
+            self._group = _or_error(lambda: observe_workers(self.app, gone_ok=True))
         return _or_raise(self._group)
 
     def require_group(self) -> None:
-        """Raises NotFoundError for a group that does not exist, unless something tells that it did."""
+        """Raises NotFoundError for a group that was never there, unless a worker's file says that it is meant.
+
+        Its workers may have died at their first start, and what they died of is to be found.
+        """
         try:
-            self.group()
+            state = self.group().state
         except NotFoundError:
-            require_ever_there(self.app)
+            raise
         except EosctlError:
             return
+        named = {worker.group_id for worker in self.app.target.worker_configs}
+        if state == DEAD and self.app.target.group_id not in named:
+            require_ever_there(self.app)
 
     def observation(self) -> Observation:
         """The group as the gates see it; raises what kept it from being seen."""

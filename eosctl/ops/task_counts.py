@@ -49,7 +49,8 @@ def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_com
     if description.partitions != 1:
         raise EosctlError(
             f"topic {topic} has {description.partitions} partitions; workers refuse a config topic with more than one",
-            hint="Is it the config.storage.topic of this group? If so, no worker can start on it: re-create it.",
+            hint="Is it the config.storage.topic of this group? If so, no worker can start on it: `eosctl doctor` has "
+            "the commands that lead to one with a single partition.",
         )
     read = store.read(topic, isolation=isolation)
     return ConfigTopic(store.cluster_id(), read, fold_config_topic(read.records), description)
@@ -189,6 +190,8 @@ def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mappi
     """Connector name -> type from the first worker that answers; None, with warnings, where none does."""
     try:
         urls = discover_urls(app)
+    except NotFoundError:
+        urls = []  # the coordinator has forgotten it
     except EosctlError as exc:
         problems.append(_not_asked(exc.message, exc.hint))
         return None

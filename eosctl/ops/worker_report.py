@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 
-from eosctl.core.connect_group import EMPTY, STABLE, UNSIGNED_PROTOCOLS
+from eosctl.core.connect_group import DEAD, EMPTY, STABLE, UNSIGNED_PROTOCOLS
 from eosctl.core.findings import Finding
 from eosctl.core.worker_url import NOT_REACHED_HINT, is_loopback_url, is_this_machine, shared_urls
 from eosctl.core.workers_behind import behind_findings
@@ -100,7 +100,7 @@ def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> 
 
 def _problems(group: GroupObservation, before: Sequence[Problem]) -> Iterator[Problem]:
     yield from before
-    if group.state not in (None, STABLE, EMPTY):
+    if group.state not in (None, STABLE, EMPTY, DEAD):
         message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
         yield Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning")
     yield from _of_the_group(group)

@@ -118,18 +118,19 @@ class GroupObservation:
         return self.state == STABLE
 
 
-def observe_workers(app: App) -> GroupObservation:
+def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
     """The group's members joined with what each worker says over REST; a worker that can't be reached is a row too.
 
     Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that no member advertises is
     another way to one (a load balancer, a forwarded port), if what it answers says so, and else stands among the
-    members, with the reason as evidence. Raises UsageError, NotFoundError and what Kafka's connection raises.
+    members, with the reason as evidence. With `gone_ok` a group that the coordinator does not know is one without
+    members. Raises UsageError, NotFoundError and what Kafka's connection raises.
     """
     given = _given_urls(app)
     if given and (app.target.client is None or app.target.group_id is None):
         alone: list[_Pair] = [(None, url) for url in given]
         return GroupObservation(app.target.group_id, None, None, None, None, None, _observe(app, alone, given))
-    group, cluster_id = read_group(app)
+    group, cluster_id = read_group(app, gone_ok=gone_ok)
     apart = told_apart(group.members, given)
     pairs: list[_Pair] = [(each, apart.get(each.member_id) or _normalised(each.url)) for each in group.members]
     advertised = {url for _member, url in pairs}

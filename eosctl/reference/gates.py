@@ -26,9 +26,11 @@ GATES = (
     ),
     Entry("worker_files", "The workers' files agree where they must.", "Make them equal in the properties named."),
     Entry(
-        "config_topic", "The config topic has one partition and is compacted.", "Repair it; --config-topic names it."
+        "config_topic",
+        "The config topic has one partition and is compacted.",
+        "Run the commands of the fix; --config-topic names it.",
     ),
-    Entry("offset_topic", "The offsets topic is compacted.", "Set cleanup.policy=compact; --offset-topic names it."),
+    Entry("offset_topic", "The offsets topic is compacted.", "Run the command of the fix; --offset-topic names it."),
     Entry(
         "config_topic_readable",
         "No record of the config topic makes a worker that starts lose the records behind it.",

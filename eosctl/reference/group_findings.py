@@ -28,7 +28,7 @@ GROUP_FINDINGS = (
     Entry(
         "status_not_compact",
         "The status topic is not compacted, or also deletes: no worker starts on it.",
-        "Set cleanup.policy=compact.",
+        "Run the command of the fix, then start the workers again.",
     ),
     Entry(
         "too_few_replicas",

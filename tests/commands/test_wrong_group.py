@@ -81,7 +81,8 @@ def gone(**changes: object) -> ConfigWorld:
 def test_a_group_whose_workers_stopped_long_ago_is_not_a_wrong_one(invoke: Invoke, known_ids: tuple[str, ...]) -> None:
     records = config_records(*created("orders", 1)) if not known_ids else ()
     there = gone(records=records, known_ids=known_ids)
-    assert run(invoke, there, "doctor", "g").exit_code == 7
+    rows = envelope_of(run(invoke, there, "doctor", "g", "-o", "json"), "doctor", 3)["data"]["rows"]
+    assert [row["message"] for row in rows if row["severity"] == "error"] == ["the group is Dead"]
     assert run(invoke, there, "offsets list", "g").exit_code == 0
     assert run(invoke, there, "fence --prefix g-orders- --dry-run", "g").exit_code == 0
 
