@@ -92,9 +92,9 @@ def _findings(_session: Session) -> Sequence[str]:
 
 
 def _gates(_session: Session) -> Sequence[str]:
-    from eosctl.core.upgrade_gates import GATE_IDS
+    from eosctl.core.upgrade_gates import DRIVER_GATE_IDS, GATE_IDS
 
-    return GATE_IDS
+    return (*GATE_IDS, *DRIVER_GATE_IDS)
 
 
 def _kinds(_session: Session) -> Sequence[str]:

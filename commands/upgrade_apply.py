@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ _DRIVER_OPTIONS = {
     "sudo": ("systemd",),
     "workload": ("kubernetes",),
     "namespace": ("kubernetes",),
+    "context": ("kubernetes",),
+    "kubeconfig": ("kubernetes",),
     "env_name": ("kubernetes",),
     "sandbox": ("sandbox",),
 }
@@ -61,8 +64,13 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @click.option("--unit", metavar="NAME", help="systemd: the unit of a worker.")
 @click.option("--ssh", metavar="DEST", help="systemd: where a worker runs; without it, here.")
 @click.option("--sudo", is_flag=True, default=None, help="systemd: edit and restart with sudo -n, as root.")
-@click.option("--workload", metavar="KIND/NAME", help="kubernetes: statefulset/, deployment/ or kafkaconnect/NAME.")
+@click.option(
+    "--workload", multiple=True, metavar="KIND/NAME",
+    help="kubernetes: statefulset/, deployment/ or kafkaconnect/NAME; every one of the group (repeatable).",
+)  # fmt: skip
 @click.option("--namespace", metavar="NAME", help="kubernetes: the namespace.")
+@click.option("--context", metavar="NAME", help="kubernetes: the context of kubectl's configuration.")
+@click.option("--kubeconfig", metavar="PATH", help="kubernetes: kubectl's configuration file.")
 @click.option("--env-name", metavar="NAME", help="kubernetes: the variable that sets the mode in the pods.")
 @click.option("--sandbox", metavar="NAME", help="sandbox: its name (default: default).")
 @click.option(
@@ -121,30 +129,35 @@ def apply_command(
         resume=given["resume"],
         start_over=given["start_over"],
         settle_timeout_s=given["settle_timeout"],
-        driver_options=tuple(
-            word
-            for option in _DRIVER_OPTIONS
-            if given[option] is not None
-            for word in (f"--{option.replace('_', '-')}", given[option])
-            if isinstance(word, str)
-        ),
+        driver_options=tuple(_driver_words(given)),
         accepted=frozenset(given["accept_gate"]),
         gone=frozenset(given["accept_gone"]),
     )
     roll = prepare_roll(app, request, _driver(app, driver_name, given))
-    may_apply = (roll.steps() or roll.gone) and not roll.blocking
+    may_apply = (roll.steps() or roll.gone or roll.begun) and not roll.blocking
     return settle(
         plan_report(app, roll), (lambda: apply_roll(app, roll)) if may_apply else None,
         question=f"Restart the workers to reach {roll.target.value}?", yes=yes, dry_run=dry_run,
     )  # fmt: skip
 
 
+def _driver_words(given: dict[str, Any]) -> Iterator[str]:
+    """The driver's options as they were given, for commands that go on or back."""
+    for option in _DRIVER_OPTIONS:
+        values = given[option] if isinstance(given[option], tuple) else (given[option],)
+        for value in values:
+            if value is not None:
+                yield f"--{option.replace('_', '-')}"
+            if isinstance(value, str):
+                yield value
+
+
 def _driver(app: App, name: str, given: dict[str, Any]) -> Driver:
     """The driver with its own options; raises UsageError for one that lacks, and for one of another driver."""
     for option, drivers in _DRIVER_OPTIONS.items():
-        if given[option] is not None and name not in drivers:
+        if given[option] not in (None, ()) and name not in drivers:
             raise UsageError(f"--{option.replace('_', '-')} is for --driver {' or '.join(drivers)}, not for {name}")
-    missing = [f"--{option.replace('_', '-')}" for option in _NEEDED.get(name, ()) if given[option] is None]
+    missing = [f"--{option.replace('_', '-')}" for option in _NEEDED.get(name, ()) if given[option] in (None, ())]
     if missing:
         raise UsageError(f"--driver {name} needs {' and '.join(missing)}")
     return _make(app, name, given)
@@ -161,9 +174,11 @@ def _make(app: App, name: str, given: dict[str, Any]) -> Driver:
 
             return SystemdDriver(given["unit"], given["properties_file"], given["ssh"], bool(given["sudo"]))
         case "kubernetes":
+            from eosctl.ops.upgrade_drivers.kubectl import Kubectl
             from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
 
-            return kubernetes_driver(app, given["workload"], given["namespace"], given["env_name"])
+            kubectl = Kubectl(given["namespace"], given["context"], given["kubeconfig"])
+            return kubernetes_driver(app, given["workload"], kubectl, variable=given["env_name"])
         case "sandbox":
             from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
 

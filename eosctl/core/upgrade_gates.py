@@ -28,6 +28,7 @@ from eosctl.core.worker_gates import (
     worker_health,
     worker_versions,
 )
+from eosctl.core.workload_pods import WORKLOAD_GATE
 
 SAFE_REPLICATION = 3
 MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
@@ -313,3 +314,5 @@ SUMMING_GATES = frozenset(
 )
 """Gates that sum up what `connectors check`, `task-counts validate`, `acls check` and failed tasks say one by one."""
 GATE_IDS = tuple(rule.id for rule in _RULES)
+DRIVER_GATE_IDS = (WORKLOAD_GATE,)
+"""Gates of the platform that a driver changes; `upgrade apply` alone has them."""

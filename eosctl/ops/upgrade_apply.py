@@ -12,7 +12,7 @@ from eosctl.core.connect_group import EMPTY, STABLE
 from eosctl.core.gate import Gate
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker, what_is_lost
-from eosctl.core.upgrade_gates import CLUSTERS_GATE, CONNECTORS_GATE, GATE_IDS, MEMBERS_GATE
+from eosctl.core.upgrade_gates import CLUSTERS_GATE, CONNECTORS_GATE, DRIVER_GATE_IDS, GATE_IDS, MEMBERS_GATE
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.upgrade_plan import PlannedPass, UpgradePlan, make_plan
 from eosctl.core.worker_url import parse_worker_url
@@ -22,6 +22,7 @@ from eosctl.ops.journal import Journal
 from eosctl.ops.upgrade_drivers import Driver, SetsAlone
 from eosctl.ops.upgrade_journal import Memory, OpenStep, Roll, newest_roll, upgrade_journal
 from eosctl.ops.upgrade_look import NOTHING_KNOWN, STRICT, Lenience, View, look, with_driver_files
+from eosctl.ops.upgrade_owned import absent_workers, owned_gates, place_of, require_everybody, with_platform
 from eosctl.ops.workers import NO_REST
 from eosctl.report import rfc3339
 
@@ -57,7 +58,8 @@ class PreparedRoll:
     """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
 
     `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
-    is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up.
+    is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up. `gates`
+    are all that were looked at, those of the driver's platform included; `place` is what the driver changes there.
     """
 
     request: RollRequest
@@ -77,6 +79,8 @@ class PreparedRoll:
     memory: Memory = NOTHING_KNOWN
     dead: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
+    gates: tuple[Gate, ...] = ()
+    place: str | None = None
 
     def steps(self) -> list[tuple[Mode, str]]:
         """What is still to be done, worker by worker, the leader of now last."""
@@ -104,6 +108,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     newest = newest.without(gone) if newest else None
     begun = _begun(app, request, newest, journal)
     target = _target(request, begun)
+    place = place_of(app, driver, begun)
     open_step = begun.open if begun else None
     lenience = _lenience(request, target, newest, begun, driver)
     memory = begun.memory if begun else newest.lost_memory if newest else NOTHING_KNOWN
@@ -112,14 +117,23 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     _require_gone(gone, view)
     dead = [worker for worker in view.lost if open_step is None or worker.name not in open_step.workers]
     workers = [*_after_open(view.observation.workers, open_step, at_once=driver.at_once), *dead]
+    workers += absent_workers(app, driver, begun, view.group)
+    if begun is not None and open_step is None and begun.steps:
+        workers = [*with_platform(app, driver, begun.steps[-1][0], workers)]
     plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
     if request.plan is not None and begun is None:
         difference = request.plan.difference(plan)
         if difference is not None:
             raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
         plan = request.plan
+    owned: Sequence[Gate] = ()
     if open_step is None and plan.passes:
         driver.check(app, sorted(view.members))
+        way_back = lenience.way_back
+        owned = owned_gates(app, driver, begun, view.group, accepted=request.accepted, way_back=way_back)
+    elif open_step is None:
+        require_everybody(app, driver, begun, view.group)
+    stopping = [*view.stopping(but=_mended(open_step, view)), *(gate for gate in owned if gate.stops_apply)]
     return PreparedRoll(
         request=request,
         target=target,
@@ -129,7 +143,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         passes=plan.passes,
         open=open_step,
         begun=begun,
-        blocking=(*_others_ill(begun, view, driver, lenience), *view.stopping(but=_mended(open_step, view))),
+        blocking=(*_others_ill(begun, view, driver, lenience), *stopping),
         connectors=begun.connectors if begun else _states(view.observation),
         excused=_excused(view.observation, begun, lenience),
         journal=journal,
@@ -138,6 +152,8 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         lenience=lenience,
         dead=frozenset(worker.name for worker in dead),
         gone=gone,
+        gates=(*view.gates, *owned),
+        place=place,
     )
 
 
@@ -175,9 +191,11 @@ def _mended(open_step: OpenStep | None, view: View) -> frozenset[str]:
 
 
 def _require_gates(names: Collection[str]) -> None:
-    unknown = sorted(set(names) - set(GATE_IDS))
+    unknown = sorted(set(names) - {*GATE_IDS, *DRIVER_GATE_IDS})
     if unknown:
-        raise UsageError(f"there is no gate {unknown[0]}", hint=f"--accept-gate takes {', '.join(GATE_IDS)}.")
+        raise UsageError(
+            f"there is no gate {unknown[0]}", hint=f"--accept-gate takes {', '.join((*GATE_IDS, *DRIVER_GATE_IDS))}."
+        )
 
 
 def accept_hint(gates: Sequence[Gate]) -> str:

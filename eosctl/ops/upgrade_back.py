@@ -53,7 +53,7 @@ def under_new_names(expected: Expected, renamed: Mapping[str, str]) -> Expected:
     )
 
 
-def not_back(group: GroupObservation, expected: Expected) -> str:
+def not_back(app: App, group: GroupObservation, expected: Expected) -> str:
     """gate members_known and group_stable: everybody is there, and the restarted ones are new members."""
     if not group.stable:
         return f"the group is {group.state}"
@@ -64,7 +64,8 @@ def not_back(group: GroupObservation, expected: Expected) -> str:
         left = [member.url or "?" for member in there.values() if member.member_id in old]
         if left:
             return f"not restarted yet: {', '.join(left)}"
-        return "" if len(there) == len(before) else f"{len(there)} of {len(before)} members"
+        wanted = expected.count(app) if expected.count else len(before)
+        return "" if len(there) == wanted else f"{len(there)} of {wanted} members"
     missing = [url for url in {**before, **dict.fromkeys(expected.workers)} if url not in there]
     if missing:
         return f"not in the group: {', '.join(missing)}"

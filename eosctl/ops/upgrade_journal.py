@@ -44,7 +44,7 @@ class Roll:
     `next_start` is in which modes each worker may start next, of all that this and former rolls had in hand.
     `way_back`: it takes back the roll before; `excused` are connectors and tasks that did not run when it began.
     `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
-    the mode to go back to, if there is one.
+    the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told.
     """
 
     target: Mode
@@ -62,6 +62,7 @@ class Roll:
     stopped: str | None = None
     ended_ms: int | None = None
     origin: Mode | None = None
+    place: str | None = None
 
     @property
     def unfinished(self) -> bool:
@@ -150,6 +151,7 @@ def _began(entry: Mapping[str, Any], former: Roll | None) -> Roll:
         next_start=_without(former.next_start if former else {}, entry.get("gone", ())),
         way_back=bool(entry.get("way_back")),
         excused=frozenset((str(name), int(number)) for name, number in entry.get("excused", ())),
+        place=entry.get("place"),
     )
 
 

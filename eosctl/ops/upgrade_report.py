@@ -17,6 +17,8 @@ from eosctl.report import Json, Problem, Report, Row
 PROVEN_BY_A_ROLL = frozenset({"modes_proven", "no_mixed_modes"})
 """What the steps of a roll prove of each worker; no look at the whole group comes after the last one."""
 
+JOINED = "it joined while the others were restarted, and was proven with them"
+
 
 def plan_report(app: App, roll: PreparedRoll) -> Report:
     """The steps to come; gates that forbid the roll are its errors, and make exit code 6.
@@ -54,6 +56,8 @@ def result_report(
             rows.append({**row, "outcome": "not_reached"})
         else:
             rows.append({**row, "outcome": outcome.outcome, "detail": outcome.detail, "backup": outcome.backup})
+    for each in outcomes:
+        rows += [{**_row(roll, each.mode, name, outcome=each.outcome), "detail": JOINED} for name in each.joined]
     report = _report(app, roll, "upgrade-apply-result", rows, problems=[], unfinished=failure is not None)
     left = [gate for gate in gates if failure is not None or gate.id not in PROVEN_BY_A_ROLL]
     report = replace(report, data={**report.data, "gates": _gates(left)})
@@ -101,7 +105,8 @@ def _report(
         },
         data={
             "plan": roll.plan.digest(),
-            "gates": _gates(roll.view.gates),
+            "place": roll.place,
+            "gates": _gates(roll.gates),
             "losses": list(losses(roll)),
             "journal": str(roll.journal.path),
             "undo": undo_command(roll, unfinished=unfinished),

@@ -6,7 +6,7 @@ stays done: a roll that stops leaves a cluster that runs, and says how to go on 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
@@ -24,9 +24,10 @@ from eosctl.ops.upgrade_apply import (
     prepare_roll,
 )
 from eosctl.ops.upgrade_back import TOUCHED_HINT, touched_by_others
-from eosctl.ops.upgrade_drivers import Acted, SetsAlone
+from eosctl.ops.upgrade_drivers import Acted, OwnsWorkers, SetsAlone
 from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
 from eosctl.ops.upgrade_look import View, look, with_driver_files
+from eosctl.ops.upgrade_owned import with_platform
 from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
 from eosctl.ops.upgrade_step import Before, Expected, look_app, members_of, owners_of
 from eosctl.ops.upgrade_undo import origin_of, resume_command
@@ -36,13 +37,14 @@ from eosctl.report import Report
 
 @dataclass(slots=True)
 class StepOutcome:
-    """What became of one step."""
+    """What became of one step; `joined` are workers beyond those that it began with."""
 
     mode: Mode
     workers: tuple[str, ...]
     outcome: str
     detail: str = ""
     backup: str | None = None
+    joined: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -99,17 +101,25 @@ def sentences(on_event: OnEvent) -> OnEvent:
 def _require_unchanged(app: App, roll: PreparedRoll) -> None:
     renewed = prepare_roll(app, roll.request, roll.driver)
     difference = roll.plan.difference(renewed.plan)
+    comes_and_goes = roll.begun is not None and isinstance(roll.driver, OwnsWorkers)
+    if comes_and_goes:  # a controller is still at work on what the run before began
+        modes = [[each.mode for each in plan.passes] for plan in (roll.plan, renewed.plan)]
+        difference = None if modes[0] == modes[1] else f"the passes were {_told(modes[0])} and are {_told(modes[1])}"
     if difference is not None or renewed.open != roll.open:
         raise StalePlanError(
             f"the group changed since the plan was shown: {difference}; nothing was written", hint="Run again."
         )
-    if roll.open is None and roll.view.members != renewed.view.members:
+    if roll.open is None and not comes_and_goes and roll.view.members != renewed.view.members:
         raise StalePlanError(
             "workers were restarted, joined or left since the plan was shown; nothing was written", hint="Run again."
         )
     if renewed.blocking:
         gate = renewed.blocking[0]
         raise RefusedError(f"gate {gate.id} {gate.verb}: {gate.evidence}; nothing was written")
+
+
+def _told(modes: Sequence[Mode]) -> str:
+    return ", ".join(mode.value for mode in modes) or "none"
 
 
 def _write_begin(roll: PreparedRoll) -> None:
@@ -133,6 +143,7 @@ def _write_begin(roll: PreparedRoll) -> None:
         gone=sorted(roll.gone),
         way_back=roll.lenience.way_back,
         excused=[list(work) for work in sorted(roll.excused)],
+        **({"place": roll.place} if roll.place else {}),
     )
 
 
@@ -166,7 +177,10 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     """What must be true of all workers before the first of them gets `mode`; raises RefusedError."""
     app, roll = look_app(run.app, run.look_s), run.roll
     view = run.view = look(with_driver_files(app, roll.driver), roll.target, run.memory, lenience=roll.lenience)
-    refusals = blocking_modes(view.observation.workers, mode)
+    before = [each for each, _worker in roll.begun.steps] if roll.begun else []
+    done = [*before, *(each.mode for each in run.outcomes)]
+    workers = with_platform(app, roll.driver, done[-1] if done else None, view.observation.workers)
+    refusals = blocking_modes(workers, mode)
     stopping = view.stopping(but=frozenset({"no_mixed_modes"}))
     refusals += [f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in stopping]
     ours = {*(worker.name for worker in roll.plan.workers), *run.renamed.values()}
@@ -219,6 +233,8 @@ def _step(run: _Run, mode: Mode, workers: tuple[str, ...]) -> None:
     run.members = settled.everybody
     run.renamed |= {former.get(name, name): new for name, new in settled.renamed.items()}
     outcome.outcome, outcome.detail = "done", "; ".join(settled.evidence)
+    surplus = max(0, len(settled.members) - len(workers)) if at_once else 0
+    outcome.joined = tuple(sorted(settled.members.keys() - set(workers))[:surplus])
     words = f"{', '.join(workers)}: {mode.value}, everything as before"
     run.app.on_event(Event(words, standings=standings(workers, mode, "done")))
 
@@ -249,7 +265,7 @@ def _set_alone(run: _Run, mode: Mode, worker: str) -> None:
 
 def _timeout_s(run: _Run, workers: tuple[str, ...]) -> float:
     """How long a step may take: each of its workers has --settle-timeout, also where all of a pass are one step."""
-    return run.roll.request.settle_timeout_s * (len(workers) if run.roll.driver.at_once else 1)
+    return run.roll.request.settle_timeout_s * (max(1, len(workers)) if run.roll.driver.at_once else 1)
 
 
 def _require_untouched(run: _Run, members: Mapping[str, str]) -> None:
@@ -325,5 +341,6 @@ def _expected(run: _Run, mode: Mode, workers: tuple[str, ...], *, before: Before
         patience_s=None if roll.driver.waits_for_person else timeout_s,
         look_s=run.look_s,
         at_once=roll.driver.at_once,
+        count=roll.driver.expected if isinstance(roll.driver, OwnsWorkers) else None,
         files=tuple(roll.driver.files(workers)),
     )

@@ -172,7 +172,7 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
         if app.clock.monotonic_s() - watch.since_s >= RENAMED_AFTER_S:
             watch.renamed |= renamed_worker(group, expected)
         expected = under_new_names(expected, watch.renamed)
-        waiting = not_back(group, expected)
+        waiting = not_back(now, group, expected)
         watch.returned = watch.returned or not waiting
         if waiting:
             return waiting + silent_workers(look_app(app, expected.look_s, within=deadline), group, expected), None

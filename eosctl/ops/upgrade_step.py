@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -51,7 +51,7 @@ class Expected:
 
     `fenceable` are the workers that are preparing or enabled then. `at_once`: workers may come back under other URLs.
     `patience_s` None: their return is waited for without end. `look_s` is how long one look may take. `excused` are
-    connectors and tasks that had failed before.
+    connectors and tasks that had failed before. `count` asks how many members there shall be; None: as many as before.
     """
 
     workers: tuple[str, ...]
@@ -65,6 +65,7 @@ class Expected:
     patience_s: float | None
     look_s: float
     at_once: bool = False
+    count: Callable[[App], int] | None = None
     files: tuple[Path, ...] = ()
 
 

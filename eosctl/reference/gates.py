@@ -108,4 +108,9 @@ GATES = (
         "(a warning, not an obstacle).",
         "`eosctl acls check --all` with the workers' files (-w), then `eosctl acls apply`.",
     ),
+    Entry(
+        "workload_matches",
+        "With --driver kubernetes: each member of the group is in a pod of --workload, and each pod has a member.",
+        "Compare -g with --workload and --namespace; name all workloads of the group.",
+    ),
 )

@@ -16,6 +16,8 @@ def _actions(row: Row) -> object:
 
 
 def _apply_lines(report: Report) -> Iterable[str]:
+    if report.data.get("place"):
+        yield f"changes: {printable(str(report.data['place']))}"
     for gate in _list(report, "gates"):
         status = f"{gate['status']}, accepted" if gate["accepted"] else gate["status"]
         yield f"gate {status}: {gate['id']}: {printable(str(gate['evidence']))}"

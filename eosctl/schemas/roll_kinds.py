@@ -28,7 +28,14 @@ _APPLY: dict[str, Any] = {
         "backup": "str|null",
     },
     "summary": {"target_mode": _MODE, "driver": "str", "steps": "int", "to_do": "int"},
-    "data": {"plan": "str", "gates": [_GATE], "losses": ["str"], "journal": "str", "undo": "str|null"},
+    "data": {
+        "plan": "str",
+        "place": "str|null",
+        "gates": [_GATE],
+        "losses": ["str"],
+        "journal": "str",
+        "undo": "str|null",
+    },
 }
 _ROLL: dict[str, Any] = {
     "target_mode": _MODE,

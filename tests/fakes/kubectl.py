@@ -1,7 +1,7 @@
 """A kubectl on PATH that keeps a cluster in a folder: what the driver `kubernetes` asks of it, and no more.
 
-Its controllers are late, as real ones are: the status of a workload is about its newest spec only when it was asked for
-twice, and a new pod is Ready when it was looked at twice.
+Its controllers are late, as real ones are: each look at a workload or a pod brings them one step on. The status of a
+workload is about its newest spec from the second look on, and a new pod is Ready when it was looked at twice.
 """
 
 from __future__ import annotations
@@ -21,11 +21,18 @@ from tests.fakes.kubectl import Cluster
 from pathlib import Path
 Cluster(Path({folder!r})).run(sys.argv[1:])
 """
-NO_STATUS = "error: rollout status is only available for RollingUpdate strategy type"
+_CONFIG_VIEW = {
+    "current-context": "dev",
+    "clusters": [{"name": "dev", "cluster": {"server": "https://dev.example:6443"}}],
+}
+_OPTIONS = ("--namespace", "--context", "--kubeconfig")
 
 
 class Cluster:
-    """`folder` holds an object a file, and `calls`: a line of JSON for each time that kubectl was run."""
+    """`folder` holds an object a file, and `calls`: a line of JSON for each time that kubectl was run.
+
+    A file `says` there is what kubectl says in place of everything: then it fails.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,11 +49,30 @@ class Cluster:
         """An object KIND/NAME with spec and metadata as given, and its pods, all of the revision r1."""
         name = what.partition("/")[2]
         metadata = {"name": name, "generation": 1, **manifest.pop("metadata", {})}
-        spec = {"replicas": pods, **manifest.pop("spec", {})}
-        status = {"observedGeneration": 1, "updatedReplicas": pods, "updateRevision": "r1"}
-        self.write(what, {"metadata": metadata, "spec": spec, "status": status, "env": {}})
+        template = {"spec": {"containers": [{"name": "connect", "env": []}]}}
+        selector = {"matchLabels": {"app": name}}
+        spec = {"replicas": pods, "selector": selector, "template": template, **manifest.pop("spec", {})}
+        status = {
+            "observedGeneration": 1,
+            "replicas": pods,
+            "updatedReplicas": pods,
+            "readyReplicas": pods,
+            "updateRevision": "r1",
+        }
+        self.write(what, {"metadata": metadata, "spec": spec, "status": status})
         for ordinal in range(pods):
             self._start(f"{name}-{ordinal}", "r1", ready_in=0)
+
+    def scale(self, what: str, pods: int) -> None:
+        """What an autoscaler does: the controller makes the pods, or takes them away, at the next look."""
+        found = self.read(what)
+        found["spec"]["replicas"] = pods
+        found["metadata"]["generation"] += 1
+        self.write(what, found)
+
+    def refuse(self, says: str) -> None:
+        """From now on kubectl fails with these words."""
+        (self.folder / "says").write_text(says)
 
     def read(self, what: str) -> dict[str, Any]:
         """An object; empty where there is none."""
@@ -59,33 +85,44 @@ class Cluster:
 
     def pods(self) -> dict[str, dict[str, Any]]:
         """Name -> pod."""
-        return {path.stem.partition(" ")[2]: json.loads(path.read_text()) for path in self.folder.glob("pod *.json")}
+        found = {path.stem.partition(" ")[2]: json.loads(path.read_text()) for path in self.folder.glob("pod *.json")}
+        return dict(sorted(found.items()))
+
+    def variables(self, what: str) -> dict[str, str]:
+        """The environment variables of its pods' template."""
+        (container,) = self.read(what)["spec"]["template"]["spec"]["containers"]
+        return {each["name"]: each["value"] for each in container["env"]}
 
     def calls(self) -> list[list[str]]:
         """What kubectl was run with, without what only looks."""
-        told = [json.loads(line) for line in (self.folder / "calls").read_text().splitlines()]
-        return [words for words in told if words[0] != "get"]
+        path = self.folder / "calls"
+        told = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [words for words in told if words[0] not in ("get", "config")]
 
     def run(self, words: list[str]) -> None:
         """What the program does."""
-        if words[:2] == ["--namespace", "ns"]:
+        while words[0] in _OPTIONS:
             words = words[2:]
         with (self.folder / "calls").open("a") as calls:
             calls.write(json.dumps(words) + "\n")
+        if (self.folder / "says").exists():
+            sys.exit((self.folder / "says").read_text())
         match words:
+            case ["config", "view", "--minify", "--output", "json"]:
+                print(json.dumps(_CONFIG_VIEW))
+            case ["get", "pods", "--selector", selector, "--output", "json"]:
+                self._list(selector)
             case ["get", what, "--ignore-not-found", "--output", "json"]:
                 self._get(what)
             case ["set", "env", what, setting]:
-                self._set(what, "env", dict([setting.split("=", 1)]))
+                self._set_env(what, *setting.split("=", 1))
             case ["patch", what, "--type", "merge", "--patch", patch]:
-                self._set(what, "spec", {"config": json.loads(patch)["spec"]["config"]})
+                self._set(what, json.loads(patch)["spec"])
             case ["annotate", "--overwrite", what, setting]:
                 self.write(what, {**self._there(what), "metadata": {"annotations": dict([setting.split("=", 1)])}})
             case ["rollout", "restart", what]:
-                self._set(what, "env", {"restartedAt": str(self._there(what)["metadata"]["generation"])})
-            case ["rollout", "status", what]:
-                self._roll(what)
-            case ["delete", what]:
+                self._set(what, {"restartedAt": self._there(what)["metadata"]["generation"]})
+            case ["delete", what, "--wait=false"]:
                 self._delete(what)
             case _:
                 sys.exit(f"error: unknown command {words}")
@@ -101,51 +138,81 @@ class Cluster:
         if not found:
             return
         print(json.dumps(found))
-        if what.startswith("pod/") and found["ready_in"]:
-            self.write(what, _aged(found))
+        if what.startswith("pod/"):
+            self._age(found)
         elif "status" in found:
             found["status"] |= found.pop("status to come", {})
             self.write(what, found)
+            self._control(what)
         elif what.startswith("strimzipodset/"):  # the operator has restarted the pods
             self.write(what, {**found, "metadata": {}})
 
-    def _set(self, what: str, part: str, values: dict[str, Any]) -> None:
+    def _list(self, selector: str) -> None:
+        name = selector.partition("=")[2].partition(",")[0]
+        print(json.dumps({"items": self._pods_of(name)}))
+
+    def _pods_of(self, name: str) -> list[dict[str, Any]]:
+        return [pod for each, pod in self.pods().items() if each.rpartition("-")[0] == name]
+
+    def _set_env(self, what: str, name: str, value: str) -> None:
+        self._there(what)
+        env = [{"name": each, "value": said} for each, said in {**self.variables(what), name: value}.items()]
+        self._set(what, {"template": {"spec": {"containers": [{"name": "connect", "env": env}]}}})
+
+    def _set(self, what: str, values: dict[str, Any]) -> None:
         """Changes the spec, and with it the revision; the status follows later."""
         found = self._there(what)
-        if found[part].items() >= values.items():
+        if found["spec"].items() >= values.items():
             return
-        found[part] |= values
+        found["spec"] |= values
         found["metadata"]["generation"] += 1
         now = found["metadata"]["generation"]
         found["status to come"] = {"observedGeneration": now, "updateRevision": f"r{now}", "updatedReplicas": 0}
         self.write(what, found)
 
-    def _roll(self, what: str) -> None:
-        found = self._there(what)
-        if found["spec"].get("updateStrategy", {}).get("type") == "OnDelete":
-            sys.exit(NO_STATUS)
-        found["status"] |= found.pop("status to come", {}) | {"updatedReplicas": found["spec"]["replicas"]}
+    def _control(self, what: str) -> None:
+        """One step of the controller: pods that are too few or too many, else the next one of an old revision."""
+        found = self.read(what)
+        name, revision = found["metadata"]["name"], found["status"].get("updateRevision", "r1")
+        there, wanted = self._pods_of(name), found["spec"]["replicas"]
+        for pod in there:
+            self._age(pod)
+        old = [pod for pod in there if pod["metadata"]["labels"]["controller-revision-hash"] != revision]
+        by_hand = found["spec"].get("updateStrategy", {}).get("type") == "OnDelete"
+        if len(there) < wanted:
+            self._start(f"{name}-{len(there)}", revision, ready_in=2)
+        elif len(there) > wanted:
+            self._path(f"pod/{there[-1]['metadata']['name']}").unlink()
+        elif old and not by_hand and not any(pod["ready_in"] for pod in there):
+            self._start(old[-1]["metadata"]["name"], revision, ready_in=2)
+        there = self._pods_of(name)
+        updated = sum(pod["metadata"]["labels"]["controller-revision-hash"] == revision for pod in there)
+        ready = sum(not pod["ready_in"] for pod in there)
+        found["status"] |= {"replicas": len(there), "updatedReplicas": updated, "readyReplicas": ready}
+        if "status to come" not in found:
+            found["status"]["observedGeneration"] = found["metadata"]["generation"]
         self.write(what, found)
 
     def _delete(self, what: str) -> None:
         self._there(what)
         name = what.partition("/")[2]
-        owner = f"statefulset/{name.rpartition('-')[0]}"
-        found = self._there(owner)
-        found["status"]["updatedReplicas"] += 1
-        self.write(owner, found)
-        self._start(name, found["status"]["updateRevision"], ready_in=2)
+        owner = self._there(f"statefulset/{name.rpartition('-')[0]}")
+        self._start(name, owner["status"]["updateRevision"], ready_in=2)
 
     def _start(self, name: str, revision: str, *, ready_in: int) -> None:
-        starts = self.read(f"pod/{name}").get("starts", 0) + 1
-        metadata = {"name": name, "uid": f"{name} {starts}", "labels": {"controller-revision-hash": revision}}
-        ready = {"type": "Ready", "status": "False" if ready_in else "True"}
-        status = {"podIP": f"10.0.0.{name.rpartition('-')[2]}", "conditions": [ready]}
-        self.write(f"pod/{name}", {"metadata": metadata, "status": status, "ready_in": ready_in, "starts": starts})
+        before = self.read(f"pod/{name}")
+        starts = before.get("starts", 0) + 1
+        address = before["status"]["podIP"] if before else f"10.0.0.{len(self.pods())}"
+        labels = {"app": name.rpartition("-")[0], "controller-revision-hash": revision}
+        metadata = {"name": name, "namespace": "ns", "uid": f"{name} {starts}", "labels": labels}
+        pod = {"metadata": metadata, "ready_in": ready_in, "starts": starts}
+        self._show(pod, {"podIP": address})
 
+    def _age(self, pod: dict[str, Any]) -> None:
+        """The pod a look later; one that never gets Ready stays as it is."""
+        if pod["ready_in"] and not pod.get("stuck"):
+            self._show({**pod, "ready_in": pod["ready_in"] - 1}, pod["status"])
 
-def _aged(pod: dict[str, Any]) -> dict[str, Any]:
-    """The pod a look later."""
-    left = pod["ready_in"] - 1
-    ready = {"type": "Ready", "status": "False" if left else "True"}
-    return {**pod, "ready_in": left, "status": {**pod["status"], "conditions": [ready]}}
+    def _show(self, pod: dict[str, Any], status: dict[str, Any]) -> None:
+        ready = {"type": "Ready", "status": "False" if pod["ready_in"] else "True"}
+        self.write(f"pod/{pod['metadata']['name']}", {**pod, "status": {**status, "conditions": [ready]}})

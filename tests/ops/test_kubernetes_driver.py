@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,23 @@ import pytest
 
 from eosctl.core.upgrade import Mode
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, ExitCode, NotFoundError, RefusedError, UsageError
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    ExitCode,
+    NotFoundError,
+    RefusedError,
+    UnauthorizedError,
+    UnreachableError,
+    UsageError,
+)
+from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
+from eosctl.ops.upgrade_apply import PreparedRoll, RollRequest, prepare_roll
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl
 from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver, kubernetes_driver
+from eosctl.ops.upgrade_drivers.workloads import parse_workload
+from eosctl.ops.upgrade_report import JOINED
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.profiles import Target
 from eosctl.report import Report
@@ -50,6 +64,7 @@ class Pods(RollWorld):
 
     cluster: Cluster = field(default_factory=lambda: Cluster(Path()))
     seen: dict[str, str] = field(default_factory=dict)
+    held: bool = False  # workers that are made anew don't come up yet
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,14 +74,17 @@ class Pods(RollWorld):
 
     def follow(self, _call: Call | None = None) -> None:
         """Pods that are deleted and made anew are workers that leave and come."""
-        mode = self.cluster.read("statefulset/connect")["env"].get(VARIABLE, "disabled")
-        for name, pod in sorted(self.cluster.pods().items()):
-            url, uid = f"http://{name}:8083", pod["metadata"]["uid"]
-            if self.seen.setdefault(url, uid) == uid:
+        mode = self.cluster.variables("statefulset/connect").get(VARIABLE, "disabled")
+        there = {f"http://{name}:8083": pod for name, pod in self.cluster.pods().items() if name.startswith("connect-")}
+        for url in self.seen.keys() - there.keys():
+            del self.seen[url]
+            self.stop(url)
+        for url, pod in there.items():
+            if self.seen.get(url) == pod["metadata"]["uid"]:
                 continue
             self.stop(url)
-            if pod["status"]["conditions"][0]["status"] == "True":
-                self.seen[url], self.files[url] = uid, mode
+            if not self.held and pod["status"]["conditions"][0]["status"] == "True":
+                self.seen[url], self.files[url] = pod["metadata"]["uid"], mode
                 self.start(url)
 
 
@@ -74,15 +92,26 @@ def pods(cluster: Cluster, count: int, **spec: Any) -> Pods:
     """So many disabled workers, the first pod's leads."""
     cluster.add("statefulset/connect", pods=count, spec=spec)
     there = Pods({f"http://connect-{number}:8083": "disabled" for number in range(count)}, cluster=cluster)
-    there.follow()
+    there.seen |= {f"http://{name}:8083": pod["metadata"]["uid"] for name, pod in cluster.pods().items()}
     return there
 
 
-def roll(there: Pods, state: Path, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:
+def prepare(
+    there: Pods,
+    state: Path,
+    target: Mode | None = Mode.ENABLED,
+    *,
+    workloads: Sequence[str] = ("statefulset/connect",),
+    **request: Any,
+) -> tuple[App, PreparedRoll]:
     app = there.app(state)
-    driver = kubernetes_driver(app, "statefulset/connect", None, None)
+    driver = kubernetes_driver(app, workloads, Kubectl())
     request = {"settle_timeout_s": 60.0, **request}
-    return apply_roll(app, prepare_roll(app, RollRequest(target, **request), driver))
+    return app, prepare_roll(app, RollRequest(target, **request), driver)
+
+
+def roll(there: Pods, state: Path, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:
+    return apply_roll(*prepare(there, state, target, **request))
 
 
 def deleted(cluster: Cluster) -> list[str]:
@@ -151,20 +180,22 @@ def test_a_workload_that_has_the_mode_already_is_restarted_all_the_same(cluster:
 
 @pytest.mark.parametrize("kind", ["statefulset", "deployment"])
 def test_a_controller_that_rolls_is_waited_for(cluster: Cluster, app: App, kind: str) -> None:
-    cluster.add(f"{kind}/connect", pods=0)
-    driver = kubernetes_driver(app, f"{kind}/connect", "ns", "X")
+    cluster.add(f"{kind}/connect", pods=1)
+    driver = kubernetes_driver(app, [f"{kind}/connect"], Kubectl("ns"), variable="X")
     driver.bring(app, ["http://w"], Mode.ENABLED)
-    set_env, status = ["set", "env", f"{kind}/connect", "X=enabled"], ["rollout", "status", f"{kind}/connect"]
-    assert cluster.calls() == [set_env, status]
+    set_env = ["set", "env", f"{kind}/connect", "X=enabled"]
+    assert cluster.calls() == [set_env]
+    assert cluster.pods()["connect-0"]["starts"] == 2
     assert driver.actions(["http://w"], Mode.ENABLED)[0] == f"kubectl --namespace ns set env {kind}/connect X=enabled"
     driver.bring(app, ["http://w"], Mode.ENABLED)
-    assert cluster.calls()[2:] == [set_env, ["rollout", "restart", f"{kind}/connect"], status]
+    assert cluster.calls()[1:] == [set_env, ["rollout", "restart", f"{kind}/connect"]]
+    assert cluster.pods()["connect-0"]["starts"] == 3
 
 
 def test_strimzi_rolls_by_itself_and_is_asked_to_where_nothing_changes(cluster: Cluster, app: App) -> None:
     cluster.add("kafkaconnect/connect", spec={"config": {}})
     cluster.write("strimzipodset/connect-connect", {"metadata": {}})
-    driver = kubernetes_driver(app, "kafkaconnect/connect", None, None)
+    driver = kubernetes_driver(app, ["kafkaconnect/connect"], Kubectl())
     patch = json.dumps({"spec": {"config": {SETTING: "preparing"}}})
     change = ["patch", "kafkaconnect/connect", "--type", "merge", "--patch", patch]
     assert shlex.split(driver.actions([], Mode.PREPARING)[0]) == ["kubectl", *change], "to be pasted"
@@ -180,7 +211,7 @@ def test_an_operator_that_never_comes_is_a_timeout(cluster: Cluster, tmp_path: P
     cluster.write("strimzipodset/connect-connect", {"metadata": {}})
     app = App(target=Target(), deadline=Deadline.after(0), state_dir=tmp_path)
     with pytest.raises(DeadlineError, match="Strimzi's operator to restart the pods of strimzipodset/connect-connect"):
-        KubernetesDriver("kafkaconnect/connect").bring(app, [], Mode.PREPARING)
+        KubernetesDriver((parse_workload("kafkaconnect/connect"),)).bring(app, [], Mode.PREPARING)
 
 
 @pytest.mark.parametrize(
@@ -207,31 +238,31 @@ def test_what_would_not_reach_every_pod_is_refused_before_anything_is_changed(
 ) -> None:
     cluster.add(what, **manifest)
     with pytest.raises(RefusedError, match=complaint) as planned:
-        kubernetes_driver(app, what, None, None)
+        kubernetes_driver(app, [what], Kubectl())
     assert way_out in str(planned.value.hint)
     with pytest.raises(RefusedError, match=complaint):
-        KubernetesDriver(what).bring(app, ["http://w"], Mode.ENABLED)
+        KubernetesDriver((parse_workload(what),)).bring(app, ["http://w"], Mode.ENABLED)
     assert cluster.calls() == []
 
 
 def test_an_old_partition_does_not_matter_to_on_delete(cluster: Cluster, app: App) -> None:
     strategy = {"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 2}}}
     cluster.add("statefulset/connect", spec=strategy)
-    assert kubernetes_driver(app, "statefulset/connect", None, None).deletes_pods
+    assert kubernetes_driver(app, ["statefulset/connect"], Kubectl()).deleted_by_us
 
 
 @pytest.mark.usefixtures("cluster")
 def test_what_is_not_there(app: App, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="there is no deployment/x in namespace ns"):
-        kubernetes_driver(app, "deployment/x", "ns", None)
+        kubernetes_driver(app, ["deployment/x"], Kubectl("ns"))
     (tmp_path / "bin" / "kubectl").write_text("#!/bin/sh\necho '[]'\n")
     with pytest.raises(EosctlError, match="answered with something else than an object"):
-        kubernetes_driver(app, "deployment/x", None, None)
+        kubernetes_driver(app, ["deployment/x"], Kubectl())
 
 
 def test_a_pod_set_is_its_operators(app: App) -> None:
     with pytest.raises(UsageError, match="its operator takes back what is changed there") as refused:
-        kubernetes_driver(app, "strimzipodset/my-connect", None, None)
+        kubernetes_driver(app, ["strimzipodset/my-connect"], Kubectl())
     assert str(refused.value.hint).endswith("--workload kafkaconnect/my")
 
 
@@ -246,3 +277,135 @@ def test_a_workload_that_is_a_part_of_the_group_is_refused_before_anything_is_ch
     with pytest.raises(RefusedError, match="statefulset/connect has 2 pods, and the group 3 members: not all of"):
         roll(there, tmp_path / "state")
     assert cluster.calls() == []
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_is_to_do_follows_from_the_journal_when_nobody_is_there(
+    cluster: Cluster, tmp_path: Path, count: int
+) -> None:
+    """With no worker in the group `--resume` dropped the pass `enabled`, and called the upgrade finished."""
+    there = pods(cluster, count)
+    to_come = [KilledError()]
+
+    def die(_call: Call) -> None:
+        if to_come and not there.workers:
+            raise to_come.pop()
+
+    there.held = True
+    there.connect.after("stop_worker", die)
+    with pytest.raises(KilledError):
+        roll(there, tmp_path / "state")
+    app, prepared = prepare(there, tmp_path / "state", None, resume=True)
+    assert not there.workers
+    assert {mode for mode, _worker in prepared.steps()} == {Mode.PREPARING, Mode.ENABLED}
+    there.held = False
+    report = apply_roll(app, prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert set(there.workers.values()) == {"enabled"}
+    assert len(there.workers) == count
+
+
+def test_between_the_passes_with_nobody_there(cluster: Cluster, tmp_path: Path) -> None:
+    """Nobody was there to be brought to enabled, and so it was finished."""
+    there = pods(cluster, 1)
+
+    def die(event: Event) -> None:
+        if event.message.startswith("pass enabled"):
+            raise KilledError
+
+    app, prepared = prepare(there, tmp_path / "state")
+    with pytest.raises(KilledError):
+        apply_roll(replace(app, on_event=die), prepared)
+    there.held = True
+    there.stop("http://connect-0:8083")
+    there.seen.clear()
+    app, prepared = prepare(there, tmp_path / "state", None, resume=True)
+    assert prepared.steps() == [(Mode.ENABLED, "pod connect-0")]
+    there.held = False
+    there.follow()
+    there.settle()
+    report = apply_roll(app, prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert there.workers == {"http://connect-0:8083": "enabled"}
+
+
+def test_a_workload_of_another_group_is_refused_before_anything_is_written(cluster: Cluster, tmp_path: Path) -> None:
+    """`-g` and `--workload` were never compared: the pods of another Connect cluster were restarted."""
+    there = pods(cluster, 2)
+    cluster.add("statefulset/other", pods=2)
+    _app, prepared = prepare(there, tmp_path / "state", workloads=["sts/other"])
+    (gate,) = prepared.blocking
+    assert (gate.id, gate.status) == ("workload_matches", "fail")
+    assert gate.evidence == (
+        "http://connect-0:8083, http://connect-1:8083 is in no pod of statefulset/other (pods: other-0 10.0.0.2, "
+        "other-1 10.0.0.3); no member of the group is in other-0, other-1"
+    )
+    assert cluster.calls() == []
+    _app, prepared = prepare(
+        there, tmp_path / "state", workloads=["sts/other"], accepted=frozenset({"workload_matches"})
+    )
+    assert prepared.blocking == ()
+
+
+def test_a_group_of_two_workloads(cluster: Cluster, tmp_path: Path) -> None:
+    """One of them could be named: the workers of the other were waited for in vain."""
+    there = pods(cluster, 1)
+    cluster.add("deployment/more", pods=1)
+    there.files["http://10.0.0.1:8083"] = "disabled"
+    there.start("http://10.0.0.1:8083")
+    there.settle()
+    both = ["statefulset/connect", "deploy/more"]
+    _app, prepared = prepare(there, tmp_path / "state", workloads=both)
+    assert prepared.blocking == ()
+    assert [line for line in prepared.driver.actions([], Mode.ENABLED) if line.startswith("kubectl")] == [
+        f"kubectl set env {what} {VARIABLE}=enabled" for what in ("statefulset/connect", "deployment/more")
+    ]
+
+
+@pytest.mark.parametrize("spec", [{}, ON_DELETE], ids=["rolling", "on delete"])
+def test_a_workload_that_is_scaled_in_the_middle_of_a_pass(
+    cluster: Cluster, tmp_path: Path, spec: dict[str, Any]
+) -> None:
+    """`3 of 2 members` was waited for until the time was up, and --resume waited for it again."""
+    there = pods(cluster, 2, **spec)
+    to_come = [3]
+
+    def scale(_url: str) -> None:
+        if to_come:
+            cluster.scale("statefulset/connect", to_come.pop())
+
+    there.after_start.append(scale)
+    report = roll(there, tmp_path / "state")
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert there.workers == {f"http://connect-{number}:8083": "enabled" for number in range(3)}
+    joined = [(row["mode"], row["worker"]) for row in report.rows if row["detail"] == JOINED]
+    assert joined == [("preparing", "http://connect-2:8083"), ("enabled", "http://connect-2:8083")]
+
+
+def test_an_upgrade_is_resumed_where_it_was_begun(cluster: Cluster, tmp_path: Path) -> None:
+    """`--resume` with another --workload would have gone on with the pods of that one."""
+    there = pods(cluster, 1)
+    cluster.add("statefulset/other", pods=1)
+    there.after_start.append(lambda url: there.stop(url))
+    assert roll(there, tmp_path / "state", settle_timeout_s=5.0).exit_code is ExitCode.PARTIAL
+    with pytest.raises(RefusedError, match="was begun with statefulset/connect in the context's namespace of context"):
+        prepare(there, tmp_path / "state", None, resume=True, workloads=["statefulset/other"])
+
+
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        ('Error from server (Forbidden): statefulsets.apps "connect" is forbidden: User "u" can\'t', UnauthorizedError),
+        ("E1122 memcache.go\nUnable to connect to the server: dial tcp 10.0.0.1:6443: i/o timeout", UnreachableError),
+        ("The connection to the server localhost:8080 was refused - did you specify the right host?", UnreachableError),
+    ],
+)
+def test_what_kubectl_says_has_its_exit_code(cluster: Cluster, app: App, says: str, error: type[EosctlError]) -> None:
+    """Everything that kubectl could say was exit code 1, and of four lines the first was lost."""
+    cluster.refuse(says)
+    with pytest.raises(error) as caught:
+        kubernetes_driver(app, ["statefulset/connect"], Kubectl("ns", "dev", "/k"))
+    assert caught.value.message == (
+        "kubectl --kubeconfig /k --context dev --namespace ns get statefulset/connect --ignore-not-found --output "
+        f"json: {' / '.join(says.splitlines())}"
+    )

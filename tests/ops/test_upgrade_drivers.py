@@ -22,6 +22,7 @@ from eosctl.ops.upgrade_drivers.programs import run_program
 from eosctl.ops.upgrade_drivers.properties_files import edit_mode
 from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
 from eosctl.ops.upgrade_drivers.systemd import SystemdDriver
+from eosctl.ops.upgrade_drivers.workloads import parse_workload
 from eosctl.profiles import Target
 from tests.synced_files import SyncedFiles
 
@@ -257,7 +258,7 @@ def test_a_program_that_does_not_end(tmp_path: Path) -> None:
         (lambda: CommandDriver("restart 'x", "set"), "can't be split into words"),
         (lambda: CommandDriver("", "set"), "--restart-command is empty"),
         (lambda: SystemdDriver("{mode}", "f"), "--unit has {mode}"),
-        (lambda: KubernetesDriver("pod/x"), "--workload pod/x is none of statefulset/NAME"),
+        (lambda: KubernetesDriver((parse_workload("pod/x"),)), "--workload pod/x is none of statefulset/NAME"),
     ],
 )
 def test_what_can_be_known_wrong_is_a_usage_error_before_anything_happens(

@@ -5,14 +5,16 @@ A driver does its part and comes back; whether the worker then is what it should
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
+from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
+from eosctl.ops.workers import WorkerObservation
 
 SETTING = "exactly.once.source.support"
 
@@ -46,6 +48,28 @@ class Driver(Protocol):
 
     def bring(self, app: App, workers: Sequence[str], mode: Mode, /) -> Acted:
         """Sets the mode and restarts; safe to do again, also for a worker that is down. Raises EosctlError."""
+
+
+@runtime_checkable
+class OwnsWorkers(Protocol):
+    """A driver whose platform says which workers there shall be; its steps bring all of them, whoever is there now."""
+
+    def expected(self, app: App, /) -> int:
+        """How many workers there shall be, as it is wanted now; raises EosctlError."""
+
+    def absent(self, app: App, members: Sequence[WorkerObservation], /) -> Sequence[str]:
+        """What to call the workers that there shall be, and that are not among the members."""
+
+    def mode(self, app: App, /) -> Mode | None:
+        """The mode with which every worker that there is was made, if the platform says the same of all."""
+
+    def place(self, app: App, /) -> str:
+        """What it changes, and where, in words: a run that is resumed must change the same."""
+
+    def gates(
+        self, app: App, members: Sequence[WorkerObservation], /, *, accepted: Collection[str], complete: bool
+    ) -> Sequence[Gate]:
+        """What must be true of its platform before anything is written; `complete`: every worker has to be there."""
 
 
 @runtime_checkable

@@ -1,51 +1,57 @@
-"""kubectl as a program on PATH, in its current context: how it is run, and what its JSON says of a workload.
-
-Reads the members of objects that Kubernetes documents for apps/v1 (`spec.updateStrategy`, `status.updateRevision`, …);
-`status.currentRevision` stays behind for good with OnDelete (kubernetes issue 73492), so nothing is made of it.
-"""
+"""kubectl as a program on PATH: how it is run, and what its failures mean."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from eosctl.errors import DeadlineError, EosctlError, NotFoundError
+from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers.programs import run_program
+from eosctl.ops.upgrade_drivers.programs import ProgramError, run_program
 
 Manifest = Mapping[str, Any]
-REVISION_LABEL = "controller-revision-hash"
 _POLL_S = 1.0
+_FORBIDDEN = re.compile(r"\((Forbidden|Unauthorized)\)|must be logged in|forbidden: User", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"unable to connect to the server|connection to the server \S+ was refused|connection refused|no such host"
+    r"|i/o timeout|TLS handshake timeout|no route to host|network is unreachable|certificate signed by unknown"
+    r"|context deadline exceeded|was refused - did you specify",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Kubectl:
-    """kubectl in one namespace; None is that of its context."""
+    """kubectl in one namespace of one context; None is what kubectl takes itself."""
 
     namespace: str | None = None
+    context: str | None = None
+    kubeconfig: str | None = None
 
     def words(self, *words: str) -> list[str]:
         """The command line."""
-        return ["kubectl", *(["--namespace", self.namespace] if self.namespace else []), *words]
+        options = (("--kubeconfig", self.kubeconfig), ("--context", self.context), ("--namespace", self.namespace))
+        return ["kubectl", *(word for name, value in options if value for word in (name, value)), *words]
 
-    def run(self, app: App, *words: str) -> None:
-        """Runs it; raises what `run_program` raises."""
-        run_program(app, self.words(*words))
+    def line(self, *words: str) -> str:
+        """The command to be pasted."""
+        return shlex.join(self.words(*words))
+
+    def run(self, app: App, *words: str) -> bytes:
+        """Runs it; raises UnauthorizedError, UnreachableError, and what `run_program` raises, with all that it said."""
+        try:
+            return run_program(app, self.words(*words))
+        except ProgramError as exc:
+            raise self._failure(exc, words) from exc
 
     def find(self, app: App, what: str) -> Manifest | None:
         """The object KIND/NAME as it is now; None where there is none. Raises EosctlError for anything else."""
-        said = run_program(app, self.words("get", what, "--ignore-not-found", "--output", "json"))
-        if not said.strip():
-            return None
-        try:
-            found = json.loads(said)
-        except ValueError as exc:
-            raise EosctlError(f"kubectl get {what} answered with something else than JSON") from exc
-        if not isinstance(found, dict):
-            raise EosctlError(f"kubectl get {what} answered with something else than an object")
-        return found
+        said = self.run(app, "get", what, "--ignore-not-found", "--output", "json")
+        return _object(said, what) if said.strip() else None
 
     def get(self, app: App, what: str) -> Manifest:
         """The object KIND/NAME as it is now; raises NotFoundError."""
@@ -55,15 +61,48 @@ class Kubectl:
             raise NotFoundError(f"there is no {what} in {where}", hint="Check --workload, --namespace and the context.")
         return found
 
+    def list_pods(self, app: App, selector: str) -> Sequence[Manifest]:
+        """The pods that a label selector finds."""
+        said = self.run(app, "get", "pods", "--selector", selector, "--output", "json")
+        return cast("Sequence[Manifest]", _object(said, "pods").get("items") or ())
 
-def poll(app: App, doing: str, done: Callable[[], bool]) -> None:
+    def where(self, app: App) -> str:
+        """The context and its server, in words; in a pod, where there is no context, whose service account it is."""
+        try:
+            said = self.run(app, "config", "view", "--minify", "--output", "json")
+        except EosctlError:
+            return "the cluster that this pod is in"
+        view = _object(said, "config view")
+        clusters = [section(each, "cluster").get("server") for each in view.get("clusters") or ()]
+        return f"context {view.get('current-context')} ({', '.join(str(each) for each in clusters)})"
+
+    def _failure(self, exc: ProgramError, words: Sequence[str]) -> EosctlError:
+        said = " / ".join(line.strip() for line in exc.said.splitlines() if line.strip()) or "it said nothing"
+        message = f"{self.line(*words)}: {said}"
+        if _FORBIDDEN.search(exc.said):
+            return UnauthorizedError(message, hint="docs/kubernetes.md has the Role that eosctl needs.")
+        if _UNREACHABLE.search(exc.said):
+            return UnreachableError(
+                message, hint="Check --context and --kubeconfig; `kubectl cluster-info` tells more."
+            )
+        return EosctlError(message, hint="Run it by hand to see more.")
+
+
+def _object(said: bytes, what: str) -> Manifest:
+    try:
+        found = json.loads(said)
+    except ValueError as exc:
+        raise EosctlError(f"kubectl get {what} answered with something else than JSON") from exc
+    if not isinstance(found, dict):
+        raise EosctlError(f"kubectl get {what} answered with something else than an object")
+    return found
+
+
+def poll(app: App, doing: str, done: Callable[[], bool], *, hint: str) -> None:
     """Asks until `done`, as long as the App's time lasts; raises DeadlineError."""
     while not done():
         if app.deadline.expired():
-            raise DeadlineError(
-                f"timed out after {app.deadline.timeout_s:g} s while waiting for {doing}",
-                hint="See its events with `kubectl describe`; --settle-timeout gives more time.",
-            )
+            raise DeadlineError(f"timed out after {app.deadline.timeout_s:g} s while waiting for {doing}", hint=hint)
         app.clock.sleep_s(_POLL_S)
 
 
@@ -73,43 +112,3 @@ def section(manifest: Manifest, *path: str) -> Manifest:
     for name in path:
         found = found.get(name) if isinstance(found, Mapping) else None
     return cast("Manifest", found) if isinstance(found, Mapping) else {}
-
-
-def generation(workload: Manifest) -> int:
-    """Which change of its spec this is: it grows with each."""
-    return int(section(workload, "metadata").get("generation", 0))
-
-
-def observed(workload: Manifest) -> bool:
-    """Whether its status is about its newest spec: the controller comes later."""
-    return int(section(workload, "status").get("observedGeneration", 0)) >= generation(workload)
-
-
-def rolled_out(workload: Manifest) -> bool:
-    """Whether all pods are made from its newest spec."""
-    updated = int(section(workload, "status").get("updatedReplicas", 0))
-    return observed(workload) and updated >= int(section(workload, "spec").get("replicas", 1))
-
-
-def deletes_by_hand(workload: Manifest) -> bool:
-    """Whether its pods stay as they are until somebody deletes them (a StatefulSet's OnDelete)."""
-    return section(workload, "spec", "updateStrategy").get("type") == "OnDelete"
-
-
-def pod_names(stateful_set: Manifest) -> list[str]:
-    """The pods of a StatefulSet, by their ordinals."""
-    spec, name = section(stateful_set, "spec"), section(stateful_set, "metadata").get("name")
-    first = int(section(spec, "ordinals").get("start", 0))
-    return [f"{name}-{ordinal}" for ordinal in range(first, first + int(spec.get("replicas", 1)))]
-
-
-def pod_revision(pod: Manifest) -> str:
-    """Which revision of its StatefulSet the pod is made from."""
-    return str(section(pod, "metadata", "labels").get(REVISION_LABEL, ""))
-
-
-def pod_ready(pod: Manifest) -> bool:
-    """Whether it is Ready, and not on its way out."""
-    conditions = section(pod, "status").get("conditions") or ()
-    ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
-    return ready and "deletionTimestamp" not in section(pod, "metadata")

@@ -1,4 +1,4 @@
-"""The driver `kubernetes`: changes the workload with kubectl, whose controller or operator then restarts the pods.
+"""The driver `kubernetes`: changes workloads with kubectl, whose controllers or operator then restart the pods.
 
 StatefulSet and Deployment get the mode by an environment variable of the pod, a Strimzi KafkaConnect by its
 spec.config. Their controllers restart pod after pod, so that a whole pass is one step. Who says `OnDelete` has a
@@ -8,76 +8,75 @@ controller that doesn't: there eosctl deletes the pods (pods.py). It never chang
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from eosctl.core.upgrade import Mode
+from eosctl.core.gate import Gate
+from eosctl.core.upgrade import TARGETS, Mode
 from eosctl.core.wording import counted
-from eosctl.errors import RefusedError, UsageError
+from eosctl.core.workload_pods import WORKLOAD_GATE, Member, Pod, judge_workload, match_pods
+from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import SETTING, Acted
-from eosctl.ops.upgrade_drivers.kubectl import (
-    Kubectl,
-    Manifest,
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
+from eosctl.ops.upgrade_drivers.pods import replace_pods
+from eosctl.ops.upgrade_drivers.rollouts import await_rollout, await_strimzi, restart_pod_set
+from eosctl.ops.upgrade_drivers.workloads import (
+    POD_SET,
+    Workload,
     deletes_by_hand,
     generation,
+    list_pods,
+    names_of,
     observed,
-    poll,
+    parse_workload,
+    replicas,
     rolled_out,
-    section,
+    template_variable,
 )
-from eosctl.ops.upgrade_drivers.pods import replace_pods
+from eosctl.ops.workers import WorkerObservation
 
 DEFAULT_VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
-STRIMZI = "kafkaconnect"
-KINDS = ("statefulset", "deployment", STRIMZI)
-_POD_SET = "strimzipodset"
-_RESTART = "strimzi.io/manual-rolling-update"
 _PAUSE = "strimzi.io/pause-reconciliation"
 
 
-def kubernetes_driver(app: App, workload: str, namespace: str | None, variable: str | None) -> KubernetesDriver:
-    """The driver for the workload as it is now.
+def kubernetes_driver(
+    app: App, workloads: Sequence[str], kubectl: Kubectl, *, variable: str | None = None
+) -> KubernetesDriver:
+    """The driver for these workloads as they are now.
 
-    Raises UsageError for another kind, NotFoundError, RefusedError where not all of its pods would be restarted, and
-    what kubectl raises.
+    Raises UsageError for another kind, NotFoundError, RefusedError where not all pods would be restarted, and what
+    kubectl raises.
     """
-    driver = KubernetesDriver(workload, namespace, variable or DEFAULT_VARIABLE)
-    return replace(driver, deletes_pods=deletes_by_hand(driver.look(app)))
+    named = tuple(dict.fromkeys(parse_workload(each) for each in workloads))
+    driver = KubernetesDriver(named, kubectl, variable or DEFAULT_VARIABLE)
+    by_hand = frozenset(each.text for each in named if deletes_by_hand(driver.look(app, each)))
+    return replace(driver, deleted_by_us=by_hand)
 
 
 @dataclass(frozen=True, slots=True)
 class KubernetesDriver:
-    """`workload` is KIND/NAME; kubectl's current context is used. `deletes_pods`: nobody else restarts them."""
+    """`deleted_by_us` are the workloads whose pods nobody else restarts."""
 
     name: ClassVar[str] = "kubernetes"
     at_once: ClassVar[bool] = True
     waits_for_person: ClassVar[bool] = False
 
-    workload: str
-    namespace: str | None = None
+    workloads: tuple[Workload, ...]
+    kubectl: Kubectl = field(default_factory=Kubectl)
     variable: str = DEFAULT_VARIABLE
-    deletes_pods: bool = False
+    deleted_by_us: frozenset[str] = frozenset()
 
-    def __post_init__(self) -> None:
-        kind, _, name = self.workload.partition("/")
-        if kind == _POD_SET and name:
-            raise UsageError(
-                f"--workload {self.workload}: its operator takes back what is changed there",
-                hint=f"Name what it is made from: --workload {STRIMZI}/{name.removesuffix('-connect')}",
-            )
-        if kind not in KINDS or not name:
-            raise UsageError(f"--workload {self.workload} is none of {', '.join(f'{kind}/NAME' for kind in KINDS)}")
-
-    def look(self, app: App) -> Manifest:
+    def look(self, app: App, workload: Workload) -> Manifest:
         """The workload as it is now; raises RefusedError where not all of its pods would be restarted."""
-        now = self._kubectl.get(app, self.workload)
-        reason, command = _not_rolling(self.workload, now)
+        now = self.kubectl.get(app, workload.text)
+        reason, words = _not_rolling(workload.text, now)
         if reason:
-            raise RefusedError(f"{self.workload} {reason}; nothing was written", hint=f"Change that first: {command}")
+            raise RefusedError(
+                f"{workload.text} {reason}; nothing was written", hint=f"Change that first: {self.kubectl.line(*words)}"
+            )
         return now
 
     def files(self, _workers: Sequence[str]) -> Sequence[Path]:
@@ -85,80 +84,121 @@ class KubernetesDriver:
         return ()
 
     def actions(self, _workers: Sequence[str], mode: Mode) -> Sequence[str]:
-        """The change, and who restarts the pods."""
-        rest = "its controller restarts all workers, one after the other"
-        if self.deletes_pods:
-            rest = "kubectl delete pod, one after the other (updateStrategy OnDelete), the leader's last"
-        return [shlex.join(self._kubectl.words(*self._change(mode))), rest]
+        """The change of each workload, and who restarts the pods."""
+        told = []
+        for each in self.workloads:
+            rest = "its controller restarts all of its workers, one after the other"
+            if each.text in self.deleted_by_us:
+                rest = "kubectl delete pod, one after the other (updateStrategy OnDelete), the leader's last"
+            told += [self.kubectl.line(*self._change(each, mode)), rest]
+        return told
 
     def check(self, app: App, workers: Sequence[str]) -> None:
-        """The workload has a pod for each of them."""
-        replicas = int(section(self.look(app), "spec").get("replicas", 1))
-        if len(workers) > replicas:
+        """The workloads have a pod for each of them."""
+        pods = self.expected(app)
+        if len(workers) > pods:
+            verb = "has" if len(self.workloads) == 1 else "have"
             raise RefusedError(
-                f"{self.workload} has {counted(replicas, 'pod')}, and the group {counted(len(workers), 'member')}: "
-                f"not all of {', '.join(workers)} are its pods, and the others would keep their mode; "
-                "nothing was written",
-                hint="Stop the others, or change all of them with another driver (print, command).",
+                f"{names_of(self.workloads)} {verb} {counted(pods, 'pod')}, and the group "
+                f"{counted(len(workers), 'member')}: not all of {', '.join(workers)} are its pods, and the others "
+                "would keep their mode; nothing was written",
+                hint="Name all workloads of the group: --workload is repeatable. Stop workers that are in none, or "
+                "change all of them with another driver (print, command).",
             )
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
-        """Changes the workload and waits for its rollout; where nothing has to be changed it is restarted as it is."""
-        before = self.look(app)
-        self._kubectl.run(app, *self._change(mode))
-        now = self._kubectl.get(app, self.workload)
-        if self._strimzi:
-            if generation(now) == generation(before):
-                self._restart_pod_set(app)
-            self._await_operator(app)
-            return Acted(f"{self.workload} changed")
-        if generation(now) == generation(before) and rolled_out(now):
-            self._kubectl.run(app, "rollout", "restart", self.workload)
+    def expected(self, app: App) -> int:
+        """The replicas that the workloads want now."""
+        return sum(replicas(self.kubectl.get(app, each.text)) for each in self.workloads)
+
+    def absent(self, app: App, members: Sequence[WorkerObservation]) -> Sequence[str]:
+        """The pods in which no member is, and those that are still to be made."""
+        missing = self.expected(app) - len(members)
+        left = match_pods(self._pods(app), _members(members)).pods if missing > 0 else ()
+        names = [f"pod {each.name}" for each in left][: max(0, missing)]
+        made = range(len(names) + 1, missing + 1)
+        return [*names, *(f"pod to come {number} of {names_of(self.workloads)}" for number in made)]
+
+    def mode(self, app: App) -> Mode | None:
+        """What all templates say, where every pod is made from them."""
+        there = [(each, self.kubectl.get(app, each.text)) for each in self.workloads]
+        said = {self._said(each, now) if observed(now) else None for each, now in there}
+        rolling = [now for each, now in there if not each.is_strimzi and not rolled_out(now)]
+        value = said.pop() if len(said) == 1 and not rolling else None
+        return Mode(value) if value in {mode.value for mode in TARGETS} else None
+
+    def place(self, app: App) -> str:
+        """The workloads, their namespace, and kubectl's context with its server."""
+        namespace = f"namespace {self.kubectl.namespace}" if self.kubectl.namespace else "the context's namespace"
+        return f"{names_of(self.workloads)} in {namespace} of {self.kubectl.where(app)}"
+
+    def gates(
+        self, app: App, members: Sequence[WorkerObservation], *, accepted: Collection[str], complete: bool
+    ) -> Sequence[Gate]:
+        """gate workload_matches."""
+        return (
+            judge_workload(
+                [each.text for each in self.workloads],
+                self._pods(app),
+                _members(members),
+                accepted=WORKLOAD_GATE in accepted,
+                complete=complete,
+            ),
+        )
+
+    def bring(self, app: App, _workers: Sequence[str], mode: Mode) -> Acted:
+        """Changes workload after workload and waits for its rollout; what need not be changed is restarted as it is."""
+        told = [self._bring(app, each, mode) for each in self.workloads]
+        return Acted("; ".join(told))
+
+    def _bring(self, app: App, workload: Workload, mode: Mode) -> str:
+        before = self.look(app, workload)
+        self.kubectl.run(app, *self._change(workload, mode))
+        now = self.kubectl.get(app, workload.text)
+        same = generation(now) == generation(before)
+        if workload.is_strimzi:
+            if same:
+                restart_pod_set(app, self.kubectl, f"{POD_SET}/{workload.name}-connect")
+            await_strimzi(app, self.kubectl, workload)
+            return f"{workload.text} changed"
+        if same and rolled_out(now):
+            self.kubectl.run(app, "rollout", "restart", workload.text)
         if deletes_by_hand(now):
-            replace_pods(app, self._kubectl, self.workload, mode, members=len(workers))
-            return Acted(f"{self.workload} changed, its pods deleted one by one")
-        self._kubectl.run(app, "rollout", "status", self.workload)
-        return Acted(f"{self.workload} changed")
+            replace_pods(app, self.kubectl, workload, mode, members=lambda: self.expected(app))
+            return f"{workload.text} changed, its pods deleted one by one"
+        await_rollout(app, self.kubectl, workload, mode)
+        return f"{workload.text} changed"
 
-    def _restart_pod_set(self, app: App) -> None:
-        """Asks Strimzi's operator for a restart; it takes the annotation away when all pods are restarted."""
-        pod_set = f"{_POD_SET}/{self.workload.partition('/')[2]}-connect"
-        self._kubectl.run(app, "annotate", "--overwrite", pod_set, f"{_RESTART}=true")
-
-        def restarted() -> bool:
-            return _RESTART not in section(self._kubectl.get(app, pod_set), "metadata", "annotations")
-
-        poll(app, f"Strimzi's operator to restart the pods of {pod_set}", restarted)
-
-    def _await_operator(self, app: App) -> None:
-        """Strimzi's operator says so when it is through with a change, restarts included."""
-        done = f"Strimzi's operator to be through with {self.workload}"
-        poll(app, done, lambda: observed(self._kubectl.get(app, self.workload)))
-
-    def _change(self, mode: Mode) -> list[str]:
-        if self._strimzi:
+    def _change(self, workload: Workload, mode: Mode) -> list[str]:
+        if workload.is_strimzi:
             patch = json.dumps({"spec": {"config": {SETTING: mode.value}}})
-            return ["patch", self.workload, "--type", "merge", "--patch", patch]
-        return ["set", "env", self.workload, f"{self.variable}={mode.value}"]
+            return ["patch", workload.text, "--type", "merge", "--patch", patch]
+        return ["set", "env", workload.text, f"{self.variable}={mode.value}"]
 
-    @property
-    def _strimzi(self) -> bool:
-        return self.workload.startswith(f"{STRIMZI}/")
+    def _said(self, workload: Workload, now: Manifest) -> str | None:
+        if workload.is_strimzi:
+            return section(now, "spec", "config").get(SETTING)
+        return template_variable(now, self.variable)
 
-    @property
-    def _kubectl(self) -> Kubectl:
-        return Kubectl(self.namespace)
+    def _pods(self, app: App) -> list[Pod]:
+        found = []
+        for each in self.workloads:
+            found += list_pods(app, self.kubectl, each, self.kubectl.get(app, each.text))
+        return found
 
 
-def _not_rolling(workload: str, now: Manifest) -> tuple[str, str]:
-    """Why a change would not reach all pods, and the kubectl that mends it; empty where it would."""
+def _members(workers: Sequence[WorkerObservation]) -> list[Member]:
+    return [Member(each.url, each.client_host) for each in workers if each.member_id is not None]
+
+
+def _not_rolling(workload: str, now: Manifest) -> tuple[str, list[str]]:
+    """Why a change would not reach all pods, and what kubectl mends it with; empty where it would."""
     partition = section(now, "spec", "updateStrategy", "rollingUpdate").get("partition") or 0
     if partition and not deletes_by_hand(now):
         patch = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
         reason = f"has updateStrategy.rollingUpdate.partition {partition}: pods below that ordinal keep the old mode"
-        return reason, f"kubectl patch {workload} --type merge --patch '{patch}'"
+        return reason, ["patch", workload, "--type", "merge", "--patch", patch]
     if section(now, "spec").get("paused"):
-        return "is paused: its pods would not be restarted", f"kubectl rollout resume {workload}"
+        return "is paused: its pods would not be restarted", ["rollout", "resume", workload]
     if section(now, "metadata", "annotations").get(_PAUSE) == "true":
-        return "is paused: Strimzi's operator would not restart its pods", f"kubectl annotate {workload} {_PAUSE}-"
-    return "", ""
+        return "is paused: Strimzi's operator would not restart its pods", ["annotate", workload, f"{_PAUSE}-"]
+    return "", []

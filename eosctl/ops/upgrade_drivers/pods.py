@@ -6,7 +6,7 @@ from the newest revision are left alone, so that a run which was cut off can be 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -16,16 +16,8 @@ from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
 from eosctl.events import Event, Standing
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers.kubectl import (
-    Kubectl,
-    Manifest,
-    observed,
-    pod_names,
-    pod_ready,
-    pod_revision,
-    poll,
-    section,
-)
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, poll, section
+from eosctl.ops.upgrade_drivers.workloads import Workload, observed, pod_names, pod_ready, pod_reason, pod_revision
 from eosctl.ops.workers import read_group
 
 _POLL_S = 1.0
@@ -34,25 +26,33 @@ _LOOK_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is the same for every pod: `revision` is that of the new ones, `members` how many workers shall be there."""
+    """What is the same for every pod: `revision` is that of the new ones, `members` how many workers shall be there.
+
+    That is asked anew each time: a workload may be scaled meanwhile.
+    """
 
     app: App
     kubectl: Kubectl
     mode: Mode
     revision: str
-    members: int
+    members: Callable[[], int]
     patience_s: float
 
 
-def replace_pods(app: App, kubectl: Kubectl, workload: str, mode: Mode, *, members: int) -> None:
+def replace_pods(app: App, kubectl: Kubectl, workload: Workload, mode: Mode, *, members: Callable[[], int]) -> None:
     """Deletes every pod of an old revision and waits for what comes in its place, the leader's pod last.
 
     The group shall have `members` again after each. A pod may take its share of the App's time; raises DeadlineError
     naming what is awaited, and what kubectl raises.
     """
     # before its controller has seen the change, updateRevision is the former one
-    poll(app, f"the controller of {workload} to see the change", lambda: observed(kubectl.get(app, workload)))
-    stateful_set = kubectl.get(app, workload)
+    poll(
+        app,
+        f"the controller of {workload.text} to see the change",
+        lambda: observed(kubectl.get(app, workload.text)),
+        hint=f"See its events: {kubectl.line('describe', workload.text)}; --settle-timeout gives more time.",
+    )
+    stateful_set = kubectl.get(app, workload.text)
     revision = str(section(stateful_set, "status")["updateRevision"])
     names = pod_names(stateful_set)
     work = _Work(app, kubectl, mode, revision, members, app.deadline.timeout_s / max(1, len(names)))
@@ -68,14 +68,15 @@ def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
     if pod is not None and pod_revision(pod) != work.revision:
         before = _member_ids(_group(work.app))
         _tell(work, name, "restarting", "deleting it")
-        work.kubectl.run(work.app, "delete", f"pod/{name}")
+        work.kubectl.run(work.app, "delete", f"pod/{name}", "--wait=false")
     deadline = Deadline.after(work.patience_s, work.app.clock)
     spoken = ""
     while waiting := _missing(work, name, before):
         if deadline.expired():
             raise DeadlineError(
                 f"pod {name}: not back after {deadline.timeout_s:g} s; still waiting: {waiting}",
-                hint=f"See `kubectl describe pod {name}` and its log; --settle-timeout gives more time.",
+                hint=f"See its log, and `{work.kubectl.line('describe', f'pod/{name}')}`; --settle-timeout gives more "
+                "time.",
             )
         if waiting != spoken:
             spoken = waiting
@@ -110,17 +111,20 @@ def _pod_missing(work: _Work, name: str) -> str:
         return "the pod is not there yet"
     if pod_revision(pod) != work.revision:
         return f"the pod is made from {pod_revision(pod)}, not from {work.revision}"
-    return "" if pod_ready(pod) else "the pod is not Ready"
+    if pod_ready(pod):
+        return ""
+    return ": ".join(part for part in ("the pod is not Ready", pod_reason(pod)) if part)
 
 
-def _member_missing(group: ConnectGroup, before: frozenset[str], members: int) -> str:
+def _member_missing(group: ConnectGroup, before: frozenset[str], members: Callable[[], int]) -> str:
     """A worker that was killed stays a member until its session ends: a new one must be there, too."""
     now = _member_ids(group)
     if group.state != STABLE:
         return f"the group is {group.state}"
     if before and not now - before:
         return "no new member has joined the group"
-    return "" if len(now) >= members else f"{len(now)} of {members} members are in the group"
+    wanted = members()
+    return "" if len(now) >= wanted else f"{len(now)} of {wanted} members are in the group"
 
 
 def _tell(work: _Work, name: str, state: str, words: str) -> None:

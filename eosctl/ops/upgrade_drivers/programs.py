@@ -12,11 +12,19 @@ from eosctl.ops.app import App
 _TOLD = 3  # lines of a failed program's last words
 
 
+class ProgramError(EosctlError):
+    """A program ended with another status than 0; `said` is all that it wrote about that."""
+
+    def __init__(self, message: str, *, said: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.said = said
+
+
 def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
     """What the program wrote to stdout.
 
-    Raises NotFoundError where there is no such program, DeadlineError, and EosctlError with its last words when it
-    ends with another status than 0.
+    Raises NotFoundError where there is no such program, DeadlineError, ProgramError with its last words when it ends
+    with another status than 0, and EosctlError where it can't be run.
     """
     shown = shlex.join(words)
     try:
@@ -32,5 +40,6 @@ def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
     if done.returncode:
         text = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
         last = " / ".join(text.splitlines()[-_TOLD:]) or "it said nothing"
-        raise EosctlError(f"{shown} ended with status {done.returncode}: {last}", hint="Run it by hand to see more.")
+        message = f"{shown} ended with status {done.returncode}: {last}"
+        raise ProgramError(message, said=text, hint="Run it by hand to see more.")
     return done.stdout

@@ -1,0 +1,100 @@
+"""Waits for controllers that restart pods, and tells of each pod meanwhile: its state, and why it is not Ready.
+
+`kubectl rollout status` is no help: it says nothing of pods, and goes on for ever where it may not look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eosctl.core.upgrade import Mode
+from eosctl.core.workload_pods import Pod
+from eosctl.deadline import Deadline
+from eosctl.errors import ConnectError, DeadlineError
+from eosctl.events import Event, Standing
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, poll, section
+from eosctl.ops.upgrade_drivers.workloads import Workload, list_pods, rolled_out
+
+_STRIMZI_RESTART = "strimzi.io/manual-rolling-update"
+_TELLS = "See its events: {}; --settle-timeout gives more time."
+
+
+def await_rollout(app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
+    """Until all pods are made from the newest spec and Ready; raises DeadlineError, which names those that are not."""
+    told: dict[str, str] = {}
+    deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
+    while True:
+        now = kubectl.get(app, workload.text)
+        if rolled_out(now):
+            return
+        pods = list_pods(app, kubectl, workload, now)
+        _tell(app, pods, mode, told)
+        if deadline.expired():
+            raise DeadlineError(
+                f"{workload.text}: not rolled out after {app.deadline.timeout_s:g} s; {_stuck(pods)}",
+                hint=_TELLS.format(kubectl.line("describe", workload.text)),
+            )
+        app.clock.sleep_s(1.0)
+
+
+def _tell(app: App, pods: Sequence[Pod], mode: Mode, told: dict[str, str]) -> None:
+    """A line for each pod whose state is another one than before."""
+    for pod in pods:
+        state = "Ready" if pod.ready else f"not Ready: {pod.reason}"
+        words = f"pod {pod.name}: {state}, revision {pod.revision}"
+        if told.get(pod.name) != words:
+            told[pod.name] = words
+            standing = Standing(f"pod {pod.name}", mode.value, "done" if pod.ready else "settling")
+            app.on_event(Event(words, standings=(standing,)))
+
+
+def _stuck(pods: Sequence[Pod]) -> str:
+    return (
+        "; ".join(f"pod {pod.name}: {pod.reason}" for pod in pods if not pod.ready)
+        or "every pod that is there is Ready"
+    )
+
+
+def await_strimzi(app: App, kubectl: Kubectl, workload: Workload) -> None:
+    """Until Strimzi's operator is through with a change, restarts included; raises ConnectError for what it refuses."""
+
+    def done() -> bool:
+        now = kubectl.get(app, workload.text)
+        return _operator_done(now, workload)
+
+    poll(
+        app,
+        f"Strimzi's operator to be through with {workload.text}",
+        done,
+        hint=_TELLS.format(kubectl.line("describe", workload.text)),
+    )
+
+
+def _operator_done(now: Manifest, workload: Workload) -> bool:
+    """Its status is about the newest spec also where it failed: then the condition NotReady has the reason."""
+    status = section(now, "status")
+    if int(status.get("observedGeneration", 0)) < int(section(now, "metadata").get("generation", 0)):
+        return False
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "NotReady" and condition.get("status") == "True":
+            raise ConnectError(
+                f"{workload.text} is NotReady: {condition.get('reason')}: {condition.get('message')}",
+                hint="Mend what Strimzi's operator complains of; --resume then goes on.",
+            )
+    return True
+
+
+def restart_pod_set(app: App, kubectl: Kubectl, pod_set: str) -> None:
+    """Asks Strimzi's operator for a restart; it takes the annotation away when all pods are restarted."""
+    kubectl.run(app, "annotate", "--overwrite", pod_set, f"{_STRIMZI_RESTART}=true")
+
+    def restarted() -> bool:
+        return _STRIMZI_RESTART not in section(kubectl.get(app, pod_set), "metadata", "annotations")
+
+    poll(
+        app,
+        f"Strimzi's operator to restart the pods of {pod_set}",
+        restarted,
+        hint=_TELLS.format(kubectl.line("describe", pod_set)),
+    )

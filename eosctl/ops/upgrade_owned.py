@@ -1,0 +1,82 @@
+"""Workers that a platform has in hand (pods): whom to expect, although they are not in the group just now.
+
+What is still to be done follows from the journal and from what the platform wants, never from who happens to be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from eosctl.core.gate import Gate
+from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
+from eosctl.errors import RefusedError
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers import Driver, OwnsWorkers
+from eosctl.ops.upgrade_journal import Roll
+from eosctl.ops.workers import GroupObservation
+
+
+def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> list[UpgradeWorker]:
+    """The workers that an upgrade under way must bring too, and that are no members now: in the mode of their pods.
+
+    That is the mode of the newest step: with it they come back, for the workload has it.
+    """
+    if begun is None or not isinstance(driver, OwnsWorkers):
+        return []
+    newest = begun.open.mode if begun.open else begun.steps[-1][0] if begun.steps else Mode.UNKNOWN
+    members = [member for member in group.members if member.member_id is not None]
+    evidence = ("it is no member of the group now",)
+    return [UpgradeWorker(name, newest, evidence=evidence) for name in driver.absent(app, members)]
+
+
+def with_platform(
+    app: App, driver: Driver, brought: Mode | None, workers: Sequence[UpgradeWorker]
+) -> Sequence[UpgradeWorker]:
+    """Adds that workers which joined since were made in the mode to which this upgrade has brought all of them.
+
+    What is proven is never overruled; nothing is added where the platform no longer has that mode.
+    """
+    if brought is None or not isinstance(driver, OwnsWorkers):
+        return workers
+    doubtful = [each for each in workers if len(POSSIBLE[each.mode]) > 1 and brought in POSSIBLE[each.mode]]
+    if not doubtful or driver.mode(app) is not brought:
+        return workers
+    text = f"its pod was made as {brought.value}, as eosctl has set it"
+    return [
+        replace(each, mode=brought, evidence=(*each.evidence, text)) if each in doubtful else each for each in workers
+    ]
+
+
+def place_of(app: App, driver: Driver, begun: Roll | None) -> str | None:
+    """What the driver changes, and where; raises RefusedError where the upgrade was begun with something else."""
+    if not isinstance(driver, OwnsWorkers):
+        return None
+    place = driver.place(app)
+    if begun is not None and begun.place not in (None, place):
+        raise RefusedError(
+            f"the upgrade was begun with {begun.place}, and this is {place}; nothing was written",
+            hint="Resume it with the same --workload, --namespace and --context.",
+        )
+    return place
+
+
+def owned_gates(
+    app: App, driver: Driver, begun: Roll | None, group: GroupObservation, *, accepted: Collection[str], way_back: bool
+) -> Sequence[Gate]:
+    """The gates of the driver's platform; while pods are being restarted they can't be compared with members."""
+    if begun is not None or not isinstance(driver, OwnsWorkers):
+        return ()
+    members = [member for member in group.members if member.member_id is not None]
+    return driver.gates(app, members, accepted=accepted, complete=not way_back)
+
+
+def require_everybody(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> None:
+    """Raises RefusedError where nothing is left to do, and not every worker is there to be seen."""
+    missing = absent_workers(app, driver, begun, group)
+    if missing:
+        names = ", ".join(worker.name for worker in missing)
+        raise RefusedError(
+            f"nothing is left to be done, but {names} is no member of the group: the upgrade is not finished",
+            hint="See why it does not come back; --resume then finishes the upgrade.",
+        )
