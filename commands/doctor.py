@@ -30,14 +30,15 @@ def doctor(app: App, *, strict: bool, validate: bool, expected: str | None, igno
     Looks at the workers and their modes, the gates of the upgrade, hanging transactions, what FAILED tasks died of (and
     whether eosctl fenced them from this machine), task-count records, source connectors and each of their tasks (also
     whether it, or its worker, has committed nothing for five minutes), connectors at rest, offsets topics, brokers that
-    are down, replicas that are not in sync, replication and rights. The worst comes first, each with what mends it. A
-    check that can't run is a row too (not_checked, with the reason); rights are checked where the workers' files (-w)
-    name the principals. Changes nothing; but source connectors validate their configs, for which some log in to their
-    databases (--no-validate leaves it out). What is accepted for good, say few_replicas:__transaction_state where there
-    is one broker, is left to --ignore: it is counted, listed by -o wide and -o json, and changes no exit code. What
-    follows from a worker that does not answer stands below it, and of many findings alike there is one. Exit code 3
-    when a finding is an error (with --strict, also for a warning), else 7 when a check could not run; 1 for a group of
-    which nothing is known. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
+    are down, replicas that are not in sync, replication and rights. The worst comes first, each with what mends it;
+    offsets that tasks do not see, or that went back, come before all that restarts something. A check that can't run is
+    a row too (not_checked, with the reason); rights are checked where the workers' files (-w) name the principals.
+    Changes nothing; but source connectors validate their configs, for which some log in to their databases
+    (--no-validate leaves it out). What is accepted for good, say few_replicas:__transaction_state where there is one
+    broker, is left to --ignore: it is counted, listed by -o wide and -o json, and changes no exit code. What follows
+    from a worker that does not answer stands below it, and of many findings alike there is one. Exit code 3 when a
+    finding is an error (with --strict, also for a warning), else 7 when a check could not run; 1 for a group of which
+    nothing is known. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
 
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
     """

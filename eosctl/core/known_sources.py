@@ -124,6 +124,11 @@ def known_source(partition: Mapping[str, object] | None, offset: Mapping[str, ob
     return None
 
 
+def may_be_known(partition: Mapping[str, object] | None) -> bool:
+    """Whether a source partition looks like one of a source that is known."""
+    return any(_has(partition or {}, source.partitions) for source in KNOWN_SOURCES)
+
+
 def _has(members: Mapping[str, object], alternatives: Collection[frozenset[str]]) -> bool:
     return any(each <= members.keys() for each in alternatives)
 

@@ -14,7 +14,7 @@ from enum import StrEnum, unique
 from operator import itemgetter
 
 from eosctl.core.config_records import UnparsableValueError, decode_value
-from eosctl.core.known_sources import KnownSource, known_source
+from eosctl.core.known_sources import known_source
 from eosctl.core.offset_changes import went_back
 from eosctl.core.offset_records import OffsetKey, decode_key, is_nothing
 from eosctl.core.records import Record, TopicRead
@@ -106,26 +106,22 @@ def _with_jumps(found: Iterable[Version]) -> list[Version]:
         place = (each.key.raw, each.record.partition)
         before = former.get(place)
         if each.state is State.COMMITTED:
-            if before is not None and lies_behind(each.key, before, each.record):
+            if before is not None and lies_before(each.key, each.record, before):
                 each = Version(each.key, each.record, each.state, before)
             former[place] = each.record
         marked.append(each)
     return marked
 
 
-def lies_behind(key: OffsetKey, before: Record, after: Record) -> bool:
-    """Whether `after` certainly lies before `before` in a source that is known; a deletion lies nowhere."""
-    one, other = members_of(before.value), members_of(after.value)
-    if one is None or other is None:
+def lies_before(key: OffsetKey, one: Record, other: Record) -> bool:
+    """Whether `one` certainly lies before `other` in a source that is known; a deletion lies nowhere."""
+    if one.value == other.value:
         return False
-    source = source_of(key, one)
-    return source is not None and went_back(one, other, source)
-
-
-def source_of(key: OffsetKey, offset: Mapping[str, object]) -> KnownSource | None:
-    """Whose offset this is, where it is known which way that source reads."""
-    source = known_source(key.partition, offset)
-    return source if source is not None and source.grows else None
+    first, second = members_of(one.value), members_of(other.value)
+    if first is None or second is None:
+        return False
+    source = known_source(key.partition, second)
+    return source is not None and went_back(second, first, source)
 
 
 def version_at(found: Iterable[Version], moment_ms: int) -> Version | None:

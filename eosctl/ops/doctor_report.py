@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from eosctl.core.findings import Finding, is_bad, severity_counts, worst_first
+from eosctl.core.findings import SEVERITIES, Finding, is_bad, severity_counts, worst_first
 from eosctl.core.group_state import group_state
+from eosctl.core.lost_offsets import BEFORE_RESTARTS
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.doctor_visit import Visit
@@ -30,6 +31,7 @@ class Outcome:
 
 def _rows(findings: Mapping[str, Sequence[Finding]]) -> list[Row]:
     every = worst_first(each for found in findings.values() for each in found)
+    every.sort(key=lambda each: (SEVERITIES.index(each.severity), each.code not in BEFORE_RESTARTS))
     check_of = {id(each): check for check, found in findings.items() for each in found}
     return [{"check": check_of[id(each)], **each.as_row()} for each in every]
 

@@ -8,23 +8,26 @@ from dataclasses import dataclass, field, replace
 
 from eosctl.core.config_view import without_secrets
 from eosctl.core.findings import SEVERITIES, Finding, is_bad
+from eosctl.core.lost_offsets import WatchedTopic, lost_offsets
 from eosctl.core.offset_findings import (
     missing_topic_finding,
     open_transaction_finding,
     record_findings,
     topic_findings,
 )
+from eosctl.core.offset_history import OffsetHistory
 from eosctl.core.offset_views import Store, fold_store
-from eosctl.core.records import Bounds, TopicDescription
+from eosctl.core.records import Bounds, Sieve, TopicDescription, TopicRead
 from eosctl.core.store_names import DEDICATED, GLOBAL, parse_store
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.dedicated_topics import gather_dedicated_topics
+from eosctl.ops.dedicated_topics import DedicatedTopics, gather_dedicated_topics
 from eosctl.ops.open_transactions import find_open_transactions
 from eosctl.ops.own_stores import OwnPlace, own_topics
+from eosctl.ops.past_writes import offsets_set_on_purpose
 from eosctl.ops.ports import TopicStore
-from eosctl.report import Problem, Report
+from eosctl.report import Problem, Report, rfc3339
 
 STUCK_AFTER_S = 5.0
 """How long an LSO must stand still behind the end: running tasks open and end transactions all the time."""
@@ -42,6 +45,8 @@ class _Looked:
     missing: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     elsewhere: list[OwnPlace] = field(default_factory=list)
+    watched: dict[str, WatchedTopic] = field(default_factory=dict)
+    dedicated: DedicatedTopics = field(default_factory=DedicatedTopics)
 
 
 def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) -> Report:
@@ -55,15 +60,31 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
 
 
 def offset_findings(app: App) -> tuple[Sequence[Finding], Sequence[Problem]]:
-    """Every finding about every offsets topic known, and what could not be looked at; raises as `lint_offsets`."""
-    _app, looked, findings = _gather(app, ())
-    return findings, looked.problems
+    """Every finding about every offsets topic known, and what could not be looked at; raises as `lint_offsets`.
+
+    By the same read: what tasks do not see of their offsets, and what went back.
+    """
+    app, looked, findings = _gather(app, (), watch=True)
+    return [*_lost(app, looked), *findings], looked.problems
 
 
-def _gather(app: App, stores: Sequence[str]) -> tuple[App, _Looked, list[Finding]]:
+def _lost(app: App, looked: _Looked) -> list[Finding]:
+    """About connectors that are there; not those whose own topics are on other brokers."""
+    dedicated, common = looked.dedicated, looked.watched[app.target.offset_topic]
+    names = common.store.names() if dedicated.connectors is None else dedicated.connectors
+    known = set(names) - set(dedicated.brokers) - set(dedicated.unknown)
+    own = {
+        name: looked.watched.get(topic) or WatchedTopic(Store(topic, common.store.partitions), OffsetHistory())
+        for name, topic in dedicated.configured.items()
+        if name in known
+    }
+    return lost_offsets(common, own, known, show_time=lambda moment_ms: str(rfc3339(moment_ms)))
+
+
+def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[App, _Looked, list[Finding]]:
     """What there is to say about `stores`, and the App of the cluster that they are on."""
     app, stores, profile = _located(app, stores)
-    looked = _look(app, stores)
+    looked = _look(app, stores, watch=watch)
     if profile is not None:
         message = (
             f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that mend them"
@@ -107,7 +128,8 @@ def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str |
     return app if profile is None else app.elsewhere(profile), [name.name for name in names], profile
 
 
-def _look(app: App, stores: Sequence[str]) -> _Looked:
+def _look(app: App, stores: Sequence[str], *, watch: bool = False) -> _Looked:
+    """Reads `stores`, the global one first: its copies come after what they are copies of."""
     with app.topics() as topics:
         looked = _Looked(topics.cluster_id())
         configured = _configured(app, topics, looked) if not stores or DEDICATED in stores else []
@@ -121,16 +143,22 @@ def _look(app: App, stores: Sequence[str]) -> _Looked:
                 hint = "The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic."
                 raise NotFoundError(f"there is no topic {name}", hint=hint)
         patience = Deadline.after(min(STUCK_AFTER_S, app.deadline.remaining_s() / 4), app.clock)
-        for name in looked.descriptions:
-            store, stuck = _read(topics, name, patience)
+        is_meant = offsets_set_on_purpose(app, looked.cluster_id) if watch else None
+        for name in [name for name in names if name in looked.descriptions]:
+            history = None if is_meant is None else OffsetHistory(is_meant)
+            read, stuck = _read(topics, name, patience, history)
+            behind = topics.read_behind(name, read.blocked()) if watch and read.blocked() else ()
+            store = fold_store(read, behind)
             looked.stores.append(store)
             looked.stuck += [(name, bound) for bound in stuck]
+            if history is not None:
+                looked.watched[name] = WatchedTopic(store, history, written=any(bound.end for bound in read.bounds))
     return looked
 
 
 def _configured(app: App, topics: TopicStore, looked: _Looked) -> list[str]:
     """The dedicated topics, as far as they are known and on this cluster; `looked` has where the others are."""
-    dedicated = gather_dedicated_topics(app, topics)
+    dedicated = looked.dedicated = gather_dedicated_topics(app, topics)
     looked.problems += dedicated.problems
     here = {
         connector: topic for connector, topic in dedicated.configured.items() if connector not in dedicated.elsewhere
@@ -141,9 +169,14 @@ def _configured(app: App, topics: TopicStore, looked: _Looked) -> list[str]:
     return sorted(set(here.values()))
 
 
-def _read(topics: TopicStore, topic: str, patience: Deadline) -> tuple[Store, list[Bounds]]:
-    """The topic, and the partitions whose LSO stood still behind the end until `patience` was over."""
-    read = topics.read(topic, newest_per_key=True)
+def _read(
+    topics: TopicStore, topic: str, patience: Deadline, sieve: Sieve | None = None
+) -> tuple[TopicRead, list[Bounds]]:
+    """The topic, and the partitions whose LSO stood still behind the end until `patience` was over.
+
+    What moved on in the meantime is read from there on: the whole may be large.
+    """
+    read = topics.read(topic, newest_per_key=True, sieve=sieve)
     stuck = {bound.partition: bound for bound in read.blocked()}
     hidden = len(stuck)
     while stuck and not patience.expired():
@@ -151,9 +184,17 @@ def _read(topics: TopicStore, topic: str, patience: Deadline) -> tuple[Store, li
         now = {bound.partition: bound for bound in topics.bounds(topic)}
         stuck = {p: now[p] for p, then in stuck.items() if now[p].lso == then.lso < now[p].end}
     if len(stuck) < hidden:  # what moved on can be seen now
-        read = topics.read(topic, newest_per_key=True)
-    shown = replace(read, records=tuple(map(without_secrets, read.records)))  # should it be the config topic
-    return fold_store(shown), list(stuck.values())
+        since = {bound.partition: bound.lso for bound in read.bounds}
+        read = _followed_by(read, topics.read(topic, newest_per_key=True, since=since, sieve=sieve))
+    # should it be the config topic
+    return replace(read, records=tuple(map(without_secrets, read.records))), list(stuck.values())
+
+
+def _followed_by(read: TopicRead, more: TopicRead) -> TopicRead:
+    """Both as one: of a key that both have, the newer record."""
+    newer = {(record.partition, record.key) for record in more.records if record.key is not None}
+    kept = (record for record in read.records if (record.partition, record.key) not in newer)
+    return replace(more, records=(*kept, *more.records), records_read=read.records_read + more.records_read)
 
 
 def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: bool) -> Report:

@@ -1,11 +1,11 @@
-"""What eosctl did from this machine, where it explains what doctor finds: tasks that were fenced while they ran.
+"""What eosctl did from this machine, where it explains what doctor finds: tasks fenced while they ran, offsets set.
 
 Reads the audit log, and nothing else. Where it can't be read, findings stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import Any
@@ -13,12 +13,15 @@ from typing import Any
 from eosctl.core.failure_scenarios import RESTART
 from eosctl.core.findings import Finding
 from eosctl.core.ids import task_transactional_id
+from eosctl.core.records import Record
 from eosctl.ops.app import App
 from eosctl.ops.audit import REFUSED
 from eosctl.ops.audit_file import log_path, read_entries
 from eosctl.ops.touched import touched_in
 
 _OF_FENCING = {"task_fenced", "task_fenced_or_expired"}
+_CLOCKS_DIFFER_MS = 5_000
+"""A worker that is asked to write offsets stamps them by its own clock."""
 _AT_RUNNING_TASKS = ("live", "unknown_liveness")
 
 
@@ -62,3 +65,35 @@ def _explained(group_id: str, finding: Finding, fences: Sequence[Mapping[str, An
             fix = RESTART.replace("{name}", quote(connector))
             return replace(finding, message=message, fix=fix, evidence={**finding.evidence, "fenced_by": evidence})
     return finding
+
+
+def offsets_set_on_purpose(app: App, cluster_id: str) -> Callable[[str, Record], bool]:
+    """Tells the offsets that an `eosctl offsets ...` wrote for a connector, by its time: what somebody meant."""
+    try:
+        entries = read_entries(log_path(app.target.audit_log, app.state_dir)).entries
+    except OSError:
+        entries = ()
+    spans = [span for entry in entries if (span := _offsets_written(entry, cluster_id)) is not None]
+
+    def is_meant(connector: str, record: Record) -> bool:
+        return any(
+            begin_ms <= record.timestamp_ms <= end_ms and (connectors is None or connector in connectors)
+            for begin_ms, end_ms, connectors in spans
+        )
+
+    return is_meant
+
+
+def _offsets_written(entry: Mapping[str, Any], cluster_id: str) -> tuple[int, int, frozenset[str] | None] | None:
+    """From when to when a write of offsets lasted, and whose; None connectors are too many to be listed."""
+    target = entry.get("target")
+    here = isinstance(target, Mapping) and target.get("kafka_cluster_id") == cluster_id
+    begun_ms, ended_ms = entry.get("time_ms"), entry.get("ended_ms")
+    if not here or not str(entry.get("command")).startswith("offsets ") or not isinstance(begun_ms, int):
+        return None
+    if entry.get("outcome") == REFUSED:
+        return None
+    touched = touched_in(entry)
+    connectors = None if touched.get("left_out") else frozenset(touched.get("connectors", ()))
+    last_ms = ended_ms if isinstance(ended_ms, int) else begun_ms
+    return begun_ms - _CLOCKS_DIFFER_MS, last_ms + _CLOCKS_DIFFER_MS, connectors
