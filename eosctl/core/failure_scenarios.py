@@ -47,7 +47,7 @@ SCENARIOS = (
         "fencing_not_authorized",
         ("TransactionalIdAuthorizationException",),
         "the connector's principal may not use its transactional ids: its producer, or the admin client that fences",
-        "`eosctl acls check --connector {c}` names what is missing; then " + RESTART,
+        "`eosctl acls apply --connector {c}` shows what is missing, and grants it; then " + RESTART,
     ),
     Scenario(
         "fencing_superseded",
@@ -171,7 +171,7 @@ SCENARIOS = (
         "task_not_authorized",
         ("AuthorizationException",),
         "the connector's principal lacks a right",
-        "`eosctl acls check --connector {c}` names what is missing; then " + RESTART,
+        "`eosctl acls apply --connector {c}` shows what is missing, and grants it; then " + RESTART,
     ),
 )  # fmt: skip
 

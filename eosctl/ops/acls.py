@@ -15,8 +15,9 @@ from eosctl.ops.app import App
 from eosctl.report import Problem, Report
 
 SUPER_USERS, OPEN_TO_ALL = "super.users", "allow.everyone.if.no.acl.found"
+MISSING = "acl_missing"
 _CODES = {
-    Verdict.MISSING: "acl_missing",
+    Verdict.MISSING: MISSING,
     Verdict.DENIED: "acl_denied",
     Verdict.ALLOWED_TO_HOSTS: "acl_for_some_hosts",
     Verdict.DENIED_TO_HOSTS: "acl_denied_to_hosts",
@@ -71,7 +72,7 @@ def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report
             return _check_report(app, cluster_id, [], [_no_authorizer(exc)], wanted.problems, strict=strict)
     judgements, problems = judge_all(app, wanted, AclIndex(acls))
     findings = acl_findings(app, judgements)
-    if any(finding.code == "acl_missing" for finding in findings):
+    if any(finding.code == MISSING for finding in findings):
         findings += _hidden_settings(app)
     return _check_report(app, cluster_id, judgements, findings, [*wanted.problems, *problems], strict=strict)
 

@@ -6,7 +6,7 @@ Each check stands alone. One that can't run is a finding too, with the reason: s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eosctl.core.commit_age import by_worker
 from eosctl.core.connector_findings import connector_findings, group_findings
@@ -32,7 +32,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.acl_wanted import AclRequest
-from eosctl.ops.acls import check_acls
+from eosctl.ops.acls import MISSING, check_acls
 from eosctl.ops.app import App
 from eosctl.ops.doctor_report import Outcome, doctor_report
 from eosctl.ops.doctor_visit import Visit
@@ -206,7 +206,14 @@ def _acls(visit: Visit) -> _Found:
     except UsageError as exc:
         fix = "Give the worker's file (-w), which names its users, or run `eosctl acls check` with --principal."
         return [_acls_not_checked(exc.message, fix)]
-    return [*(_of_row(row) for row in report.rows), *_of_problems("acls", report.problems)]
+    return [*(_with_grant(_of_row(row)) for row in report.rows), *_of_problems("acls", report.problems)]
+
+
+def _with_grant(finding: Finding) -> Finding:
+    """What `acls check` says, led by the one command that grants all that is missing."""
+    if finding.code != MISSING:
+        return finding
+    return replace(finding, fix=f"`eosctl acls apply --all` grants it; with Kafka's own script:\n{finding.fix}")
 
 
 def _acls_not_checked(reason: str, fix: str) -> Finding:

@@ -121,11 +121,13 @@ GROUP_FINDINGS = (
         "A connector or task is FAILED for a reason that eosctl does not know.",
         "`eosctl connectors trace NAME`.",
     ),
-    Entry("task_not_authorized", "A task is FAILED for want of a right.", "`eosctl acls check` names what is missing."),
+    Entry(
+        "task_not_authorized", "A task is FAILED for want of a right.", "`eosctl acls apply` grants what is missing."
+    ),
     Entry(
         "fencing_not_authorized",
         "A task is FAILED: its principal may not use its transactional id, or fence it.",
-        "`eosctl acls check` names what is missing; then restart the task.",
+        "`eosctl acls apply` grants what is missing; then restart the task.",
     ),
     Entry(
         "fencing_superseded",

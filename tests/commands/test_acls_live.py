@@ -194,7 +194,7 @@ def _put_config(stage: Stage) -> str:
     return _refused(stage, "PUT", "/config", {**stage.source.config(), "unused": "property"})
 
 
-TASK, OFFSETS, OUTPUT = "connect-eos-{name}-0", "offsets-{name}", "{name}-out"
+TASK, OFFSETS = "connect-eos-{name}-0", "offsets-{name}"
 LEADER = f"connect-cluster-{GROUP}"
 
 
@@ -203,14 +203,13 @@ LEADER = f"connect-cluster-{GROUP}"
     [
         ("producer", "WRITE", "TransactionalId", TASK, _fails_after(Stage.restart), "TransactionalIdAuthorization"),
         ("producer", "WRITE", "Topic", OFFSETS, _fails_after(_append), "Not authorized to access topics: [offsets-"),
-        ("producer", "WRITE", "Topic", OUTPUT, _fails_after(_append), "Not authorized to access topics: ["),
         # with DESCRIBE alone the worker polls on and on, and fills its log
         ("consumer", "READ DESCRIBE", "Topic", OFFSETS, _fails_after(Stage.restart), "Not authorized to access topics"),
         ("admin", "DESCRIBE", "Topic", OFFSETS, _fails_after(Stage.restart), "Not authorized to get the end offsets"),
         ("admin", "WRITE", "TransactionalId", TASK, _reset_offsets, "Failed to perform zombie fencing"),
         ("worker", "WRITE", "TransactionalId", LEADER, _put_config, "Failed to write to config topic"),
     ],
-    ids=["task id", "offsets written", "output", "offsets read", "end of offsets", "fencing", "leader id"],
+    ids=["task id", "offsets written", "offsets read", "end of offsets", "fencing", "leader id"],
 )  # fmt: skip
 def test_a_right_that_is_taken_away_is_missed_named_and_given_back(
     running: Stage, invoke: Invoke, role: str, operations: str, resource_type: str, resource: str,

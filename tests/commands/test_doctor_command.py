@@ -197,7 +197,9 @@ def test_rights_are_checked_where_the_worker_file_names_the_principals(invoke: I
     worker_file = write_worker_file(tmp_path / "worker.properties")
     outcome = invoke("doctor", "-w", str(worker_file), "-o", "json", **cluster(acls=FakeAclStore()).surroundings)
     rows = [row for row in outcome.json()["data"]["rows"] if row["check"] == "acls"]
-    assert "acl_missing" in {row["code"] for row in rows}
+    missing = [row for row in rows if row["code"] == "acl_missing"]
+    assert missing
+    assert {row["fix"].partition(" grants it")[0] for row in missing} == {"`eosctl acls apply --all`"}
     assert outcome.exit_code == 3
 
 

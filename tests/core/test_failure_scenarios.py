@@ -35,7 +35,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
         (
             ZOMBIE + "Caused by: org.apache.kafka.common.errors.TransactionalIdAuthorizationException: denied",
             "fencing_not_authorized",
-            "eosctl acls check --connector c",
+            "eosctl acls apply --connector c",
         ),
         (
             ZOMBIE + "Caused by: org.apache.kafka.connect.runtime.rest.errors.ConnectRestException: Failed to complete "
@@ -66,7 +66,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
         ("Source tasks may not produce to their own offsets topics when", "own_offsets_topic", "another"),
         ("Failed to flush offsets and/or records for task n2-0", "offsets_not_written", "eosctl offsets switch"),
         ("Failed to start task ghost0-0 since it is not a recognizable type", "connector_is_a_ghost", "DELETE"),
-        ("TopicAuthorizationException: Not authorized to access topics", "task_not_authorized", "eosctl acls check"),
+        ("TopicAuthorizationException: Not authorized to access topics", "task_not_authorized", "eosctl acls apply"),
         (
             FORWARD + "java.util.concurrent.ExecutionException: java.net.UnknownHostException: worker-2",
             "leader_not_reached",
@@ -83,7 +83,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
         (
             FLUSH + "TopicAuthorizationException: Not authorized to access topics: [o 1, p]",
             "task_not_authorized",
-            "eosctl acls check --connector c --output-topic 'o 1' --output-topic p",
+            "eosctl acls apply --connector c --output-topic 'o 1' --output-topic p",
         ),
         (FLUSH + "NullPointerException", "offsets_not_written", "eosctl offsets switch"),
         ("java.lang.RuntimeException: it broke\n\tat X", "task_failed", "`eosctl connectors trace c -o json`"),
@@ -123,7 +123,7 @@ def test_what_mends_it_can_be_pasted_whatever_the_name() -> None:
         ]
     )
     assert "eosctl connectors restart 'my 1' --failed" in finding.fix
-    assert "eosctl acls check --connector 'my 1'" in refused.fix
+    assert "eosctl acls apply --connector 'my 1'" in refused.fix
 
 
 def test_the_names_of_methods_are_no_cause() -> None:
