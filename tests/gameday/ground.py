@@ -9,8 +9,9 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,29 @@ class Ground:
             yield made
         finally:
             rest(f"{made.url}/connectors/{name}", "DELETE")
+
+    def sink(self) -> dict[str, str]:
+        """The config of a sink that writes a topic to a file."""
+        topic, path = f"in-{self.group}", self.folder / "out"
+        return {"connector.class": "FileStreamSink", "tasks.max": "1", "topics": topic, "file": str(path)}
+
+    @contextmanager
+    def running(self, configs: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
+        """These connectors run meanwhile; deleted at the end."""
+        with ExitStack() as stack:
+            for name, config in configs.items():
+                at = f"{self.urls[0]}/connectors/{name}"
+                rest(f"{at}/config", "PUT", dict(config))
+                stack.callback(rest, at, "DELETE")
+            for name in configs:
+                wait_until(partial(self._runs, name), what=f"{name} to run")
+            yield
+
+    def _runs(self, name: str) -> bool:
+        """Without consumer groups there is no task of MirrorMaker's checkpoints."""
+        status = rest(f"{self.urls[0]}/connectors/{name}/status")
+        running = {part["state"] for part in (status["connector"], *status["tasks"])} == {"RUNNING"}
+        return running and (bool(status["tasks"]) or name == "mirror-checkpoint")
 
 
 def loud(rows: Sequence[Any]) -> Loud:

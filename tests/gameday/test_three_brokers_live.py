@@ -1,0 +1,91 @@
+"""Three brokers: clusters with which nothing is wrong are quiet, and one broker that is killed is named."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
+
+from eosctl.sandbox import process
+from eosctl.sandbox.settings import GroupSpec
+from eosctl.sandbox.stack import Stack
+from tests.conftest import Invoke
+from tests.gameday.ground import Ground
+from tests.gameday.incident import Incident, Named, play
+from tests.sandbox_fixtures import added_group, mirror_config
+
+pytestmark = pytest.mark.live
+OF_THREE, KILLED = "game-of-three", "broker-3"
+
+
+@pytest.fixture(scope="module")
+def group(three_brokers: Stack) -> Iterator[Stack]:
+    """Three brokers, and an enabled worker."""
+    with added_group(three_brokers, GroupSpec(OF_THREE)):
+        yield three_brokers
+
+
+@pytest.fixture
+def ground(group: Stack, invoke: Invoke, tmp_path: Path) -> Ground:
+    """The group; nothing that doctor says is accepted."""
+    return Ground(group, OF_THREE, invoke, tmp_path)
+
+
+def mirrors(ground: Ground) -> dict[str, dict[str, str]]:
+    """MirrorMaker's three connectors, as its documentation has them for exactly-once."""
+    admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
+    admin.create_topics([NewTopic(ground.group, 1, 3)])[ground.group].result(30)
+    common = mirror_config(ground.stack.bootstrap_servers, [ground.group], tasks=1)
+    common |= {name: "3" for name in common if name.endswith("replication.factor")}
+    package = common["connector.class"].removesuffix("MirrorSourceConnector")
+    others = {
+        "heartbeats.topic.replication.factor": "3",
+        "checkpoints.topic.replication.factor": "3",
+        "groups": ".*",
+    }
+    return {
+        "mirror-source": {**common, "consumer.isolation.level": "read_committed"},
+        "mirror-heartbeat": {**common, **others, "connector.class": f"{package}MirrorHeartbeatConnector"},
+        "mirror-checkpoint": {**common, **others, "connector.class": f"{package}MirrorCheckpointConnector"},
+    }
+
+
+def test_an_idle_worker(ground: Ground) -> None:
+    ground.wait_until_quiet()
+
+
+def test_sinks_only(ground: Ground) -> None:
+    with ground.running({"a-sink": ground.sink()}):
+        ground.wait_until_quiet()
+
+
+def test_mirror_maker_only(ground: Ground) -> None:
+    with ground.running(mirrors(ground)):
+        ground.wait_until_quiet()
+
+
+@contextmanager
+def one_broker_killed(ground: Ground, name: str) -> Iterator[None]:
+    """What has three replicas goes on."""
+    with ground.source(name) as source:
+        process.signal_group(ground.stack.node(KILLED).process, signal.SIGKILL)
+        try:
+            yield
+        finally:
+            if not ground.stack.node(KILLED).process.alive():
+                start(ground)
+        source.append("two")
+        source.wait_position(8)
+
+
+def start(ground: Ground) -> None:
+    ground.stack.start_node(KILLED)
+
+
+def test_a_broker_that_was_killed_is_named(ground: Ground, unique: str) -> None:
+    named = (Named("broker_down", "broker 3"),)
+    play(Incident("one broker of three was killed", one_broker_killed, named, by_hand=start), ground, unique)
