@@ -31,7 +31,7 @@ def task_counts() -> None:
 def list_command(app: App) -> Report:
     """Each connector's record, and what the leader would do now.
 
-    Exit code 0 whatever is found. Needs Kafka 3.3 or newer; without DESCRIBE on the transactional ids, alive_ids is
+    Exit code 0 whatever is found. Sinks are among them, and have no record. Needs Kafka 3.3 or newer; without DESCRIBE on the transactional ids, alive_ids is
     null or incomplete.
 
     Example: eosctl task-counts list -b kafka:9092 -g connect-cluster

@@ -139,11 +139,16 @@ def _fencing(row: Row) -> object:
     return f"due, {count} {'id' if count == 1 else 'ids'}" if due is True else due
 
 
+def _recorded(row: Row) -> object:
+    """The count; a sink lacks nothing where it has none."""
+    return "none (sink)" if row["recorded"] is None and row["type"] == "sink" else row["recorded"]
+
+
 _CONNECTOR = Column("CONNECTOR", "connector")
 _TASK_COUNTS = (
     Column("STATE", "target_state"),
     Column("TASKS", "task_count"),
-    Column("RECORDED", "recorded"),
+    Column("RECORDED", _recorded),
     Column("FENCING", _fencing),
     Column("ALIVE-IDS", _count("alive_ids")),
     Column("FINDINGS", _finding_codes),

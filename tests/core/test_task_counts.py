@@ -127,7 +127,8 @@ def test_a_sink_has_no_record_to_miss() -> None:
     case = Case(state(task_count_record=None, pending_fencing=True), "g", plugin_type="sink", alive=())
     assert find_problems(case) == []
     row = case_row(case)
-    never = "a sink connector is never fenced"
+    never = "a sink connector has no task-count record, and is never fenced"
+    assert row["pending_fencing"] is False, "it was due for ever, for 0 ids"
     assert (row["type"], row["decision"], row["would_write"], row["would_fence"]) == ("sink", never, None, [])
     assert row["after_next_commit"] == {"would_fence_count": 0, "would_fence": [], "reason": never}
 
