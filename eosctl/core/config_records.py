@@ -15,6 +15,8 @@ from functools import lru_cache
 
 MAX_INT = 2**31 - 1
 
+OFFSETS_TOPIC = "offsets.storage.topic"
+"""The property of a connector that names its own offsets topic."""
 TARGET_STATES = frozenset({"STARTED", "PAUSED", "STOPPED"})
 
 

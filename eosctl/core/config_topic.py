@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 
 from eosctl.core.config_records import (
     KIP_TEXT_PREFIX,
+    OFFSETS_TOPIC,
     TARGET_STATES,
     ConfigKey,
     RecordKind,
@@ -46,6 +47,8 @@ class ConnectorState:
 
     `record_offset` and `commit_offset` are those of the newest task-count and commit record that were taken.
     `forgotten_commit` is the offset of a commit before the connector's config, for which its tasks are forgotten.
+    `moved_from` is the offsets topic that its config named when it was STOPPED, if that names another since, and it was
+    not started since: "" is the workers' own.
     """
 
     name: str
@@ -59,6 +62,7 @@ class ConnectorState:
     record_offset: int | None = None
     commit_offset: int | None = None
     forgotten_commit: int | None = None
+    moved_from: str | None = None
 
     @property
     def task_ids(self) -> list[int]:
@@ -135,6 +139,7 @@ class _Held:
     record_offset: int | None = None
     commit_offset: int | None = None
     forgotten_commit: int | None = None
+    moved_from: str | None = None
 
     def frozen(self) -> ConnectorState:
         """The state as it is now."""
@@ -178,7 +183,7 @@ class _Fold:
         """`processConnectorRemoval`: target state, task-count record, pending fencing and generation stay."""
         self.deferred_tasks.pop(name, None)
         held = self.connector(name)
-        held.config = held.task_count = held.forgotten_commit = None
+        held.config = held.task_count = held.forgotten_commit = held.moved_from = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +215,7 @@ def _take_target_state(fold: _Fold, key: ConfigKey, value: object, _place: _Plac
     held = fold.connector(key.name)
     if value is None:
         held.target_state = "STARTED" if held.config is not None else None
+        held.moved_from = None
         return
     states = _object(value, "target state")
     newer, older = states.get("state.v2"), states.get("state")
@@ -219,6 +225,8 @@ def _take_target_state(fold: _Fold, key: ConfigKey, value: object, _place: _Plac
     if state not in TARGET_STATES:
         raise _Ignore("unknown_state", f"{state!r} is not a target state")
     held.target_state = state
+    if state != "STOPPED":
+        held.moved_from = None
 
 
 def _take_connector(fold: _Fold, key: ConfigKey, value: object, _place: _Place) -> None:
@@ -227,7 +235,16 @@ def _take_connector(fold: _Fold, key: ConfigKey, value: object, _place: _Place) 
         return
     config = _properties(value, "connector config")
     held = fold.connector(key.name)
+    if held.config is not None and held.target_state == "STOPPED":
+        held.moved_from = _moved_from(held, str(config.get(OFFSETS_TOPIC) or ""))
     held.config, held.target_state = config, held.target_state or "STARTED"
+
+
+def _moved_from(held: _Held, topic: str) -> str | None:
+    """Where the offsets of a stopped connector were, if its new config puts them elsewhere; None where it does not."""
+    before = str((held.config or {}).get(OFFSETS_TOPIC) or "")
+    left = before if held.moved_from is None else held.moved_from
+    return None if left == topic else left
 
 
 def _take_task(fold: _Fold, key: ConfigKey, value: object, place: _Place) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.commit_age import commit_age, commit_interval_ms, offset_age
+from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.connector_topics import configured_topics
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
@@ -35,7 +36,6 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 DEFAULT_BROKER_MAXIMUM_MS = 900_000
 IDS_KEPT_MS = 7 * 24 * 3_600_000
 """Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
-OFFSETS_TOPIC = "offsets.storage.topic"
 
 NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
 """MirrorMaker's connectors that copy nothing: what they write twice does no harm (KIP-618 leaves them out)."""

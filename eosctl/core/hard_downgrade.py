@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from shlex import quote
 
-from eosctl.core.connector_findings import OFFSETS_TOPIC
+from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.ids import connector_path, stop_request
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.upgrade_observation import Observation, ObservedConnector

@@ -1,12 +1,14 @@
-"""What this machine's journals tell of commands that were cut off, or are at work now: doctor's first check."""
+"""Commands that were cut off, or are at work now: what this machine's journals tell, and what the cluster does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from shlex import quote
 
+from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.config_topic import ConfigState, ConnectorState
-from eosctl.core.findings import ERROR, INFO, Finding
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.store_names import GLOBAL
 from eosctl.core.upgrade_observation import ObservedConnector
 from eosctl.ops.app import App
 from eosctl.ops.journal import journal_of
@@ -29,9 +31,11 @@ def unfinished_work(
     if app.target.group_id is not None:
         yield from _upgrade(app, cluster_id)
     for each in connectors:
-        yield from _switch(app, cluster_id, each.name, each.states.get("connector", "unknown"))
         state = None if config is None else config.connectors.get(each.name)
+        here = list(_switch(app, cluster_id, each.name, each.states.get("connector", "unknown")))
+        yield from here
         if state is not None:
+            yield from [] if here else _moved(app, cluster_id, state)
             yield from _rescue(app, cluster_id, each, state)
 
 
@@ -59,6 +63,34 @@ def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[F
         f"{begun.state} before",
         f"`{on}` goes on, `{back}` goes back.", journal.holder(),
     )  # fmt: skip
+
+
+def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Finding]:
+    """A switch that another machine began, and did not end: its journal is there, and only the cluster can be asked.
+
+    Until the config names the target, resuming the connector is all that it takes, and nothing tells of a switch.
+    """
+    if connector.moved_from is None or connector.config is None:
+        return
+    origin, target = connector.moved_from or GLOBAL, str(connector.config.get(OFFSETS_TOPIC) or GLOBAL)
+    if _ended_here(app, cluster_id, connector.name, target):
+        return
+    name = connector.name
+    yield Finding(
+        "switch_begun_elsewhere", WARNING, name,
+        f"{name} is STOPPED, and since it was stopped its config went from offsets topic {origin} to {target}: a "
+        "switch may have been cut off on another machine, where it can go on",
+        f"Else `{switch_command(name, target)}` tells whether {target} has all offsets that {origin} has, and "
+        f"`eosctl connectors resume {quote(name)}` starts it there; `{switch_command(name, origin)}` goes back.",
+        {"origin": origin, "target": target}, certain=False,
+    )  # fmt: skip
+
+
+def _ended_here(app: App, cluster_id: str, connector: str, target: str) -> bool:
+    """Whether it is what the newest switch on this machine was to come to: a connector that was STOPPED stays so."""
+    entries = journal_of(app, "offsets-switch", connector, cluster_id=cluster_id).entries()
+    targets = [entry.get("target") for entry in entries if entry.get("event") == "begin"]
+    return bool(targets) and targets[-1] == target
 
 
 def _rescue(app: App, cluster_id: str, connector: ObservedConnector, state: ConnectorState) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from eosctl.core.aborted_offsets import aborted_offsets
+from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.config_view import differing_connectors
-from eosctl.core.connector_findings import OFFSETS_TOPIC
 from eosctl.core.kafka_version import is_older
 from eosctl.core.offset_records import newest_commits
 from eosctl.core.records import Bounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eosctl.core.connector_findings import OFFSETS_TOPIC
+from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.offset_views import fold_store
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.stale_offsets import stale_offsets

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from eosctl.core.connector_findings import OFFSETS_TOPIC
+from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.upgrade_observation import VALIDATION, Observation, ObservedConnector
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App

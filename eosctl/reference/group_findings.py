@@ -26,6 +26,11 @@ GROUP_FINDINGS = (
     ),
     Entry("acls_not_checked", "Who the principals are is not known, so rights were not checked.", "Give -w."),
     Entry(
+        "switch_begun_elsewhere",
+        "A connector was stopped, got another offsets topic and was not started since, and no journal here tells why.",
+        "See whether the new topic has all offsets (the fix has the command), then resume it, or go back.",
+    ),
+    Entry(
         "status_not_compact",
         "The status topic is not compacted, or also deletes: no worker starts on it.",
         "Run the command of the fix, then start the workers again.",

@@ -78,6 +78,33 @@ def test_a_create_with_exactly_once_leaves_nothing_pending() -> None:
     assert a.offset == 4
 
 
+STOP, START = '{"state":"PAUSED","state.v2":"STOPPED"}', '{"state":"STARTED"}'
+
+
+def config_in(topic: str | None) -> str:
+    return json.dumps({"properties": {"name": "a"} if topic is None else {"offsets.storage.topic": topic}})
+
+
+@pytest.mark.parametrize(
+    ("records", "moved_from"),
+    [
+        ([config_in(None), STOP, config_in("own")], ""),
+        ([config_in("own"), STOP, config_in(None)], "own"),
+        ([config_in("own"), STOP, config_in("other"), config_in(None)], "own"),
+        ([config_in("own"), STOP, config_in("other"), config_in("own")], None),
+        ([config_in(None), STOP, config_in("own"), START], None),
+        ([config_in(None), STOP, config_in(None)], None),
+        ([config_in(None), config_in("own"), STOP], None),
+        ([STOP, config_in("own")], None),
+        ([config_in(None), START, config_in("own")], None),
+    ],
+)
+def test_a_stopped_connector_whose_offsets_went_elsewhere(records: list[str], moved_from: str | None) -> None:
+    keys = dict.fromkeys((STOP, START), "target-state-a")
+    state = fold(*((keys.get(each, "connector-a"), each) for each in records))
+    assert state.connectors["a"].moved_from == moved_from
+
+
 def test_deletion_keeps_the_task_count_record_and_nothing_else() -> None:
     state = fold(
         ("connector-a", CONFIG),

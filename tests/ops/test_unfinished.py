@@ -14,11 +14,12 @@ from eosctl.ops.journal import journal_of
 from eosctl.ops.rescue import plan_rescue
 from eosctl.ops.rescue_report import apply_rescue
 from eosctl.ops.unfinished import unfinished_work
+from eosctl.report import Row
 from tests.fakes.faults import KilledError
 from tests.fakes.rescue_scene import CLUSTER, Scene
 from tests.fakes.rolling import FakeDriver, roll
 from tests.fakes.rolling import world as roll_world
-from tests.fakes.switching import NAME, OWN, SwitchWorld, switch
+from tests.fakes.switching import NAME, OWN, URL, SwitchWorld, switch
 
 STOPPED = ObservedConnector(NAME, "source", {}, {"connector": "STOPPED"})
 
@@ -36,6 +37,41 @@ def test_a_switch_that_failed_is_the_first_that_doctor_names(app: App, world: Sw
     assert first["fix"] == f"`{words} {OWN}` goes on, `{words} global` goes back."
     assert switch(app, OWN).exit_code is ExitCode.OK
     assert "switch_unfinished" not in [row["code"] for row in examine(app).rows]
+
+
+def elsewhere(app: App) -> list[Row]:
+    """What doctor says of a switch by the cluster alone."""
+    return [row for row in examine(app).rows if row["code"] == "switch_begun_elsewhere"]
+
+
+@pytest.mark.parametrize(("origin", "target"), [("global", OWN), (OWN, "global")])
+@pytest.mark.parametrize("way", ["on", "back"])
+def test_a_switch_that_another_machine_left_half_done_is_seen_in_the_cluster(
+    world: SwitchWorld, tmp_path: Path, origin: str, target: str, way: str
+) -> None:
+    """Only the machine that began it could say why the connector was STOPPED."""
+    there, here = world.app(tmp_path / "there"), world.app(tmp_path / "here")
+    if origin == OWN:
+        assert switch(there, OWN).exit_code is ExitCode.OK
+    world.connect.fail_next("set_state", ConnectError("500: try again"), skip=1)
+    assert switch(there, target).exit_code is ExitCode.PARTIAL
+    assert examine(there).rows[0]["code"] == "switch_unfinished"
+    assert elsewhere(there) == [], "its journal tells more"
+    [found] = elsewhere(here)
+    assert (found["severity"], found["subject"]) == ("warning", NAME)
+    assert found["evidence"] == {"origin": origin, "target": target}
+    assert f"its config went from offsets topic {origin} to {target}" in str(found["message"])
+    assert f"`eosctl offsets switch --connector {NAME} --to {target}`" in str(found["fix"])
+    assert switch(here, target if way == "on" else origin).exit_code is ExitCode.OK
+    here.worker(URL).set_state(NAME, "resume")
+    assert elsewhere(world.app(tmp_path / "third")) == []
+    assert world.delivered == world.lines, "nothing read again, nothing lost"
+
+
+def test_a_stopped_connector_that_was_switched_here_is_no_finding(app: App) -> None:
+    app.worker(URL).set_state(NAME, "stop")
+    assert switch(app, OWN).exit_code is ExitCode.OK
+    assert elsewhere(app) == []
 
 
 def test_what_is_at_work_now_is_no_error(app: App, world: SwitchWorld) -> None:
