@@ -240,6 +240,8 @@ class TopicAdmin:
             if error_of(exc).code() in _LEADER_MOVES:
                 return _LeaderMovesError(f"{doing}, partition {where.partition} ({error_of(exc).name()})")
             return self._connection.translated(exc, doing, self._reading(where.topic))
+        if offset < 0:  # librdkafka's own, where the leader went away while it was asked
+            return _LeaderMovesError(f"{doing}, partition {where.partition} (no answer from its leader)")
         return offset
 
     def _configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import Bounds, KnownBounds, NewTopic
@@ -65,6 +67,15 @@ def test_a_leader_that_never_hears_of_it_ends_at_the_deadline() -> None:
         LaggingLeader(10**6).create_all([NewTopic("t", 1, 1)])
     with pytest.raises(DeadlineError):
         LaggingLeader(10**6).bounds_of(["t"])
+
+
+def test_an_answer_without_an_offset_is_no_offset() -> None:
+    """Right after a broker was killed, doctor said of sixteen partitions: a transaction open since offset -1001."""
+    told: Future[Any] = Future()
+    told.set_result(SimpleNamespace(offset=-1001))
+    found = LaggingLeader(0)._offset(TopicPartition("t", 3), told)
+    assert isinstance(found, UnreachableError)
+    assert found.message == "reading the offsets of topic t, partition 3 (no answer from its leader)"
 
 
 def half_led() -> LaggingLeader:
