@@ -16,7 +16,7 @@ from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, play
-from tests.sandbox_fixtures import added_group, mirror_config
+from tests.sandbox_fixtures import added_group, mirror_config, wait_until
 
 pytestmark = pytest.mark.live
 OF_THREE, KILLED = "game-of-three", "broker-3"
@@ -74,6 +74,8 @@ def one_broker_killed(ground: Ground, name: str) -> Iterator[None]:
     with ground.source(name) as source:
         process.signal_group(ground.stack.node(KILLED).process, signal.SIGKILL)
         try:
+            admin = AdminClient({"bootstrap.servers": ground.stack.node("broker-1").address, "log_level": 0})
+            wait_until(lambda: len(admin.list_topics(timeout=30).brokers) == 2, what="the brokers to miss the third")
             yield
         finally:
             if not ground.stack.node(KILLED).process.alive():
