@@ -1,0 +1,84 @@
+"""Incidents of offsets: set back behind what was delivered, and a topic that was deleted and made anew."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
+
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.kafka.topic_store import KafkaTopicStore
+from tests.gameday.ground import Ground
+from tests.gameday.incident import Incident, Named, play
+from tests.sandbox_fixtures import FileSource, wait_until
+
+pytestmark = pytest.mark.live
+
+
+def goes_on(ground: Ground, source: FileSource) -> None:
+    """The source delivers what comes now, and nothing that it has delivered before."""
+    source.append("three")
+    source.wait_position(14)
+    settings = ClientSettings(bootstrap_servers=(ground.stack.bootstrap_servers,))
+    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as topics:
+        lines = Counter(record.value for record in topics.read(source.topic).records)
+    assert lines == {b"one": 1, b"two": 1, b"three": 1}
+
+
+@contextmanager
+def offset_set_back(ground: Ground, name: str) -> Iterator[None]:
+    """Somebody writes a former offset by hand; the task would not look before its next start."""
+    with ground.source(name) as source:
+        source.append("two")
+        source.wait_position(8)
+        servers = ground.stack.bootstrap_servers
+        producer = Producer({"bootstrap.servers": servers, "log_level": 0, "partitioner": "murmur2"})
+        key = json.dumps([name, {"filename": str(source.path)}], separators=(",", ":"))
+        producer.produce(ground.stack.state.topics[ground.group]["offset"], key=key, value=b'{"position":4}')
+        assert producer.flush(30) == 0
+        yield
+        goes_on(ground, source)
+
+
+@contextmanager
+def topic_made_anew(ground: Ground, name: str) -> Iterator[None]:
+    """As a worker makes it at the next start of a task, where it was deleted."""
+    own = f"own-{name}"
+    admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
+    with ground.source(name, **{"offsets.storage.topic": own}) as source:
+        source.append("two")
+        source.wait_position(8)
+        source.stop_and_wait()
+        admin.delete_topics([own])[own].result(30)
+        wait_until(lambda: own not in admin.list_topics(timeout=30).topics, what="the topic to be gone")
+        admin.create_topics([NewTopic(own, 25, 1, config={"cleanup.policy": "compact"})])[own].result(30)
+        yield
+        goes_on(ground, source)
+    admin.delete_topics([own])[own].result(30)
+
+
+INCIDENTS = (
+    Incident(
+        "an offset is set back",
+        offset_set_back,
+        (Named("offsets_went_back", "{}"),),
+        ("eosctl connectors stop {}", "eosctl offsets set --connector {}", "eosctl connectors resume {}"),
+    ),
+    Incident(
+        "a connector's offsets topic is made anew",
+        topic_made_anew,
+        (Named("offsets_topic_empty", "{}"),),
+        ("eosctl connectors stop {}", "eosctl offsets merge --connector {}", "eosctl connectors resume {}"),
+    ),
+)
+
+
+@pytest.mark.parametrize("incident", INCIDENTS, ids=str)
+def test_it_is_named_and_the_printed_remedy_heals(incident: Incident, ground: Ground, unique: str) -> None:
+    play(incident, ground, unique)
