@@ -13,6 +13,7 @@ from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.core.wording import counted
 
+BROKER_DOWN = "broker_down"
 _MOST_NAMED = 3
 _ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."
 
@@ -33,7 +34,7 @@ def _brokers_down(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
             names.setdefault(broker, []).append(topic.name)
     for broker, on_it in sorted(names.items()):
         yield Finding(
-            "broker_down", ERROR, f"broker {broker}",
+            BROKER_DOWN, ERROR, f"broker {broker}",
             f"broker {broker} is down: the cluster does not have it, and replicas of {', '.join(on_it)} are on it",
             f"Start broker {broker}; if it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
             {"broker": broker, "topics": on_it},

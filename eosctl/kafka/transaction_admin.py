@@ -38,6 +38,7 @@ from eosctl.kafka.partition_leaders import (
     find_leaders,
     write_abort_marker,
 )
+from eosctl.kafka.silent_brokers import silent_among
 from eosctl.kafka.stream import Address
 from eosctl.kafka.transaction_listing import list_everywhere
 from eosctl.wire.cluster_messages import KeyType
@@ -78,6 +79,11 @@ class NativeTransactionAdmin:
     def cluster_id(self) -> str:
         """The Kafka cluster id; empty if the broker does not tell."""
         return self._cluster.cluster_id()
+
+    def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
+        """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
+        brokers = {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
+        return silent_among(self._cluster, brokers, deadline=self._deadline.half(at_most_s=patience_s))
 
     def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
         """The transaction coordinator of each id, or why it can't be known."""

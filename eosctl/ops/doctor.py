@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from eosctl.core.commit_age import by_worker
 from eosctl.core.connector_findings import connector_findings, group_findings
 from eosctl.core.failure_scenarios import failure_findings
-from eosctl.core.finding_folds import MOST_ALIKE, fold_alike, under_cause
+from eosctl.core.finding_folds import MOST_ALIKE, fold_alike
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.group_findings import (
     gate_finding,
@@ -34,6 +34,7 @@ from eosctl.events import Event
 from eosctl.ops.acl_wanted import AclRequest
 from eosctl.ops.acls import MISSING, check_acls
 from eosctl.ops.app import App
+from eosctl.ops.doctor_causes import KAFKA, MIRROR_MAKER, kafka_findings, under_causes, unreached
 from eosctl.ops.doctor_report import Outcome, doctor_report
 from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.fence_report import NOT_CHECKED
@@ -45,13 +46,12 @@ from eosctl.ops.task_counts import validate_task_counts
 from eosctl.ops.txn_partitions import find_hanging_transactions
 from eosctl.ops.unassigned import with_ages
 from eosctl.ops.unfinished import unfinished_work
-from eosctl.ops.worker_report import SILENT_CODES, group_problems, silent_problem, workers_behind
+from eosctl.ops.worker_report import group_problems, silent_problem, workers_behind
 from eosctl.ops.workers import WorkerObservation
 from eosctl.profiles.target import DEFAULT_TOPICS
 from eosctl.report import Problem, Report, Row
 
 _Found = Iterable[Finding]
-MIRROR_MAKER = "dedicated_mirror_maker"
 
 
 def _unfinished(visit: Visit) -> _Found:
@@ -226,8 +226,9 @@ class _Check:
     run: Callable[[Visit], _Found]
 
 
-# in the order in which a person would act: what was left half-done, what stops the group, what stops tasks, what will
+# in the order in which a person would act: what stops all, what was left half-done, what stops the group, or tasks
 CHECKS: tuple[_Check, ...] = (
+    _Check(KAFKA, kafka_findings),
     _Check("unfinished", _unfinished),
     _Check("workers", _workers),
     _Check("gates", _gates),
@@ -258,21 +259,39 @@ def examine(
     """
     ignored = _to_ignore(app, ignore)
     visit = Visit(app, validate=validate, expected=expected)
-    visit.require_group()
+    findings, failed = _run(visit)
+    both = {check: split_ignored(found, ignored) for check, found in under_causes(visit, findings).items()}
+    counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
+    accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
+    return doctor_report(visit, Outcome(counting, accepted, failed), strict=strict)
+
+
+def _run(visit: Visit) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:
+    """What each check finds, and why some could not run; the first asks whether there is a Kafka to look at."""
     findings: dict[str, Sequence[Finding]] = {}
     failed: dict[str, EosctlError] = {}
     for check in CHECKS:
-        app.on_event(Event("checking", len(findings), len(CHECKS), "checks"))
+        visit.app.on_event(Event("checking", len(findings), len(CHECKS), "checks"))
+        visit.next_check()
         try:
             findings[check.id] = list(check.run(visit))
         except InterruptedByUserError:
             raise
         except EosctlError as exc:
+            if check.id == KAFKA:
+                return _without_kafka(visit.app, exc)
             failed[check.id], findings[check.id] = exc, [_not_checked(check.id, exc)]
-    both = {check: split_ignored(found, ignored) for check, found in _under_silent_workers(visit, findings).items()}
-    counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
-    accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
-    return doctor_report(visit, Outcome(counting, accepted, failed), strict=strict)
+        if check.id == KAFKA:
+            visit.next_check()
+            visit.require_group()
+    return findings, failed
+
+
+def _without_kafka(app: App, error: EosctlError) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:
+    """One finding: every check would wait for the same brokers in vain."""
+    servers = app.target.client.bootstrap_servers if app.target.client else ()
+    every = [check.id for check in CHECKS]
+    return {**dict.fromkeys(every, ()), KAFKA: [unreached(error, servers)]}, dict.fromkeys(every, error)
 
 
 def _to_ignore(app: App, given: Sequence[str]) -> list[Ignored]:
@@ -283,27 +302,6 @@ def _to_ignore(app: App, given: Sequence[str]) -> list[Ignored]:
         for texts, origin in ((given, "--ignore"), of_profile)
         for each in parse_ignored(texts, finding_codes(), origin=origin)
     ]
-
-
-def _under_silent_workers(visit: Visit, findings: Mapping[str, Sequence[Finding]]) -> dict[str, Sequence[Finding]]:
-    """What workers that do not answer bring about is no finding of its own: it stands below the first of them."""
-    causes = [each for each in findings["workers"] if each.code in (*SILENT_CODES, MIRROR_MAKER)]
-    if not causes:
-        return dict(findings)
-    reasons = [failure.message for _worker, failure in visit.silent()]
-    try:
-        gates = visit.gates()[1]
-    except EosctlError:
-        gates = []
-    subject = visit.app.target.group_id or "group"
-    following = [finding for gate in gates for finding in gate_finding(gate, subject)]
-    kept: dict[str, Sequence[Finding]] = {}
-    for check, found in findings.items():
-        caused = [each for each in found if each not in causes and any(one in each.message for one in reasons)]
-        following += caused
-        kept[check] = [each for each in found if each not in caused]
-    kept["workers"] = [under_cause(each, following) if each is causes[0] else each for each in findings["workers"]]
-    return kept
 
 
 def _not_checked(check: str, error: EosctlError) -> Finding:

@@ -10,6 +10,7 @@ from eosctl.core.group_state import group_state
 from eosctl.core.lost_offsets import BEFORE_RESTARTS
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
+from eosctl.ops.doctor_causes import KAFKA
 from eosctl.ops.doctor_visit import Visit
 from eosctl.report import Problem, Report, Row
 
@@ -105,8 +106,8 @@ def _problems(failed: Mapping[str, EosctlError], *, checks: Collection[str]) -> 
 
 
 def _nothing_ran(failed: Mapping[str, EosctlError], checks: Collection[str]) -> bool:
-    """Whether no check could look at anything; rights are only looked at where principals are known."""
-    return set(checks) - set(failed) <= {"acls"}
+    """Whether no check could look at anything; that there is a Kafka proves nothing, and rights need principals."""
+    return set(checks) - set(failed) <= {KAFKA, "acls"}
 
 
 def _reason(failed: Mapping[str, EosctlError]) -> EosctlError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_gates import SUMMING_GATES, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
+from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, UnsupportedError
 from eosctl.ops.absent_group import require_ever_there
 from eosctl.ops.app import App
@@ -18,15 +19,41 @@ from eosctl.ops.upgrade_observe import observe_upgrade
 from eosctl.ops.workers import NO_REST, GroupObservation, WorkerObservation, observe_workers
 
 _Seen = TypeVar("_Seen")
+KAFKA_PATIENCE_S, BROKER_PATIENCE_S = 15.0, 5.0
+"""How long any broker may take to answer at all, and then each of those that it lists."""
+SILENT_BUDGET_S, LEAST_SHARE_S = 16.0, 2.0
+"""For all checks together, and for each of them, where some brokers do not answer."""
 
 
 class Visit:
     """One look at the group and its workers; the error of the first look is the answer to all who ask."""
 
     def __init__(self, app: App, *, validate: bool = True, expected: Mode | None = None) -> None:
-        self.app, self._validate, self.expected = app, validate, expected
+        self.app, self._whole, self._validate, self.expected = app, app, validate, expected
+        self._budget: Deadline | None = None
         self._group: GroupObservation | EosctlError | None = None
         self._observation: Observation | EosctlError | None = None
+
+    def silent_brokers(self) -> Mapping[int, EosctlError]:
+        """The brokers that are listed and do not answer; raises where none answers at all.
+
+        From then on what is looked at has a short time each: much of it waits for just those brokers.
+        """
+        if self.app.target.client is None:
+            return {}  # which those checks say that need one
+        first = replace(self.app, deadline=self.app.deadline.half(at_most_s=KAFKA_PATIENCE_S))
+        with first.transactions() as admin:
+            admin.cluster_id()
+            silent = admin.silent_brokers(patience_s=BROKER_PATIENCE_S)
+        if silent:
+            self._budget = self._whole.deadline.half(at_most_s=SILENT_BUDGET_S)
+        return silent
+
+    def next_check(self) -> None:
+        """Gives the check that follows its share of the time, where brokers are silent: half of what is left."""
+        if self._budget is not None:
+            share_s = max(self._budget.remaining_s() / 2, LEAST_SHARE_S)
+            self.app = replace(self._whole, deadline=self._whole.deadline.half(at_most_s=share_s))
 
     def group(self) -> GroupObservation:
         """The workers; raises what kept them from being seen."""
@@ -70,7 +97,8 @@ class Visit:
         answering = tuple(worker for worker in seen.workers if worker.name not in names)
         amiss = _amiss(seen)
         if answering:
-            without = {gate.id: gate for gate in _amiss(replace(seen, workers=answering))}
+            names_amiss = {gate.id for gate in amiss}  # one who is left out may be the leader, and is a member
+            without = {g.id: g for g in _amiss(replace(seen, workers=answering)) if g.id in names_amiss}
             return list(without.values()), [gate for gate in amiss if gate.id not in without]
         following = [gate for gate in amiss if any(text in gate.evidence for text in (*names, "no worker ", NO_REST))]
         return [gate for gate in amiss if gate not in following], following

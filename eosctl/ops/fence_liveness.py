@@ -22,7 +22,7 @@ from eosctl.ops.app import App
 from eosctl.ops.connector_statuses import TaskStatus, running_tasks
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S
 from eosctl.ops.fence_gather import FenceRequest
-from eosctl.ops.worker_view import silence_of
+from eosctl.ops.worker_view import silences_of
 from eosctl.ops.workers import NO_REST, read_group, urls_of, worker_id_of
 from eosctl.report import Problem
 
@@ -176,8 +176,7 @@ def _silent(app: App, group: ConnectGroup | None, workers: Collection[str]) -> M
     """Those of `workers` that do not answer, and why: the others tell what they know of their tasks from before."""
     given = {parse_worker_url(url).text: url for url in app.target.connect_urls}
     at = {url.partition("://")[2]: url for url in (urls_of(group) if group else ())}
-    asked = {worker: silence_of(app, given.get(at[worker], at[worker])) for worker in workers if worker in at}
-    return {worker: silence for worker, silence in asked.items() if silence is not None}
+    return silences_of(app, {worker: given.get(at[worker], at[worker]) for worker in workers if worker in at})
 
 
 def _read_group(app: App, *, waits: bool) -> tuple[ConnectGroup | None, Problem | None]:

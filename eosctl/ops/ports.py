@@ -42,6 +42,9 @@ class TransactionAdmin(Protocol):
     def cluster_id(self) -> str:
         """The Kafka cluster id."""
 
+    def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
+        """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
+
     def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
         """The transaction coordinator of each id, or why it can't be known; one bad id never hides the others."""
 

@@ -24,6 +24,8 @@ from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
 
 WORKER_PATIENCE_S = 15.0  # a worker may take 10 s for the verdict on its own health
+ROOT_PATIENCE_S = 8.0  # which version it is a worker knows by heart
+PARALLEL_WORKERS = 32
 STANDALONE = "a standalone worker, which is of no group and does not know exactly-once"
 _PROBE_ATTEMPTS = 3
 _NEWEST = (sys.maxsize, 0)
@@ -48,8 +50,8 @@ def view_worker(app: App, url: str) -> WorkerView:
     """Asks the worker at `url`, for a while; what fails becomes evidence, never an exception."""
     view = WorkerView()
     try:
+        root = _impatient(app, ROOT_PATIENCE_S).worker(url).root()
         worker = _impatient(app).worker(url)
-        root = worker.root()
         view = replace(view, version=root["version"], kafka_cluster_id=root["kafka_cluster_id"])
         view = replace(view, health=worker.health())
         mode, reason = probe_mode(worker)
@@ -60,15 +62,25 @@ def view_worker(app: App, url: str) -> WorkerView:
     return replace(view, mode=mode, evidence=(reason,))
 
 
-def silence_of(app: App, url: str) -> EosctlError | None:
+def _silence_of(app: App, url: str) -> EosctlError | None:
     """Why the worker at `url` says nothing at all, as `view_worker` would see it; None where something answers."""
     try:
-        _impatient(app).worker(url).root()
+        _impatient(app, ROOT_PATIENCE_S).worker(url).root()
     except (UnreachableError, DeadlineError) as exc:
         return exc
     except EosctlError:
         return None
     return None
+
+
+def silences_of(app: App, urls: Mapping[str, str]) -> dict[str, EosctlError]:
+    """Those of `urls` (by any name) where nothing answers, and why; asked side by side, for they may all hang."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(PARALLEL_WORKERS) as pool:
+        asked = {name: pool.submit(_silence_of, app, url) for name, url in urls.items()}
+        found = {name: future.result() for name, future in asked.items()}
+    return {name: silence for name, silence in found.items() if silence is not None}
 
 
 def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
@@ -96,10 +108,9 @@ def _workers_of(status: object) -> frozenset[str]:
     return frozenset(str(part["worker_id"]) for part in parts if isinstance(part, Mapping) and part.get("worker_id"))
 
 
-def _impatient(app: App) -> App:
-    """WORKER_PATIENCE_S at most, and half of what is left: a frozen worker must not use up the time of all others."""
-    patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s() / 2)
-    return replace(app, deadline=Deadline.after(patience_s, app.clock))
+def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
+    """`most_s`, and half of what is left at most: a frozen worker must not use up the time of all others."""
+    return replace(app, deadline=Deadline.after(min(most_s, app.deadline.remaining_s() / 2), app.clock))
 
 
 def probe_mode(worker: ConnectWorker) -> tuple[WorkerMode, str]:

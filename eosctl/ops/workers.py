@@ -24,7 +24,14 @@ from eosctl.errors import (
 )
 from eosctl.ops.app import App
 from eosctl.ops.connect_groups import with_groups_there
-from eosctl.ops.worker_view import STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
+from eosctl.ops.worker_view import (
+    PARALLEL_WORKERS,
+    STANDALONE,
+    WORKER_PATIENCE_S,
+    WorkerView,
+    connectors_at,
+    view_worker,
+)
 from eosctl.report import Problem, Row
 
 if TYPE_CHECKING:
@@ -34,7 +41,6 @@ REBALANCE_PATIENCE_S = 10.0
 # A worker answers REST up to a second before it joins its group (seen on 4.3.1), which is unknown (Dead) until then.
 _PATIENCE_S = {STABLE: 0.0, EMPTY: 0.0, DEAD: 2.0}
 _POLL_S = 0.25
-_PARALLEL_WORKERS = 8
 
 NO_REST = "is a worker of a dedicated MirrorMaker, which has no REST interface"
 NO_REST_HINT = "What the group, its topics and its transactions tell can be known; logs and files have the rest."
@@ -239,7 +245,7 @@ def _observe(
     """Each pair joined with its worker's own words; the workers are asked side by side."""
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(_PARALLEL_WORKERS) as pool:
+    with ThreadPoolExecutor(PARALLEL_WORKERS) as pool:
         asked = [None if url is None else pool.submit(view_worker, app, given.get(url, url)) for _member, url in pairs]
         views = [WorkerView() if future is None else future.result() for future in asked]
     return tuple(_observation(app, pair, view, kafka_cluster_id) for pair, view in zip(pairs, views, strict=True))

@@ -10,6 +10,16 @@ GROUP_FINDINGS = (
         "not_checked", "A check could not run; nothing is known of what it looks at.", "Mend what the message names."
     ),
     Entry(
+        "kafka_unreachable",
+        "No broker answers, or the address is that of a controller: nothing could be checked.",
+        "Check -b and the client's settings, and that the brokers run.",
+    ),
+    Entry(
+        "broker_unreachable",
+        "A broker that the cluster lists does not answer; what could not be looked at stands below the first of them.",
+        "Start it, or make the address that it advertises reachable from here.",
+    ),
+    Entry(
         "dedicated_mirror_maker",
         "The group's workers are those of a dedicated MirrorMaker, which have no REST interface.",
         "Nothing; their files and logs have what only a worker can tell.",

@@ -3,10 +3,14 @@ each."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from eosctl.render.cells import Column, View, printable, summary_lines
 from eosctl.report import Report, Row
+
+_MOST_FOLLOWING = 6
+"""So many consequences are shown in full; of more, what they are."""
 
 
 def _finding_lines(report: Report) -> Iterable[str]:
@@ -48,8 +52,13 @@ def _following(row: Row) -> Iterable[str]:
     """What comes of this finding, and is none of its own therefore."""
     evidence = row["evidence"]
     follows = evidence.get("follows") if isinstance(evidence, Mapping) else None
-    for each in follows if isinstance(follows, list) else []:
-        yield f"{each['code']}: {each['message']}"
+    rows = follows if isinstance(follows, list) else []
+    if len(rows) <= _MOST_FOLLOWING:
+        yield from (f"{each['code']}: {each['message']}" for each in rows)
+        return
+    codes = Counter(str(each["code"]) for each in rows)
+    names = ", ".join(f"{count} {code}" if count > 1 else code for code, count in codes.items())
+    yield f"{len(rows)} findings, which -o json has: {names}"
 
 
 def findings_view(empty: str) -> View:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from eosctl.errors import ProtocolError, UnsupportedError
+from eosctl.errors import ProtocolError, UnreachableError, UnsupportedError
 from eosctl.wire.primitives import NULLABLE_STRING
 from eosctl.wire.schema import NotCarriedError, Struct, decoding, encoding, skip_tags
 
@@ -144,6 +144,10 @@ class Offered(NamedTuple):
     newest: int
 
 
+_METADATA, _VOTE = 3, 52
+"""API keys: KRaft controllers vote and tell no metadata."""
+
+
 class BrokerVersions:
     """What a broker offers, from its ApiVersions answer."""
 
@@ -151,8 +155,16 @@ class BrokerVersions:
         self._offered = {key: Offered(oldest, newest) for key, oldest, newest in offered}
 
     def choose(self, api: Api[Any, Any], *, broker: str) -> int:
-        """The newest version both sides speak; raises UnsupportedError that names the release which could."""
+        """The newest version both sides speak; raises UnsupportedError that names the release which could.
+
+        UnreachableError where it is no broker that answers, but a controller.
+        """
         offered = self._offered.get(api.key)
+        if _METADATA not in self._offered and _VOTE in self._offered:
+            raise UnreachableError(
+                f"{broker} is the listener of a controller, not of a broker: it does not offer {api.name}",
+                hint="Give a broker's listener with --bootstrap-server.",
+            )
         if offered is None:
             raise UnsupportedError(
                 f"broker {broker} does not offer {api.name}: it came with Kafka {api.release_of(0)}",

@@ -188,7 +188,7 @@ def test_what_can_not_be_checked_is_a_row_with_the_reason(invoke: Invoke, fault:
     assert [row for row in rows if "not allowed" in row["message"] and row["severity"] == "warning"]
     assert doctor(invoke, there, "--strict").exit_code == 3
     assert {each["check"] for each in document["data"]["checks"]} == {
-        *("unfinished", "workers", "gates", "transactions", "failures", "task_counts"),
+        *("kafka", "unfinished", "workers", "gates", "transactions", "failures", "task_counts"),
         *("connectors", "offsets", "topics", "acls"),
     }
 
@@ -219,7 +219,7 @@ def test_a_check_that_can_not_run_is_no_success(invoke: Invoke) -> None:
     there = cluster(faults={"topic_partitions": UnauthorizedError("not allowed", hint="grant it\nlike this")})
     outcome = doctor(invoke, there)
     assert outcome.exit_code == 7
-    assert outcome.stderr.splitlines()[0] == "warning: 1 check of 10 could not run: transactions"
+    assert outcome.stderr.splitlines()[0] == "warning: 1 check of 11 could not run: transactions"
     assert "         fix: grant it\n              like this\n" in outcome.stdout
 
 
@@ -230,14 +230,44 @@ def test_topics_that_are_hidden_are_not_taken_for_topics_that_are_well(invoke: I
 
 
 @pytest.mark.parametrize(("error", "exit_code"), [(UnreachableError("away"), 4), (UnauthorizedError("denied"), 5)])
+def test_a_kafka_that_can_not_be_reached_is_one_row(invoke: Invoke, error: EosctlError, exit_code: int) -> None:
+    """It was nine equal rows, and each check waited anew."""
+    there = cluster(faults={**dict.fromkeys(DOORS, error), W1: error})
+    opened: list[Call] = []
+    there.brokers.calls.before("open", opened.append)
+    outcome = doctor(invoke, there)
+    assert outcome.exit_code == exit_code
+    assert outcome.stdout.startswith(
+        f"error  kafka/kafka_unreachable  localhost:1: nothing could be checked without Kafka: {error.message}\n"
+    )
+    assert "checks: 11, not checked: 11, findings: 1" in outcome.stdout
+    assert outcome.stderr.startswith(f"error: {error.message}")
+    assert len(opened) == 0, "nobody asks again"
+
+
+@pytest.mark.parametrize(("error", "exit_code"), [(UnreachableError("away"), 4), (UnauthorizedError("denied"), 5)])
 def test_where_nothing_can_be_checked_the_reason_is_the_exit_code(
     invoke: Invoke, error: EosctlError, exit_code: int
 ) -> None:
-    there = cluster(faults={**dict.fromkeys(DOORS, error), W1: error})
+    there = cluster(faults={**dict.fromkeys(set(DOORS) - {"open"}, error), W1: error})
     outcome = doctor(invoke, there)
     assert outcome.exit_code == exit_code
     assert outcome.stdout.count("not_checked") >= 8
     assert outcome.stderr.startswith(f"error: {error.message}")
+
+
+def test_a_broker_that_does_not_answer_is_the_cause_of_what_can_not_be_known(invoke: Invoke) -> None:
+    """It was twenty rows of which none named the broker, and a minute."""
+    there = cluster()
+    there.topics.fail_always("describe", UnreachableError("no answer from the brokers"))
+    gone = there.brokers.state.nodes[-1]
+    there.brokers.stop_broker(gone, noticed=False)
+    document = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)
+    rows = document["data"]["rows"]
+    assert [(row["check"], row["code"], row["severity"]) for row in rows] == [("kafka", "broker_unreachable", "error")]
+    assert rows[0]["subject"] == f"broker {gone}"
+    assert "connection refused" in rows[0]["message"]
+    assert {"config_topic", "offset_topic", "not_checked"} <= {each["code"] for each in rows[0]["evidence"]["follows"]}
 
 
 def test_without_a_cluster_it_says_what_is_missing(invoke: Invoke) -> None:

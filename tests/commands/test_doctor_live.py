@@ -6,6 +6,7 @@ What doctor must name, and what heals it: tests/gameday.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,17 @@ def test_an_aborted_offset_is_seen_and_the_plan_repairs_it(
     command = ("offsets", "import", str(repair), "--store", "global", "--keep-partitions", "--rewrite", "--yes")
     assert invoke(*command, *target_flags).exit_code == 0
     wait_until(lambda: not records(), what="the repair to be seen")
+
+
+def test_the_address_of_a_controller_is_no_kafka(invoke: Invoke, stack: Stack) -> None:
+    """Each check waited there in vain: 41 s, nine rows, and exit code 1."""
+    [broker] = stack.state.of_kind("broker")
+    settings = (Path(broker.log).parent / "server.properties").read_text(encoding="utf-8")
+    [controller] = re.findall(r"CONTROLLER://(127[.0-9]+:[0-9]+)", settings)
+    outcome = invoke("doctor", "-b", controller, "-g", "connect-eos", "-o", "json")
+    [row] = envelope_of(outcome, "doctor", 4)["data"]["rows"]
+    assert (row["code"], row["severity"], row["subject"]) == ("kafka_unreachable", "error", controller)
+    assert "is the listener of a controller" in row["message"]
 
 
 def test_looking_leaves_no_error_in_a_workers_log(

@@ -40,6 +40,12 @@ def test_the_cluster_has_an_id(subject: Subject) -> None:
 
 
 @on_all
+def test_where_all_brokers_answer_none_is_silent(subject: Subject) -> None:
+    with subject.admin() as admin:
+        assert admin.silent_brokers(patience_s=20) == {}
+
+
+@on_all
 def test_an_unknown_id_has_a_coordinator_but_no_transaction(subject: Subject, name: str) -> None:
     with subject.admin() as admin:
         assert not isinstance(admin.find_coordinators([name])[name], KafkaFault)

@@ -107,6 +107,19 @@ def test_a_frozen_coordinator_hides_its_own_ids_only(cluster: FakeCluster) -> No
         assert faults(described) == dict.fromkeys(lost, "REQUEST_TIMED_OUT")
 
 
+def test_brokers_that_do_not_answer_are_named_with_the_reason(cluster: FakeCluster) -> None:
+    """Nothing said which broker it was; each look waited for it anew."""
+    host, port = cluster.address(LOST)
+    with admin_of(cluster, timeout_s=5) as admin:
+        assert admin.silent_brokers(patience_s=1) == {}
+        cluster.frozen.add(LOST)
+        assert {broker: str(why.message) for broker, why in admin.silent_brokers(patience_s=0.5).items()} == {
+            LOST: f"timed out after 0.5 s while waiting for {host}:{port}"
+        }
+        cluster.stop_broker(LOST, noticed=False)
+        assert set(admin.silent_brokers(patience_s=1)) == {LOST}
+
+
 def listed(listings: TransactionListings) -> set[str]:
     return {each.transactional_id for each in listings.found}
 

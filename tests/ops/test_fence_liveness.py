@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from eosctl.ops.app import App
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_checks import restart_commands
 from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.worker_view import silences_of
 from eosctl.wire import error_codes
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.connect_worker import FakeConnectWorker
@@ -297,3 +299,18 @@ def test_a_silent_worker_leaves_time_to_say_so_or_to_fence(stage: Stage, flags: 
         with pytest.raises(RefusedError, match="no answer in time"):
             plan_fence(app, FenceRequest(("g-c-0",)))
     assert 0 < max(given_s) <= longest_s
+
+
+def test_workers_that_are_silent_are_waited_for_side_by_side(stage: Stage) -> None:
+    """One after the other: ten seconds for each, and the command had sixty."""
+    urls = [f"http://w{number}:8083" for number in range(4)]
+    together = threading.Barrier(len(urls), timeout=30)
+
+    class Frozen(FakeConnectWorker):
+        def root(self) -> dict[str, Any]:
+            together.wait()  # breaks where they come one by one
+            raise UnreachableError("no answer in time")
+
+    app = replace(stage.app(), open_worker=lambda _app, url: Frozen(stage.connect, url, _app.deadline))
+    found = silences_of(app, {url: url for url in urls})
+    assert {url: error.message for url, error in found.items()} == dict.fromkeys(urls, "no answer in time")

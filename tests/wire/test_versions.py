@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.errors import ProtocolError, UnsupportedError
+from eosctl.errors import ProtocolError, UnreachableError, UnsupportedError
 from eosctl.wire.api import Api, BrokerVersions, encode_request
 from eosctl.wire.cluster_messages import FIND_COORDINATOR, FindCoordinatorRequest
 from eosctl.wire.error_codes import error_name
@@ -144,3 +144,12 @@ def test_error_codes_are_those_of_kafka_4_3_1() -> None:
 def test_an_error_code_from_the_future_has_a_name() -> None:
     assert error_name(4711) == "UNKNOWN_ERROR_4711"
     assert error_name(-2) == "UNKNOWN_ERROR_-2"
+
+
+def test_a_controller_is_no_old_broker() -> None:
+    """It was said to be a broker of before Kafka 0.11, with exit code 1."""
+    controller = BrokerVersions([(52, 0, 1), (18, 0, 4)])
+    with pytest.raises(UnreachableError, match="b:1 is the listener of a controller, not of a broker"):
+        controller.choose(DESCRIBE_TRANSACTIONS, broker="b:1")
+    both = BrokerVersions([(52, 0, 1), (3, 0, 12), (22, 0, 4)])
+    assert both.choose(INIT_PRODUCER_ID, broker="b:1") == 4

@@ -1,0 +1,76 @@
+"""One cause, one row: brokers and workers that do not answer, and below them what can't be known because of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from eosctl.core.finding_folds import fold_alike, under_cause
+from eosctl.core.findings import ERROR, Finding
+from eosctl.core.group_findings import gate_finding
+from eosctl.core.standstill import BROKER_DOWN
+from eosctl.errors import EosctlError
+from eosctl.ops.doctor_visit import Visit
+from eosctl.ops.worker_report import SILENT_CODES
+
+KAFKA, MIRROR_MAKER = "kafka", "dedicated_mirror_maker"
+_Findings = Mapping[str, Sequence[Finding]]
+
+
+def kafka_findings(visit: Visit) -> Iterable[Finding]:
+    """Brokers that are listed and do not answer; raises where none does."""
+    for broker, failure in sorted(visit.silent_brokers().items()):
+        yield Finding(
+            "broker_unreachable", ERROR, f"broker {broker}",
+            f"broker {broker} is one of the cluster and does not answer: {failure.message}",
+            "Start it; if it runs, the address that it advertises (advertised.listeners) can't be reached from here.",
+            {"broker": broker, "error": failure.code},
+        )  # fmt: skip
+
+
+def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
+    """In place of all that needs Kafka."""
+    return Finding(
+        "kafka_unreachable", ERROR, ",".join(servers), f"nothing could be checked without Kafka: {error.message}",
+        error.hint or "Run again with -v to see why.", {"error": error.code},
+    )  # fmt: skip
+
+
+def under_causes(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
+    return _under_brokers(_under_workers(visit, findings))
+
+
+def _under_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """What could not be looked at while brokers are silent is put down to them."""
+    causes = findings[KAFKA]
+    if not causes:
+        return dict(findings)
+    first, *others = causes
+    silent = {each.subject for each in causes}
+
+    def caused(each: Finding) -> bool:
+        return not each.certain or (each.code == BROKER_DOWN and each.subject in silent)
+
+    following = [each for check, found in findings.items() if check != KAFKA for each in found if caused(each)]
+    kept = {check: [each for each in found if not caused(each)] for check, found in findings.items()}
+    return {**kept, KAFKA: [under_cause(first, fold_alike(following)), *others]}
+
+
+def _under_workers(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
+    causes = [each for each in findings["workers"] if each.code in (*SILENT_CODES, MIRROR_MAKER)]
+    if not causes:
+        return dict(findings)
+    reasons = [failure.message for _worker, failure in visit.silent()]
+    try:
+        gates = visit.gates()[1]
+    except EosctlError:
+        gates = []
+    subject = visit.app.target.group_id or "group"
+    following = [finding for gate in gates for finding in gate_finding(gate, subject)]
+    kept: dict[str, Sequence[Finding]] = {}
+    for check, found in findings.items():
+        caused = [each for each in found if each not in causes and any(one in each.message for one in reasons)]
+        following += caused
+        kept[check] = [each for each in found if each not in caused]
+    kept["workers"] = [under_cause(each, following) if each is causes[0] else each for each in findings["workers"]]
+    return kept
