@@ -66,7 +66,8 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @click.option("--sudo", is_flag=True, default=None, help="systemd: edit and restart with sudo -n, as root.")
 @click.option(
     "--workload", multiple=True, metavar="KIND/NAME",
-    help="kubernetes: statefulset/, deployment/ or kafkaconnect/NAME; every one of the group (repeatable).",
+    help="kubernetes: statefulset/, deployment/, kafkaconnect/ or kafkamirrormaker2/NAME; every one of the group "
+    "(repeatable).",
 )  # fmt: skip
 @click.option("--namespace", metavar="NAME", help="kubernetes: the namespace.")
 @click.option("--context", metavar="NAME", help="kubernetes: the context of kubectl's configuration.")

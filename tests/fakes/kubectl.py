@@ -112,12 +112,15 @@ class Cluster:
                 print(json.dumps(_CONFIG_VIEW))
             case ["get", "pods", "--selector", selector, "--output", "json"]:
                 self._list(selector)
-            case ["get", what, "--ignore-not-found", "--output", "json"]:
-                self._get(what)
+            case ["get", what, "--ignore-not-found", *_options, "--output", "json"]:
+                self._get(self._short(what))
             case ["set", "env", what, setting]:
                 self._set_env(what, *setting.split("=", 1))
             case ["patch", what, "--type", "merge", "--patch", patch]:
-                self._set(what, json.loads(patch)["spec"])
+                self._set(self._short(what), json.loads(patch)["spec"])
+            case ["patch", what, "--type", "json", "--patch", patch]:
+                (change,) = json.loads(patch)
+                self._add_at(self._short(what), change["path"], change["value"])
             case ["annotate", "--overwrite", what, setting]:
                 self.write(what, {**self._there(what), "metadata": {"annotations": dict([setting.split("=", 1)])}})
             case ["rollout", "restart", what]:
@@ -126,6 +129,23 @@ class Cluster:
                 self._delete(what)
             case _:
                 sys.exit(f"error: unknown command {words}")
+
+    def _short(self, what: str) -> str:
+        """KIND/NAME without the version of the resource."""
+        resource, _, name = what.partition("/")
+        kind, _, version = resource.partition(".")
+        return f"{kind.removesuffix('s')}/{name}" if version else what
+
+    def _add_at(self, what: str, path: str, value: str) -> None:
+        """A JSON patch with one `add`."""
+        found = self._there(what)
+        *steps, last = path.split("/")[1:]
+        place: Any = found
+        for step in steps:
+            place = place[int(step)] if isinstance(place, list) else place[step]
+        place[last] = value
+        self.write(what, found)
+        self._set(what, {"patched": value})
 
     def _path(self, what: str) -> Path:
         return self.folder / f"{what.replace('/', ' ')}.json"

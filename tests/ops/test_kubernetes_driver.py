@@ -15,6 +15,7 @@ import pytest
 from eosctl.core.upgrade import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import (
+    ConnectError,
     DeadlineError,
     EosctlError,
     ExitCode,
@@ -204,6 +205,54 @@ def test_strimzi_rolls_by_itself_and_is_asked_to_where_nothing_changes(cluster: 
     driver.bring(app, [], Mode.PREPARING)
     restart = ["annotate", "--overwrite", "strimzipodset/connect-connect", "strimzi.io/manual-rolling-update=true"]
     assert cluster.calls()[1:] == [change, restart]
+
+
+def test_strimzi_s_resource_is_named_by_the_version_in_which_it_was_written(cluster: Cluster, app: App) -> None:
+    """kubectl takes v1, where a resource of v1beta2 is not valid: `spec.groupId: Required value`."""
+    written = [
+        {"apiVersion": "kafka.strimzi.io/v1", "subresource": "status", "time": "2026-03-01T00:00:00Z"},
+        {"apiVersion": "kafka.strimzi.io/v1beta2", "time": "2026-02-01T00:00:00Z"},
+        {"apiVersion": "kafka.strimzi.io/v1", "time": "2026-01-01T00:00:00Z"},
+    ]
+    cluster.add("kafkaconnect/connect", spec={"config": {}}, metadata={"managedFields": written})
+    cluster.write("kafkaconnect/connect", {**cluster.read("kafkaconnect/connect"), "apiVersion": "kafka.strimzi.io/v1"})
+    stored = "kafkaconnects.v1beta2.kafka.strimzi.io/connect"
+    driver = kubernetes_driver(app, ["kafkaconnect/connect"], Kubectl())
+    assert shlex.split(driver.actions([], Mode.ENABLED)[0])[1:3] == ["patch", stored]
+    assert kubernetes_driver(app, [stored], Kubectl()).workloads == driver.workloads
+
+
+@pytest.mark.parametrize(
+    ("spec", "patch"),
+    [
+        (
+            {"connectCluster": "b", "clusters": [{"alias": "a"}, {"alias": "b", "config": {}}]},
+            ["json", [{"op": "add", "path": f"/spec/clusters/1/config/{SETTING}", "value": "enabled"}]],
+        ),
+        ({"target": {"alias": "b", "config": {}}}, ["merge", {"spec": {"target": {"config": {SETTING: "enabled"}}}}]),
+    ],
+    ids=["v1beta2", "v1"],
+)
+def test_strimzi_s_mirror_maker(cluster: Cluster, app: App, spec: dict[str, Any], patch: list[object]) -> None:
+    """It was no kind that could be named."""
+    cluster.add("kafkamirrormaker2/mm", spec=spec)
+    driver = kubernetes_driver(app, ["kmm2/mm"], Kubectl())
+    driver.bring(app, [], Mode.ENABLED)
+    ((*words, given),) = cluster.calls()
+    assert words == ["patch", "kafkamirrormaker2/mm", "--type", patch[0], "--patch"]
+    assert json.loads(given) == patch[1]
+    assert driver.mode(app) is Mode.ENABLED
+
+
+def test_what_strimzis_operator_refuses_is_told_at_once(cluster: Cluster, app: App) -> None:
+    """observedGeneration moves on failure, too: it counted as done."""
+    cluster.add("kafkaconnect/connect", spec={"config": {}})
+    found = cluster.read("kafkaconnect/connect")
+    ill = {"type": "NotReady", "status": "True", "reason": "InvalidResourceException", "message": "groupId is missing"}
+    found["status"]["conditions"] = [ill]
+    cluster.write("kafkaconnect/connect", found)
+    with pytest.raises(ConnectError, match="is NotReady: InvalidResourceException: groupId is missing"):
+        kubernetes_driver(app, ["kc/connect"], Kubectl()).bring(app, [], Mode.ENABLED)
 
 
 def test_an_operator_that_never_comes_is_a_timeout(cluster: Cluster, tmp_path: Path) -> None:

@@ -48,14 +48,14 @@ class Kubectl:
         except ProgramError as exc:
             raise self._failure(exc, words) from exc
 
-    def find(self, app: App, what: str) -> Manifest | None:
+    def find(self, app: App, what: str, *options: str) -> Manifest | None:
         """The object KIND/NAME as it is now; None where there is none. Raises EosctlError for anything else."""
-        said = self.run(app, "get", what, "--ignore-not-found", "--output", "json")
+        said = self.run(app, "get", what, "--ignore-not-found", *options, "--output", "json")
         return _object(said, what) if said.strip() else None
 
-    def get(self, app: App, what: str) -> Manifest:
+    def get(self, app: App, what: str, *options: str) -> Manifest:
         """The object KIND/NAME as it is now; raises NotFoundError."""
-        found = self.find(app, what)
+        found = self.find(app, what, *options)
         if found is None:
             where = f"namespace {self.namespace}" if self.namespace else "the namespace of kubectl's context"
             raise NotFoundError(f"there is no {what} in {where}", hint="Check --workload, --namespace and the context.")

@@ -24,8 +24,8 @@ from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
 from eosctl.ops.upgrade_drivers.pods import replace_pods
 from eosctl.ops.upgrade_drivers.rollouts import await_rollout, await_strimzi, restart_pod_set
 from eosctl.ops.upgrade_drivers.workloads import (
-    POD_SET,
     Workload,
+    as_stored,
     deletes_by_hand,
     generation,
     list_pods,
@@ -50,7 +50,8 @@ def kubernetes_driver(
     Raises UsageError for another kind, NotFoundError, RefusedError where not all pods would be restarted, and what
     kubectl raises.
     """
-    named = tuple(dict.fromkeys(parse_workload(each) for each in workloads))
+    given = dict.fromkeys(parse_workload(each) for each in workloads)
+    named = tuple(as_stored(app, kubectl, each) for each in given)
     driver = KubernetesDriver(named, kubectl, variable or DEFAULT_VARIABLE)
     by_hand = frozenset(each.text for each in named if deletes_by_hand(driver.look(app, each)))
     return replace(driver, deleted_by_us=by_hand)
@@ -157,7 +158,7 @@ class KubernetesDriver:
         same = generation(now) == generation(before)
         if workload.is_strimzi:
             if same:
-                restart_pod_set(app, self.kubectl, f"{POD_SET}/{workload.name}-connect")
+                restart_pod_set(app, self.kubectl, workload.pod_set)
             await_strimzi(app, self.kubectl, workload)
             return f"{workload.text} changed"
         if same and rolled_out(now):
@@ -170,13 +171,12 @@ class KubernetesDriver:
 
     def _change(self, workload: Workload, mode: Mode) -> list[str]:
         if workload.is_strimzi:
-            patch = json.dumps({"spec": {"config": {SETTING: mode.value}}})
-            return ["patch", workload.text, "--type", "merge", "--patch", patch]
+            return workload.patch(SETTING, mode.value)
         return ["set", "env", workload.text, f"{self.variable}={mode.value}"]
 
     def _said(self, workload: Workload, now: Manifest) -> str | None:
         if workload.is_strimzi:
-            return section(now, "spec", "config").get(SETTING)
+            return workload.said(now, SETTING)
         return template_variable(now, self.variable)
 
     def _pods(self, app: App) -> list[Pod]:

@@ -6,22 +6,28 @@ Reads the members of objects that Kubernetes documents for apps/v1 (`spec.update
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from eosctl.core.workload_pods import Pod
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
 
-STATEFUL_SET, DEPLOYMENT, STRIMZI, POD_SET = "statefulset", "deployment", "kafkaconnect", "strimzipodset"
+STATEFUL_SET, DEPLOYMENT, POD_SET = "statefulset", "deployment", "strimzipodset"
+STRIMZI, MIRROR_MAKER = "kafkaconnect", "kafkamirrormaker2"
 _STRIMZI_GROUP = "kafka.strimzi.io"
 _SPELLINGS = {
     STATEFUL_SET: ("sts", "statefulset", "statefulsets", "statefulset.apps", "statefulsets.apps"),
     DEPLOYMENT: ("deploy", "deployment", "deployments", "deployment.apps", "deployments.apps"),
-    STRIMZI: ("kc", "kafkaconnect", "kafkaconnects", f"kafkaconnects.{_STRIMZI_GROUP}"),
+    STRIMZI: ("kc", "kafkaconnect", "kafkaconnects"),
+    MIRROR_MAKER: ("kmm2", "kafkamirrormaker2", "kafkamirrormaker2s"),
     POD_SET: ("sps", "strimzipodset", "strimzipodsets"),
 }
+# kind -> its name in the labels of the pods, and what its pod set is called
+_OPERATED = {STRIMZI: ("KafkaConnect", "connect"), MIRROR_MAKER: ("KafkaMirrorMaker2", "mirrormaker2")}
 _KINDS = {spelling: kind for kind, spellings in _SPELLINGS.items() for spelling in spellings}
 _REVISION_LABELS = ("controller-revision-hash", "pod-template-hash")
 _ENDED = ("Succeeded", "Failed")
@@ -29,16 +35,54 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One workload: `text` is what kubectl is given."""
+    """One workload: `text` is what kubectl is given.
+
+    `config` is where the worker's config is in a resource of Strimzi's; a number there is the place in a list.
+    """
 
     kind: str
     name: str
     text: str
+    config: tuple[str | int, ...] = ("spec", "config")
 
     @property
     def is_strimzi(self) -> bool:
-        """Whether an operator makes the pods, and changes them."""
-        return self.kind == STRIMZI
+        """Whether Strimzi's operator makes the pods, and changes them."""
+        return self.kind in _OPERATED
+
+    @property
+    def pod_set(self) -> str:
+        """What Strimzi's operator makes of it."""
+        return f"{POD_SET}/{self.name}-{_OPERATED[self.kind][1]}"
+
+    def said(self, now: Manifest, setting: str) -> str | None:
+        """What a resource of Strimzi's says of a setting."""
+        found: Any = now
+        for step in self.config:
+            found = found[step] if _has(found, step) else None
+        value = found.get(setting) if isinstance(found, Mapping) else None
+        return None if value is None else str(value)
+
+    def patch(self, setting: str, value: str) -> list[str]:
+        """kubectl's words that change a setting of a resource of Strimzi's."""
+        if all(isinstance(step, str) for step in self.config):
+            changed: object = {setting: value}
+            for step in reversed(self.config):
+                changed = {step: changed}
+            return ["patch", self.text, "--type", "merge", "--patch", json.dumps(changed)]
+        path = "/" + "/".join(str(step) for step in (*self.config, setting))
+        return [
+            "patch",
+            self.text,
+            "--type",
+            "json",
+            "--patch",
+            json.dumps([{"op": "add", "path": path, "value": value}]),
+        ]
+
+
+def _has(found: Any, step: str | int) -> bool:
+    return step in found if isinstance(found, Mapping) else isinstance(found, list) and int(step) < len(found)
 
 
 def parse_workload(given: str) -> Workload:
@@ -49,13 +93,46 @@ def parse_workload(given: str) -> Workload:
     if known == POD_SET and name:
         raise UsageError(
             f"--workload {given}: its operator takes back what is changed there",
-            hint=f"Name what it is made from: --workload {STRIMZI}/{name.removesuffix('-connect')}",
+            hint=f"Name what it is made from: --workload {_maker(name)}",
         )
     if known is None or not name or "/" in name:
-        kinds = ", ".join(f"{kind}/NAME" for kind in (STATEFUL_SET, DEPLOYMENT, STRIMZI))
+        kinds = ", ".join(f"{kind}/NAME" for kind in (STATEFUL_SET, DEPLOYMENT, STRIMZI, MIRROR_MAKER))
         raise UsageError(f"--workload {given} is none of {kinds}")
-    versioned = known == STRIMZI and bool(rest.removesuffix(_STRIMZI_GROUP))
+    versioned = known in _OPERATED and bool(rest.removesuffix(_STRIMZI_GROUP))
     return Workload(known, name, f"{kind.lower()}/{name}" if versioned else f"{known}/{name}")
+
+
+def _maker(pod_set: str) -> str:
+    kind = next((kind for kind, (_label, last) in _OPERATED.items() if pod_set.endswith(f"-{last}")), STRIMZI)
+    return f"{kind}/{pod_set.removesuffix(f'-{_OPERATED[kind][1]}')}"
+
+
+def as_stored(app: App, kubectl: Kubectl, workload: Workload) -> Workload:
+    """A resource of Strimzi's by the version in which it was written, and with the place of the worker's config.
+
+    kubectl takes the newest version that is served; a resource that was written in an older one may not be valid there.
+    """
+    if not workload.is_strimzi:
+        return workload
+    found = kubectl.get(app, workload.text, "--show-managed-fields")
+    writers = [each for each in section(found, "metadata").get("managedFields") or () if not each.get("subresource")]
+    newest = max(writers, key=lambda each: str(each.get("time", "")), default=found)
+    group, _, version = str(newest.get("apiVersion", "")).rpartition("/")
+    text = workload.text
+    if version and newest.get("apiVersion") != found.get("apiVersion") and "." not in workload.text.partition("/")[0]:
+        text = f"{workload.kind}s.{version}.{group}/{workload.name}"
+    return replace(workload, text=text, config=_config_place(workload, found))
+
+
+def _config_place(workload: Workload, found: Manifest) -> tuple[str | int, ...]:
+    """Of a MirrorMaker of version v1 `spec.target.config`, before that the config of the cluster that it works on."""
+    if workload.kind != MIRROR_MAKER:
+        return ("spec", "config")
+    spec = section(found, "spec")
+    for number, cluster in enumerate(spec.get("clusters") or ()):
+        if cluster.get("alias") == spec.get("connectCluster"):
+            return ("spec", "clusters", number, "config")
+    return ("spec", "target", "config")
 
 
 def replicas(workload: Manifest) -> int:
@@ -163,7 +240,7 @@ def _pod(pod: Manifest, workload: Workload) -> Pod:
 def _selector(workload: Workload, manifest: Manifest) -> str:
     """What `kubectl get pods --selector` takes."""
     if workload.is_strimzi:
-        return f"strimzi.io/cluster={workload.name},strimzi.io/kind=KafkaConnect"
+        return f"strimzi.io/cluster={workload.name},strimzi.io/kind={_OPERATED[workload.kind][0]}"
     selector = section(manifest, "spec", "selector")
     labels = [f"{key}={value}" for key, value in section(selector, "matchLabels").items()]
     return ",".join([*labels, *(_expression(each) for each in selector.get("matchExpressions") or ())])
