@@ -28,7 +28,8 @@ from eosctl.core.worker_gates import (
     worker_health,
     worker_versions,
 )
-from eosctl.core.workload_pods import WORKLOAD_GATE
+from eosctl.core.workload_pods import KUBECTL_GATE, WORKLOAD_GATE
+from eosctl.core.workload_rolling import ROLLING_GATE
 
 SAFE_REPLICATION = 3
 MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
@@ -314,5 +315,5 @@ SUMMING_GATES = frozenset(
 )
 """Gates that sum up what `connectors check`, `task-counts validate`, `acls check` and failed tasks say one by one."""
 GATE_IDS = tuple(rule.id for rule in _RULES)
-DRIVER_GATE_IDS = (WORKLOAD_GATE,)
+DRIVER_GATE_IDS = (WORKLOAD_GATE, ROLLING_GATE, KUBECTL_GATE)
 """Gates of the platform that a driver changes; `upgrade apply` alone has them."""

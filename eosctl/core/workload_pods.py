@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from eosctl.core.gate import Gate
 
-WORKLOAD_GATE = "workload_matches"
+WORKLOAD_GATE, KUBECTL_GATE = "workload_matches", "kubectl_rights"
 _FIX = "Compare -g with --workload and --namespace. --workload is repeatable: name all workloads of the group."
 _POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
 

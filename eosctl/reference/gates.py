@@ -113,4 +113,14 @@ GATES = (
         "With --driver kubernetes: each member of the group is in a pod of --workload, and each pod has a member.",
         "Compare -g with --workload and --namespace; name all workloads of the group.",
     ),
+    Entry(
+        "workload_rolls",
+        "With --driver kubernetes: one pod after the other is restarted, each when the one before is Ready.",
+        "Give the container a readinessProbe, strategy RollingUpdate and maxUnavailable 1.",
+    ),
+    Entry(
+        "kubectl_rights",
+        "With --driver kubernetes: kubectl may change the workloads, and delete pods where eosctl has to.",
+        "docs/kubernetes.md has the Role.",
+    ),
 )

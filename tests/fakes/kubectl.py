@@ -7,25 +7,31 @@ workload is about its newest spec from the second look on, and a new pod is Read
 from __future__ import annotations
 
 import json
-import sys
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:  # each kubectl is a process: it imports no more than it must
-    from typing import Any
-
-_SCRIPT = """#!{python} -SE
-import sys
-sys.path.insert(0, {checkout!r})
-from tests.fakes.kubectl import Cluster
-from pathlib import Path
-Cluster(Path({folder!r})).run(sys.argv[1:])
+# a shell hands its words to the test's own process: a Python of its own for each kubectl took most of a test's time
+_SCRIPT = """#!/bin/bash
+exec 3<>/dev/tcp/127.0.0.1/{port}
+printf '%s\\0' "$#" "$@" >&3
+IFS= read -r status <&3
+if [ "$status" = 0 ]; then exec cat <&3; fi
+cat <&3 >&2
+exit "$status"
 """
 _CONFIG_VIEW = {
     "current-context": "dev",
     "clusters": [{"name": "dev", "cluster": {"server": "https://dev.example:6443"}}],
 }
 _OPTIONS = ("--namespace", "--context", "--kubeconfig")
+
+
+class KubectlError(Exception):
+    """kubectl ends with status 1 and says this."""
 
 
 class Cluster:
@@ -37,19 +43,21 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def install(self, directory: Path) -> None:
-        """Puts `kubectl` into `directory`."""
+    @contextmanager
+    def install(self, directory: Path) -> Iterator[None]:
+        """Puts `kubectl` into `directory`; it works until the block ends."""
         self.folder.mkdir()
-        script = directory / "kubectl"
-        checkout = str(Path(__file__).parents[2])
-        script.write_text(_SCRIPT.format(python=sys.executable, checkout=checkout, folder=str(self.folder)))
-        script.chmod(0o755)
+        with _served(self.run) as port:
+            script = directory / "kubectl"
+            script.write_text(_SCRIPT.format(port=port))
+            script.chmod(0o755)
+            yield
 
     def add(self, what: str, *, pods: int = 0, **manifest: Any) -> None:
         """An object KIND/NAME with spec and metadata as given, and its pods, all of the revision r1."""
         name = what.partition("/")[2]
         metadata = {"name": name, "generation": 1, **manifest.pop("metadata", {})}
-        template = {"spec": {"containers": [{"name": "connect", "env": []}]}}
+        template = {"spec": {"containers": [{"name": "connect", "env": [], "readinessProbe": {}}]}}
         selector = {"matchLabels": {"app": name}}
         spec = {"replicas": pods, "selector": selector, "template": template, **manifest.pop("spec", {})}
         status = {
@@ -74,6 +82,10 @@ class Cluster:
         """From now on kubectl fails with these words."""
         (self.folder / "says").write_text(says)
 
+    def forbid(self, verb: str) -> None:
+        """From now on `kubectl auth can-i` says no to it."""
+        (self.folder / f"no {verb}").touch()
+
     def read(self, what: str) -> dict[str, Any]:
         """An object; empty where there is none."""
         path = self._path(what)
@@ -97,23 +109,27 @@ class Cluster:
         """What kubectl was run with, without what only looks."""
         path = self.folder / "calls"
         told = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return [words for words in told if words[0] not in ("get", "config")]
+        return [words for words in told if words[0] not in ("get", "config", "auth")]
 
-    def run(self, words: list[str]) -> None:
-        """What the program does."""
+    def run(self, words: list[str]) -> str:
+        """What the program does, and prints; raises KubectlError."""
         while words[0] in _OPTIONS:
             words = words[2:]
         with (self.folder / "calls").open("a") as calls:
             calls.write(json.dumps(words) + "\n")
         if (self.folder / "says").exists():
-            sys.exit((self.folder / "says").read_text())
+            raise KubectlError((self.folder / "says").read_text())
         match words:
             case ["config", "view", "--minify", "--output", "json"]:
-                print(json.dumps(_CONFIG_VIEW))
+                return json.dumps(_CONFIG_VIEW)
+            case ["auth", "can-i", verb, _what]:
+                if (self.folder / f"no {verb}").exists():
+                    raise KubectlError("no")
+                return "yes"
             case ["get", "pods", "--selector", selector, "--output", "json"]:
-                self._list(selector)
+                return self._list(selector)
             case ["get", what, "--ignore-not-found", *_options, "--output", "json"]:
-                self._get(self._short(what))
+                return self._get(self._short(what))
             case ["set", "env", what, setting]:
                 self._set_env(what, *setting.split("=", 1))
             case ["patch", what, "--type", "merge", "--patch", patch]:
@@ -128,7 +144,8 @@ class Cluster:
             case ["delete", what, "--wait=false"]:
                 self._delete(what)
             case _:
-                sys.exit(f"error: unknown command {words}")
+                raise KubectlError(f"error: unknown command {words}")
+        return ""
 
     def _short(self, what: str) -> str:
         """KIND/NAME without the version of the resource."""
@@ -151,13 +168,16 @@ class Cluster:
         return self.folder / f"{what.replace('/', ' ')}.json"
 
     def _there(self, what: str) -> dict[str, Any]:
-        return self.read(what) or sys.exit(f'Error from server (NotFound): "{what}" not found')
-
-    def _get(self, what: str) -> None:
         found = self.read(what)
         if not found:
-            return
-        print(json.dumps(found))
+            raise KubectlError(f'Error from server (NotFound): "{what}" not found')
+        return found
+
+    def _get(self, what: str) -> str:
+        found = self.read(what)
+        if not found:
+            return ""
+        shown = json.dumps(found)
         if what.startswith("pod/"):
             self._age(found)
         elif "status" in found:
@@ -166,10 +186,11 @@ class Cluster:
             self._control(what)
         elif what.startswith("strimzipodset/"):  # the operator has restarted the pods
             self.write(what, {**found, "metadata": {}})
+        return shown
 
-    def _list(self, selector: str) -> None:
+    def _list(self, selector: str) -> str:
         name = selector.partition("=")[2].partition(",")[0]
-        print(json.dumps({"items": self._pods_of(name)}))
+        return json.dumps({"items": self._pods_of(name)})
 
     def _pods_of(self, name: str) -> list[dict[str, Any]]:
         return [pod for each, pod in self.pods().items() if each.rpartition("-")[0] == name]
@@ -177,7 +198,9 @@ class Cluster:
     def _set_env(self, what: str, name: str, value: str) -> None:
         self._there(what)
         env = [{"name": each, "value": said} for each, said in {**self.variables(what), name: value}.items()]
-        self._set(what, {"template": {"spec": {"containers": [{"name": "connect", "env": env}]}}})
+        template = self.read(what)["spec"]["template"]
+        template["spec"]["containers"][0]["env"] = env
+        self._set(what, {"template": template})
 
     def _set(self, what: str, values: dict[str, Any]) -> None:
         """Changes the spec, and with it the revision; the status follows later."""
@@ -236,3 +259,30 @@ class Cluster:
     def _show(self, pod: dict[str, Any], status: dict[str, Any]) -> None:
         ready = {"type": "Ready", "status": "False" if pod["ready_in"] else "True"}
         self.write(f"pod/{pod['metadata']['name']}", {**pod, "status": {**status, "conditions": [ready]}})
+
+
+@contextmanager
+def _served(run: Callable[[list[str]], str]) -> Iterator[int]:
+    """The port where the script's words are read and answered, one at a time."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            count = int(self._word())
+            words = [self._word() for _number in range(count)]
+            try:
+                status, said = 0, run(words)
+            except KubectlError as exc:
+                status, said = 1, f"{exc}\n"
+            self.wfile.write(f"{status}\n{said}".encode())
+
+        def _word(self) -> str:
+            return b"".join(iter(lambda: self.rfile.read(1), b"\0")).decode()
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield int(server.server_address[1])
+        finally:
+            server.shutdown()
+            thread.join()

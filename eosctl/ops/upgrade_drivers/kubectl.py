@@ -66,6 +66,15 @@ class Kubectl:
         said = self.run(app, "get", "pods", "--selector", selector, "--output", "json")
         return cast("Sequence[Manifest]", _object(said, "pods").get("items") or ())
 
+    def may(self, app: App, verb: str, what: str) -> bool:
+        """Whether the API server would let it."""
+        try:
+            return run_program(app, self.words("auth", "can-i", verb, what)).strip().startswith(b"yes")
+        except ProgramError as exc:
+            if exc.said.strip().splitlines()[-1:] == ["no"]:
+                return False
+            raise self._failure(exc, ("auth", "can-i", verb, what)) from exc
+
     def where(self, app: App) -> str:
         """The context and its server, in words; in a pod, where there is no context, whose service account it is."""
         try:

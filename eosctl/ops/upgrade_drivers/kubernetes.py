@@ -8,7 +8,7 @@ controller that doesn't: there eosctl deletes the pods (pods.py). It never chang
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
@@ -16,7 +16,8 @@ from typing import ClassVar
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import TARGETS, Mode
 from eosctl.core.wording import counted
-from eosctl.core.workload_pods import WORKLOAD_GATE, Member, Pod, judge_workload, match_pods
+from eosctl.core.workload_pods import KUBECTL_GATE, WORKLOAD_GATE, Member, Pod, judge_workload, match_pods
+from eosctl.core.workload_rolling import ROLLING_GATE, judge_rolling, several_at_once
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import SETTING, Acted
@@ -53,13 +54,17 @@ def kubernetes_driver(
     given = dict.fromkeys(parse_workload(each) for each in workloads)
     named = tuple(as_stored(app, kubectl, each) for each in given)
     driver = KubernetesDriver(named, kubectl, variable or DEFAULT_VARIABLE)
-    by_hand = frozenset(each.text for each in named if deletes_by_hand(driver.look(app, each)))
-    return replace(driver, deleted_by_us=by_hand)
+    there = {each.text: driver.look(app, each) for each in named}
+    by_hand = frozenset(text for text, now in there.items() if deletes_by_hand(now))
+    return replace(driver, deleted_by_us=by_hand, crowded={text: several_at_once(now) for text, now in there.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class KubernetesDriver:
-    """`deleted_by_us` are the workloads whose pods nobody else restarts."""
+    """`deleted_by_us` are the workloads whose pods nobody else restarts.
+
+    `crowded` says of each why more than one of its pods may be down at once.
+    """
 
     name: ClassVar[str] = "kubernetes"
     at_once: ClassVar[bool] = True
@@ -69,6 +74,7 @@ class KubernetesDriver:
     kubectl: Kubectl = field(default_factory=Kubectl)
     variable: str = DEFAULT_VARIABLE
     deleted_by_us: frozenset[str] = frozenset()
+    crowded: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def look(self, app: App, workload: Workload) -> Manifest:
         """The workload as it is now; raises RefusedError where not all of its pods would be restarted."""
@@ -89,6 +95,8 @@ class KubernetesDriver:
         told = []
         for each in self.workloads:
             rest = "its controller restarts all of its workers, one after the other"
+            if self.crowded.get(each.text):
+                rest = f"its controller restarts its workers, several at once: {'; '.join(self.crowded[each.text])}"
             if each.text in self.deleted_by_us:
                 rest = "kubectl delete pod, one after the other (updateStrategy OnDelete), the leader's last"
             told += [self.kubectl.line(*self._change(each, mode)), rest]
@@ -135,7 +143,7 @@ class KubernetesDriver:
     def gates(
         self, app: App, members: Sequence[WorkerObservation], *, accepted: Collection[str], complete: bool
     ) -> Sequence[Gate]:
-        """gate workload_matches."""
+        """The gates of DRIVER_GATE_IDS."""
         return (
             judge_workload(
                 [each.text for each in self.workloads],
@@ -144,6 +152,8 @@ class KubernetesDriver:
                 accepted=WORKLOAD_GATE in accepted,
                 complete=complete,
             ),
+            judge_rolling(self.crowded, accepted=ROLLING_GATE in accepted),
+            self._rights(app, accepted=KUBECTL_GATE in accepted),
         )
 
     def bring(self, app: App, _workers: Sequence[str], mode: Mode) -> Acted:
@@ -178,6 +188,21 @@ class KubernetesDriver:
         if workload.is_strimzi:
             return workload.said(now, SETTING)
         return template_variable(now, self.variable)
+
+    def _rights(self, app: App, *, accepted: bool) -> Gate:
+        """gate kubectl_rights: what reading does not prove."""
+        wanted = [("patch", each.text) for each in self.workloads]
+        wanted += [("delete", "pods") for _each in sorted(self.deleted_by_us)[:1]]
+        lacking = [f"{verb} {what}" for verb, what in wanted if not self.kubectl.may(app, verb, what)]
+        if lacking:
+            return Gate(
+                KUBECTL_GATE,
+                "fail",
+                f"kubectl auth can-i says no: {', '.join(lacking)}",
+                "docs/kubernetes.md has the Role that eosctl needs.",
+                accepted=accepted,
+            )
+        return Gate(KUBECTL_GATE, "pass", "kubectl auth can-i says yes to every change")
 
     def _pods(self, app: App) -> list[Pod]:
         found = []
