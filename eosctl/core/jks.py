@@ -1,6 +1,8 @@
 """Java's own key store format (JKS), read: certificates stand in it as they are, private keys under a password. Pure.
 
-Source: `sun.security.provider.JavaKeyStore` and `KeyProtector`, JDK 17.
+Source: `sun.security.provider.JavaKeyStore` and `KeyProtector`, JDK 17. No library is taken for it: pyjks needs a C
+compiler and has had no release since 2020; it and its fork give a certificate of a cut-off file without its end.
+`keytool` takes a second and a Java, and puts the private key into a file.
 """
 
 from __future__ import annotations
