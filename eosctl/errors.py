@@ -48,6 +48,12 @@ class UnsupportedError(EosctlError):
     code = "unsupported"
 
 
+class NoLoginError(EosctlError):
+    """No Kafka client of this machine knows the SASL mechanism: nothing at all can be asked, whatever a broker can."""
+
+    code = "unsupported"
+
+
 class ProtocolError(EosctlError):
     """Bytes that do not follow the Kafka protocol, or a response that does not answer its request."""
 

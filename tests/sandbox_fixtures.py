@@ -34,6 +34,7 @@ TWO_WORKERS = GroupSpec(
     worker_config={"session.timeout.ms": "600000", "plugin.path": str(SLOW_SOURCE)},
 )
 FORGETS = {"offsets.retention.check.interval.ms": "1000"}
+LOGIN_LASTS_S = 60
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
 
@@ -325,11 +326,12 @@ class SecureStack:
 def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureStack]:
     """A secured broker and a worker in `enabled`; a user per role, and `nobody`. `fencer` is what tests make of it.
 
-    The plaintext listener is the super user's.
+    The plaintext listener is the super user's. On the other one a login lasts LOGIN_LASTS_S.
     """
     made = SecureListener.with_users(ROLES)
     passwords = {**made.passwords, "fencer": "fencer-pass", "nobody": "nobody-pässword"}
-    spec = secured(StackSpec(), replace(made, passwords=passwords))
+    limit = {"connections.max.reauth.ms": str(LOGIN_LASTS_S * 1000)}
+    spec = secured(StackSpec(broker_config=limit), replace(made, passwords=passwords))
 
     def grant(stack: Stack) -> None:
         grant_roles(stack, spec.groups)

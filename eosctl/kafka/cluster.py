@@ -13,6 +13,7 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError, UsageError
 from eosctl.kafka.connection import Connection
+from eosctl.kafka.sasl import is_spoken_natively, no_native_login
 from eosctl.kafka.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream, parse_address
 from eosctl.wire.api import Api, BrokerVersions
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicQuery
@@ -145,11 +146,18 @@ class Cluster:
             return list(dict.fromkeys([*idle, *self._brokers.values(), *self._bootstrap]))
 
     def _take_idle(self, address: Address) -> Connection | None:
-        with self._lock:
-            connections = self._idle.get(address)
-            return connections.pop() if connections else None
+        """One whose login lasts; the others are closed, as it takes as long to log in again on them as on a new one."""
+        while True:
+            with self._lock:
+                connections = self._idle.get(address)
+                connection = connections.pop() if connections else None
+            if connection is None or not connection.is_ending():
+                return connection
+            self._discard(connection)
 
     def _connect(self, address: Address) -> Connection:
+        if not is_spoken_natively(self._settings):
+            raise no_native_login(self._settings)
         stream = Stream(
             address, deadline=self._limit(), idle_timeout_s=max(self._settings.request_timeout_ms, 1) / 1000
         )

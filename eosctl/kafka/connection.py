@@ -35,6 +35,7 @@ Q = TypeVar("Q")
 S = TypeVar("S")
 _API_VERSIONS_FIRST_TRY = 3  # every broker since 2.4 has it, and 3.x brokers have no newer one
 _SOFTWARE = ApiVersionsRequest("eosctl", "1")
+_SESSION_USED = 0.85  # of its lifetime: where Java begins to log in again (SaslClientAuthenticator)
 
 
 class Connection:
@@ -46,6 +47,7 @@ class Connection:
         self.broker = str(stream.address)
         self.versions = BrokerVersions(())
         self._correlation_id = 0
+        self._session_ends_s: float | None = None
 
     def open(
         self,
@@ -88,6 +90,13 @@ class Connection:
         """A number that no request on this connection has had (they wrap at 31 bits)."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         return self._correlation_id
+
+    def is_ending(self) -> bool:
+        """Whether the login is nearly over (connections.max.reauth.ms, KIP-368): a request behind its end is cut off.
+
+        Measured on the wall, as a deadline's time stands still at a question.
+        """
+        return self._session_ends_s is not None and self.stream.deadline.clock.now_s() >= self._session_ends_s
 
     def close(self) -> None:
         """Closes the stream."""
@@ -136,6 +145,9 @@ class Connection:
                     f"{self.broker} refused SASL {name}: {reason}", hint="Check user name, password or token."
                 )
             message = mechanism.answer(answer.auth_bytes)
+            if answer.session_lifetime_ms > 0:
+                lifetime_s = answer.session_lifetime_ms / 1000
+                self._session_ends_s = self.stream.deadline.clock.now_s() + _SESSION_USED * lifetime_s
 
     def _shake_hands(self, mechanism: str) -> None:
         answer = self.call(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism))

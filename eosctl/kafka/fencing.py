@@ -268,7 +268,7 @@ class Fencing:
             self._outcomes.put(exc)
 
     def _converse(self, lane: _Lane, first: _Attempt) -> None:
-        """Sends what waits in the lane over one connection until the lane is closed or the connection fails."""
+        """Sends what waits in the lane over one connection until nothing waits, its login ends, or it fails."""
         in_flight: deque[tuple[int, _Attempt]] = deque([(0, first)])
         try:
             with self._cluster.connection(lane.address) as connection:
@@ -299,7 +299,7 @@ class Fencing:
             if frames:
                 connection.stream.send(b"".join(frames))
             self._receive(connection, in_flight, version)
-            if len(in_flight) <= WINDOW // 2:
+            if len(in_flight) <= WINDOW // 2 and not connection.is_ending():
                 upcoming = _next_waiting(lane)
 
     def _receive(self, connection: Connection, in_flight: deque[tuple[int, _Attempt]], version: int) -> None:

@@ -20,10 +20,10 @@ from eosctl.errors import (
     BrokerError,
     EosctlError,
     InputFileError,
+    NoLoginError,
     NotFoundError,
     UnauthorizedError,
     UnreachableError,
-    UnsupportedError,
 )
 from eosctl.kafka.access import Access
 
@@ -171,10 +171,13 @@ def translate(
     if code in _TIMED_OUT:
         return UnreachableError(f"{doing}: no answer from the brokers: {reason}", hint="Are all brokers up?")
     if code == KafkaError._INVALID_ARG and _NO_MECHANISM in reason:
-        return UnsupportedError(
-            f"{doing}: this librdkafka can't log in so: {reason}",
-            hint="Kerberos needs a confluent-kafka built for it; else log in with SCRAM, PLAIN, OAUTHBEARER or a "
-            "certificate.",
+        mechanism = reason.partition(_NO_MECHANISM)[2].partition(":")[0].strip()
+        return NoLoginError(
+            f"{doing}: the Kafka client of this Python can't log in with SASL {mechanism}: the wheels of "
+            "confluent-kafka are built without Kerberos",
+            hint="Log in with SCRAM, PLAIN, OAUTHBEARER or a certificate, maybe at another listener; or build it "
+            "against a librdkafka that has Kerberos: "
+            "pip install --force-reinstall --no-binary confluent-kafka confluent-kafka",
         )
     if code == KafkaError._INVALID_ARG:
         return InputFileError(f"the Kafka client refused its settings: {reason}", hint="See --command-config.")

@@ -139,8 +139,15 @@ def make_mechanism(settings: ClientSettings, oauth_token: Callable[[], str]) -> 
         return Plain(username, password) if name == "PLAIN" else Scram(f"sha{name[-3:]}", username, password)
     if not name:
         raise UsageError("security.protocol asks for SASL, but sasl.mechanism is not set")
-    raise UnsupportedError(
-        f"SASL mechanism {name} is not spoken natively",
-        hint="Log in with SCRAM, PLAIN, OAUTHBEARER or a certificate. Of what eosctl does with transactions, only "
-        "`eosctl fence --via producer --create-unknown` can do without, where librdkafka was built with Kerberos.",
+    raise no_native_login(settings)
+
+
+def no_native_login(settings: ClientSettings) -> UnsupportedError:
+    """The error for a mechanism that only librdkafka may know."""
+    return UnsupportedError(
+        f"eosctl can't ask about transactions with a login by SASL {settings.sasl_mechanism}: librdkafka, which may "
+        "know that login, has no such requests",
+        hint="Log in with SCRAM, PLAIN, OAUTHBEARER or a certificate, maybe at another listener. Of what eosctl does "
+        "with transactions, only `eosctl fence --via producer --create-unknown` can do without, where librdkafka was "
+        "built with Kerberos.",
     )

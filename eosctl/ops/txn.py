@@ -87,7 +87,8 @@ def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> TransactionListi
             pattern=wanted.pattern,
         )
     except UnsupportedError as error:
-        raise UnsupportedError(error.message, hint="Add --client-side to list everything and filter here.") from error
+        hint = error.hint or "Add --client-side to list everything and filter here."
+        raise UnsupportedError(error.message, hint=hint) from error
     if wanted.open_longer_than_ms is None:
         return listings
     return replace(listings, found=[each for each in listings.found if each.state in _OPEN])

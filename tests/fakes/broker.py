@@ -99,7 +99,7 @@ class _Broker:
         connection.close()
 
     def _answer_all(self, connection: socket.socket) -> None:
-        frames, logged_in = FrameBuffer(), not self.cluster.users
+        frames, logged_in, since_s = FrameBuffer(), not self.cluster.users, self.cluster.now_s()
         while True:
             while (frame := frames.next_frame()) is None:
                 data = connection.recv(1 << 16)
@@ -109,13 +109,17 @@ class _Broker:
             header = decode_request_header(frame, APIS)
             if not logged_in and header.api_key not in _BEFORE_LOGIN:
                 return  # as a SASL listener does
+            if header.api_key not in _BEFORE_LOGIN and self.cluster.is_over(since_s):
+                self.cluster.cut_off += 1
+                return
             time.sleep(self.cluster.latency_s)  # serial for a connection, as in a broker
             if self.node in self.cluster.frozen:
                 continue
             answer = self.cluster.answer(self.node, frame)
             if answer is None:
                 return
-            logged_in = logged_in or header.api_key == cluster_api.SASL_AUTHENTICATE.key
+            if header.api_key == cluster_api.SASL_AUTHENTICATE.key:
+                logged_in, since_s = True, self.cluster.now_s()
             connection.sendall(answer)
 
     def close(self) -> None:
@@ -137,7 +141,8 @@ class FakeCluster:
     `versions` narrows what is offered: {"FindCoordinator": (0, 3)}. `users` (name -> password) turns SASL PLAIN on,
     and OAUTHBEARER with the passwords as tokens. It listens within its `with` block; FakeTransactionAdmin needs none,
     and its methods are those that `calls` knows. `unaware` are topics that a node has not heard of yet. Metadata leaves
-    `unnamed` nodes out; `frozen` ones accept connections and answer nothing.
+    `unnamed` nodes out; `frozen` ones accept connections and answer nothing. A login lasts `session_lifetime_ms` by
+    `now_s`, 0 for ever; `cut_off` counts the connections that were closed at a request behind that.
     """
 
     def __init__(
@@ -160,6 +165,9 @@ class FakeCluster:
         self.unaware: dict[int, set[str]] = {}
         self.unnamed: set[int] = set()
         self.frozen: set[int] = set()
+        self.session_lifetime_ms = 0
+        self.now_s: Callable[[], float] = time.monotonic
+        self.cut_off = 0
         self._gone: set[int] = set()
         self.seen: list[Seen] = []
         self.tamper: Callable[[Seen, bytes], bytes] = lambda _seen, frame: frame
@@ -202,6 +210,10 @@ class FakeCluster:
                 self.state.nodes.remove(node)
         if node in self._brokers:
             self._brokers[node].close()
+
+    def is_over(self, since_s: float) -> bool:
+        """Whether a login of that time has ended."""
+        return 0 < self.session_lifetime_ms <= (self.now_s() - since_s) * 1000
 
     def count(self, api: str) -> int:
         """How many requests of an API have arrived."""

@@ -53,10 +53,13 @@ def _sasl_authenticate(
     if message.startswith(b"n,,\x01auth=Bearer "):
         token = message.split(b"\x01")[1].removeprefix(b"auth=Bearer ").decode()
         good = token in users.values()
-        return cluster_api.SaslAuthenticateResponse(auth_bytes=b"" if good else b'{"status":"invalid_token"}')
+        lifetime_ms = asked.cluster.session_lifetime_ms if good else 0
+        return cluster_api.SaslAuthenticateResponse(
+            auth_bytes=b"" if good else b'{"status":"invalid_token"}', session_lifetime_ms=lifetime_ms
+        )
     _, name, password = message.split(b"\0")
     if users.get(name.decode()) == password.decode():
-        return cluster_api.SaslAuthenticateResponse()
+        return cluster_api.SaslAuthenticateResponse(session_lifetime_ms=asked.cluster.session_lifetime_ms)
     reason = "Authentication failed: Invalid username or password"
     return cluster_api.SaslAuthenticateResponse(codes.SASL_AUTHENTICATION_FAILED, reason)
 

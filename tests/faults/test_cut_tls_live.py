@@ -6,15 +6,21 @@ that a cut is a reset without TLS's farewell.
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eosctl.core.client_properties import client_from_properties
+from eosctl.core.java_properties import parse_properties
+from eosctl.deadline import Clock, Deadline
+from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from tests.conftest import Invoke, Outcome
 from tests.faults.proxy import Api, Cut, Fate, Proxy, Tls, at
 from tests.kafka.connecting import CERTIFICATES
-from tests.sandbox_fixtures import SecureStack
+from tests.sandbox_fixtures import LOGIN_LASTS_S, SecureStack
 
 pytestmark = pytest.mark.live
 
@@ -56,6 +62,24 @@ def test_without_a_cut(
     with Proxy(secure_stack.stack.secure_bootstrap_servers, tls=tls) as proxy:
         assert run(invoke, config, proxy, *words).exit_code == OK
     assert proxy.requests[Api.SASL_AUTHENTICATE] > 0
+
+
+def test_a_login_that_the_broker_ends_is_made_again_before(
+    secure_stack: SecureStack, config: str, tls: Tls, unique: str
+) -> None:
+    """connections.max.reauth.ms: the next request on the connection was cut off."""
+    passed_s = 0.0
+    clock = replace(Clock(), now_s=lambda: time.time() + passed_s)
+    with Proxy(secure_stack.stack.secure_bootstrap_servers, tls=tls) as proxy:
+        properties = parse_properties(Path(config).read_text(), source=config)
+        settings = replace(client_from_properties(properties).settings, bootstrap_servers=(proxy.address,))
+        with NativeTransactionAdmin(settings, deadline=Deadline.after(60, clock)) as admin:
+            logins = []
+            for part in (0.0, 0.5, 0.9):
+                passed_s = part * LOGIN_LASTS_S
+                admin.describe_transactions([unique])
+                logins.append(proxy.requests[Api.SASL_AUTHENTICATE])
+    assert logins[0] == logins[1] < logins[2]
 
 
 @pytest.mark.parametrize("words", COMMANDS)

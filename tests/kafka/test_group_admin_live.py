@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.errors import UnsupportedError
+from eosctl.errors import NoLoginError, UnsupportedError
 from eosctl.kafka.group_admin import LibrdkafkaGroupAdmin
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.app import App
+from eosctl.ops.fence import plan_fence
+from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.txn import ListFilter, list_transactions
 from eosctl.profiles import Target
 from eosctl.sandbox.settings import DEFAULT_GROUP
 from eosctl.sandbox.stack import Stack
@@ -34,9 +38,29 @@ def test_a_connect_group_is_the_same_by_both(stack: Stack) -> None:
         assert other.cluster_id() == native.cluster_id()
 
 
-def test_gssapi_is_left_to_librdkafka() -> None:
-    """The one in the wheel has no Kerberos, and says so itself."""
+@pytest.fixture
+def kerberos() -> App:
     settings = ClientSettings(("127.0.0.1:1",), security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI")
-    app = App(Target(client=settings), Deadline.after(10), Path("unused"))
-    with app.transactions() as admin, pytest.raises(UnsupportedError, match="No provider for SASL mechanism GSSAPI"):
+    return App(Target(client=settings), Deadline.after(10), Path("unused"))
+
+
+def test_gssapi_is_left_to_librdkafka_whose_wheel_has_none_and_what_to_do_is_said(kerberos: App) -> None:
+    """It said "this librdkafka can't log in so: Failed to create admin client: No provider for SASL mechanism"."""
+    with kerberos.transactions() as admin, pytest.raises(NoLoginError) as caught:
         admin.describe_group("g")
+    assert "the Kafka client of this Python can't log in with SASL GSSAPI: the wheels of" in caught.value.message
+    assert "--no-binary confluent-kafka confluent-kafka" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("options", [{}, {"via": "producer", "create_unknown": True, "unknown_liveness": True}])
+def test_a_fencing_that_no_client_can_log_in_for_ends_before_its_plan(kerberos: App, options: Any) -> None:
+    """It was told to take --via producer, which failed id by id in librdkafka's own words."""
+    with pytest.raises(NoLoginError, match="can't log in with SASL GSSAPI"):
+        plan_fence(kerberos, FenceRequest(("x",), **options))
+
+
+def test_what_only_native_requests_can_ask_is_said_before_anything_is_connected(kerberos: App) -> None:
+    """`txn list` advised --client-side, and first complained of a broker that it could not have asked."""
+    with pytest.raises(UnsupportedError, match="can't ask about transactions with a login by SASL GSSAPI") as caught:
+        list_transactions(kerberos, ListFilter())
+    assert "Log in with SCRAM, PLAIN, OAUTHBEARER or a certificate" in str(caught.value.hint)

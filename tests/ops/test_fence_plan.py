@@ -16,6 +16,7 @@ from eosctl.errors import (
     UnsupportedError,
     UsageError,
 )
+from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.fence import plan_fence
 from eosctl.ops.fence_checks import restart_commands
 from eosctl.ops.fence_gather import FenceRequest
@@ -246,11 +247,22 @@ def test_an_id_that_may_be_flinks_or_a_tasks_is_a_tasks_where_its_connector_is_k
     assert outcomes(stage.plan("g-c-1-0")) == {"g-c-1-0": "would_fence"}
 
 
+class _WithKerberos(NativeTransactionAdmin):
+    """What a librdkafka with Kerberos comes to: the cluster can be asked for its id, and nothing of transactions."""
+
+    def cluster_id(self) -> str:
+        return "fake-cluster-id"
+
+
 def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_told_to(stage: Stage) -> None:
     """Kerberos: states can't be read, so unknown ids can't be skipped; that must be asked for."""
     app = stage.app()
     kerberos = replace(app.target.require_client(), security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI")
-    app = replace(app, target=replace(app.target, client=kerberos))
+    app = replace(
+        app,
+        target=replace(app.target, client=kerberos),
+        open_transactions=lambda app: _WithKerberos(kerberos, deadline=app.deadline),
+    )
     for options in ({}, {"via": "producer"}, {"create_unknown": True}):
         with pytest.raises(UnsupportedError) as caught:
             plan_fence(app, FenceRequest(("g-c-0",), **options))
