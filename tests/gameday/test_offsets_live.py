@@ -1,4 +1,4 @@
-"""Incidents of offsets: set back behind what was delivered, and a topic that was deleted and made anew."""
+"""Incidents of offsets: set back behind what was delivered, a topic set by hand, and one that was deleted and made anew."""
 
 from __future__ import annotations
 
@@ -63,12 +63,32 @@ def topic_made_anew(ground: Ground, name: str) -> Iterator[None]:
     admin.delete_topics([own])[own].result(30)
 
 
+@contextmanager
+def topic_set_by_hand(ground: Ground, name: str) -> Iterator[None]:
+    """A person gives the connector an offsets topic of its own, and nothing of what is in the global one."""
+    with ground.source(name) as source:
+        source.append("two")
+        source.wait_position(8)
+        away = source.path.rename(f"{source.path}.away")  # else the task would write its first offset there at once
+        source.put(**{"offsets.storage.topic": f"own-{name}"})
+        wait_until(lambda: source.task_states() == ["RUNNING"], what="the task to run on its new topic")
+        yield
+        away.rename(source.path)
+        goes_on(ground, source)
+
+
 INCIDENTS = (
     Incident(
         "an offset is set back",
         offset_set_back,
         (Named("offsets_went_back", "{}"),),
         ("eosctl connectors stop {}", "eosctl offsets set --connector {}", "eosctl connectors resume {}"),
+    ),
+    Incident(
+        "an offsets topic was set by hand",
+        topic_set_by_hand,
+        (Named("offsets_topic_empty", "{}"),),
+        ("eosctl connectors stop {}", "eosctl offsets merge --connector {}", "eosctl connectors resume {}"),
     ),
     Incident(
         "a connector's offsets topic is made anew",
