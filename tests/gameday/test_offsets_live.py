@@ -1,4 +1,4 @@
-"""Incidents of offsets: set back behind what was delivered, a topic set by hand, and one that was deleted and made anew."""
+"""Incidents of offsets: set back behind what was delivered, a topic set by hand, one that was deleted and made anew."""
 
 from __future__ import annotations
 
