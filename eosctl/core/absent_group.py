@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from eosctl.core.connect_group import DEAD
 from eosctl.core.ids import leader_transactional_id, may_be_task, task_of
+from eosctl.core.wording import alike_first
 from eosctl.errors import NotFoundError
 
 if TYPE_CHECKING:  # most commands meet no group without members
@@ -133,12 +134,10 @@ class Traces:
 
 def groups_there(group_id: str, groups: Collection[str], bootstrap_servers: Sequence[str]) -> str:
     """The Connect groups that are there in place of `group_id`, the most alike first, and how to list them."""
-    from difflib import SequenceMatcher  # for an error only
-
     command = f"`kafka-groups.sh --bootstrap-server {quote(','.join(bootstrap_servers))} --list --protocol connect`"
     if not groups:
         return f"No Connect group can be seen on this Kafka cluster; {command} lists those that one may DESCRIBE."
-    alike = sorted(groups, key=lambda name: (-SequenceMatcher(None, group_id, name).ratio(), name))
+    alike = alike_first(group_id, groups)
     more = len(alike) - _GROUPS_NAMED
     rest = f" and {more} more, which {command} lists" if more > 0 else ""
     return f"Connect groups of this Kafka cluster: {', '.join(alike[:_GROUPS_NAMED])}{rest}."

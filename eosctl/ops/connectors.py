@@ -12,8 +12,9 @@ from eosctl.core.findings import INFO, Finding, is_bad, severity_counts, worst_f
 from eosctl.core.group_findings import gate_finding
 from eosctl.core.upgrade_gates import FILES_GATE, evaluate_gates
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
-from eosctl.errors import ExitCode, NotFoundError, UnreachableError
+from eosctl.errors import ExitCode, UnreachableError
 from eosctl.ops.app import App
+from eosctl.ops.unknown_connector import unknown_connector
 from eosctl.ops.upgrade_observe import observe_connectors
 from eosctl.ops.workers import NO_REST, NO_REST_HINT, no_answer, observe_workers
 from eosctl.report import Problem, Report
@@ -61,9 +62,7 @@ def _chosen(connectors: Sequence[ObservedConnector], names: Sequence[str]) -> li
     there = {each.name: each for each in connectors}
     missing = sorted(set(names) - set(there))
     if missing:
-        raise NotFoundError(
-            f"there is no connector {', '.join(missing)}", hint="Names are case-sensitive: see `eosctl workers list`."
-        )
+        raise unknown_connector(f"there is no connector {', '.join(missing)}", missing[0], there)
     return [there[name] for name in dict.fromkeys(names)] if names else list(connectors)
 
 

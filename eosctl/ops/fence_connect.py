@@ -22,11 +22,12 @@ from eosctl.core.override_policy import override_policy
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.core.worker_url import parse_worker_url
-from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError, UnauthorizedError, UsageError
+from eosctl.errors import ConnectError, EosctlError, RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.connector_statuses import status_of
 from eosctl.ops.ending_tasks import tasks_left
 from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.unknown_connector import unknown_connector
 from eosctl.ops.worker_view import refuse_unreachable
 from eosctl.ops.workers import read_group
 from eosctl.report import Problem
@@ -53,9 +54,10 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
         )
     leader = leader_worker(app)
     refuse_unreachable(request.connector, leader)
-    entry = leader.connectors().get(request.connector)
+    there = leader.connectors()
+    entry = there.get(request.connector)
     if entry is None:
-        raise NotFoundError(f"there is no connector {request.connector}", hint="See `eosctl workers list`.")
+        raise unknown_connector(f"there is no connector {request.connector}", request.connector, there)
     status = status_of(entry)
     at = {task.worker_id for task in status.tasks}
     if status.state != "STOPPED" or (at and not tasks_left(app, [request.connector]).disproves(at)):

@@ -12,9 +12,10 @@ from eosctl.core.kafka_version import is_older, shown_version
 from eosctl.core.store_names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade_observation import ObservedConnector, observed_connector
-from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
+from eosctl.errors import EosctlError, RefusedError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
+from eosctl.ops.unknown_connector import unknown_connector
 from eosctl.ops.worker_view import refuse_unreachable
 from eosctl.ops.workers import discover_urls, in_turn, no_answer, read_group
 
@@ -104,12 +105,10 @@ def named_cluster_id(app: App) -> str | None:
 def look_at(app: App, connector: str, url: str) -> ConnectorNow:
     """The connector as the worker at `url` shows it now; raises NotFoundError."""
     worker = app.worker(url)
-    entry = worker.connectors().get(connector)
+    there = worker.connectors()
+    entry = there.get(connector)
     if entry is None:
-        raise NotFoundError(
-            f"the worker at {worker.url} knows no connector {connector}",
-            hint="Names are case-sensitive; `eosctl offsets list` shows whose offsets there are.",
-        )
+        raise unknown_connector(f"the worker at {worker.url} knows no connector {connector}", connector, there)
     info = cast("Mapping[str, Any]", entry.get("info") or {})
     status = cast("Mapping[str, Any]", entry.get("status") or {})
     tasks = sorted(status.get("tasks") or (), key=lambda task: task["id"])

@@ -168,7 +168,7 @@ def test_a_trace_is_told_from_the_outermost_to_the_deepest_cause(invoke: Invoke,
 @pytest.mark.parametrize(
     ("broken", "exit_code", "said"),
     [
-        ("name", 1, "knows no connector nobody"),
+        ("name", 1, "knows no connector nobody\n  Names are case-sensitive. Connectors of the group: orders."),
         ("down", 4, "no worker can be asked: "),
         ("away", 5, "no worker can be asked: "),
         ("cluster", 6, "uses Kafka cluster another, not fake-cluster-id"),

@@ -154,7 +154,12 @@ def test_a_sink_that_was_named_is_not_passed_over(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("changes", "more", "exit_code", "words"),
     [
-        ({}, ("--connector", "nobody"), 1, "there is no connector nobody"),
+        (
+            {},
+            ("--connector", "nobody"),
+            1,
+            "there is no connector nobody\n  Names are case-sensitive. Connectors of the group: ",
+        ),
         ({}, ("--connectors", "orders"), 2, "No such option"),
         (
             {"faults": {W1: UnreachableError("no answer")}},
