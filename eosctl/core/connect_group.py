@@ -13,6 +13,7 @@ from eosctl.core.group_protocol import (
     held_work,
     owned_work,
 )
+from eosctl.core.mirror_maker_nodes import is_flow
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.errors import NotFoundError
 
@@ -31,8 +32,9 @@ class ConnectMember:
     """One worker in the group; `url`, `config_offset` and `owned` are None while the group is not stable.
 
     `held` is what it may still run, although some of it is another's by now, or nobody's. Not `has_rest` is a worker of
-    a dedicated MirrorMaker, which advertises that it has no REST interface. `wanted_offset` is the config offset that
-    a rebalance before told it, if it had not read as far when it joined again: it could not, and asked for this one.
+    a dedicated MirrorMaker: it has no REST interface, or (then it has a `url`) one for the others of its group alone.
+    `wanted_offset` is the config offset that a rebalance before told it, if it had not read as far when it joined
+    again: it could not, and asked for this one.
     """
 
     member_id: str
@@ -110,8 +112,8 @@ def _member(raw: RawGroupMember, leader: str | None, *, stable: bool) -> Connect
     if wanted is not None:  # what the leader tells such a member is not what it has read
         newest_offset = metadata.config_offset
     owned, held = owned_work(metadata, assignment), held_work(metadata, assignment)
-    has_rest = metadata.url != _NO_URL
-    url = metadata.url if has_rest else None
+    url = None if metadata.url == _NO_URL else metadata.url
+    has_rest = url is not None and not is_flow(raw.client_id)
     return ConnectMember(
         raw.member_id, raw.client_id, raw.host, leads, url, newest_offset, owned, held, has_rest, wanted
     )

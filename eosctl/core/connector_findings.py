@@ -6,6 +6,7 @@ Judges one observation; reads nothing. An error is certain to cost exactly-once,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.commit_age import commit_age, commit_interval_ms, offset_age
@@ -37,6 +38,7 @@ DEFAULT_BROKER_MAXIMUM_MS = 900_000
 IDS_KEPT_MS = 7 * 24 * 3_600_000
 """Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
 
+MIRROR_SOURCE, _ISOLATION = "MirrorSource", "isolation.level"
 NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
 """MirrorMaker's connectors that copy nothing: what they write twice does no harm (KIP-618 leaves them out)."""
 _NEEDS_SETTINGS = "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms"
@@ -60,7 +62,9 @@ def group_findings(observation: Observation) -> list[Finding]:
 def support(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Whether the connector declares exactly-once support with this config (`exactlyOnceSupport`)."""
     name = connector.name
-    if VALIDATION in observation.unseen:
+    if observation.mirror_maker and _simple_class(connector) in (MIRROR_SOURCE, *NEED_NO_SUPPORT):
+        connector = replace(connector, support_errors=_mirror_makers_errors(connector))
+    elif VALIDATION in observation.unseen:
         yield _not_validated(observation)
     elif connector.support_errors is None:
         yield Finding(
@@ -87,6 +91,15 @@ def support(connector: ObservedConnector, observation: Observation) -> Iterable[
             )  # fmt: skip
 
 
+def _mirror_makers_errors(connector: ObservedConnector) -> tuple[str, ...]:
+    """What `MirrorSourceConnector.exactlyOnceSupport` (3.5 to 4.3) lacks in its config; its other two need none."""
+    levels = (connector.config.get(f"{prefix}{_ISOLATION}") for prefix in ("source.consumer.", "source.", "consumer."))
+    level = next((each for each in levels if each is not None), None)
+    if _simple_class(connector) != MIRROR_SOURCE or level == "read_committed":
+        return ()
+    return (f"its source consumer's {_ISOLATION} is not read_committed",)
+
+
 def _support_fix(text: str) -> str:
     """What makes the connector support it; MirrorMaker 2 (3.5+) says itself what it lacks."""
     if "isolation.level" in text:
@@ -102,7 +115,10 @@ def _not_validated(observation: Observation) -> Finding:
     return Finding(
         "support_unknown", INFO, "connectors",
         f"whether source connectors support exactly-once is not known: {observation.why_unseen(VALIDATION)}",
-        "Leave out --no-validate; connectors may log in to their sources then.", certain=False,
+        "Set SOURCE.consumer.isolation.level=read_committed in MirrorMaker's file: with that it does (Kafka 3.5)."
+        if observation.mirror_maker
+        else "Leave out --no-validate; connectors may log in to their sources then.",
+        certain=False,
     )  # fmt: skip
 
 
@@ -118,7 +134,8 @@ def requires_support(connector: ObservedConnector) -> bool:
 
 def boundary(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Whether the connector takes the transaction boundary that its config asks for."""
-    if VALIDATION in observation.unseen:
+    asks = not observation.mirror_maker or "transaction.boundary" in connector.config
+    if asks and VALIDATION in observation.unseen:
         yield _not_validated(observation)
     for text in connector.boundary_errors:
         yield Finding(

@@ -79,11 +79,23 @@ def worker_properties_of(properties: Properties, flow: Flow) -> Properties:
 _TOPICS = {"offset": "offsets", "status": "status", "config": "configs"}
 
 
+def mode_property(flow: Flow) -> str:
+    """The property that sets the mode of the flow's worker, and of every other worker with the same target."""
+    return f"{flow.target}.{_MODE}"
+
+
+def moved_together(properties: Properties, flow: Flow) -> list[str]:
+    """The groups of the other flows with the same target: one property sets the mode of all their workers."""
+    own = worker_properties_of(properties, flow).values["group.id"]
+    others = (each for each in flows_of(properties) if each != flow and each.target == flow.target)
+    return sorted({worker_properties_of(properties, each).values["group.id"] for each in others} - {own})
+
+
 def idle_modes(properties: Properties, flow: Flow) -> Iterator[tuple[str, str]]:
     """Names that look as if they set the mode of the flow's worker, and the one that does."""
     for name in (_MODE, f"{flow}.{_MODE}"):
         if name in properties.values:
-            yield name, f"{flow.target}.{_MODE}"
+            yield name, mode_property(flow)
 
 
 def choose_flow(properties: Properties, *, group_id: str | None, servers: Sequence[str]) -> Flow:

@@ -48,7 +48,7 @@ MIRROR_MAKER_SETTING = f"TARGET.{CONNECT_SETTING}"
 class UpgradeWorker:
     """One worker as observed; `name` is its URL, or its file where it is absent from the group.
 
-    `setting` is what its file calls the mode.
+    `setting` is what its file calls the mode. Not `confirmed`: a file says so, and nothing that runs does.
     """
 
     name: str
@@ -58,6 +58,12 @@ class UpgradeWorker:
     health: str | None = None
     evidence: tuple[str, ...] = ()
     setting: str = CONNECT_SETTING
+    confirmed: bool = True
+
+    @property
+    def possible(self) -> frozenset[Mode]:
+        """The modes in which it may run."""
+        return POSSIBLE[self.mode] if self.confirmed else _ANY
 
     def as_row(self) -> dict[str, object]:
         """The worker as plain data."""
@@ -108,14 +114,14 @@ def plan_passes(workers: Sequence[UpgradeWorker], target: Mode) -> tuple[Pass, .
     if target is Mode.PREPARING:
         return _passes([(Mode.PREPARING, _not_certainly(workers, Mode.PREPARING))])
     if target is Mode.ENABLED:
-        first = [worker for worker in workers if Mode.DISABLED in POSSIBLE[worker.mode]]
+        first = [worker for worker in workers if Mode.DISABLED in worker.possible]
     else:
-        first = [w for w in workers if Mode.ENABLED in POSSIBLE[w.mode] and w.mode is not Mode.ABSENT]
+        first = [w for w in workers if Mode.ENABLED in w.possible and w.mode is not Mode.ABSENT]
     return _passes([(Mode.PREPARING, first), (target, _not_certainly(workers, target))])
 
 
 def _not_certainly(workers: Sequence[UpgradeWorker], mode: Mode) -> list[UpgradeWorker]:
-    return [worker for worker in workers if POSSIBLE[worker.mode] != {mode}]
+    return [worker for worker in workers if worker.possible != {mode}]
 
 
 def _passes(wanted: Sequence[tuple[Mode, list[UpgradeWorker]]]) -> tuple[Pass, ...]:
@@ -145,7 +151,7 @@ def _step(worker: UpgradeWorker, mode: Mode) -> Step:
         actions.append("find out which mode it runs in: nothing may be assumed of it")
     if worker.leader:
         actions.append("check that it still leads the group; if not, restart the one that does last")
-    perhaps_there = worker.mode is Mode.NOT_ENABLED and mode in POSSIBLE[worker.mode]
+    perhaps_there = worker.mode is Mode.NOT_ENABLED and mode in worker.possible
     unless = " (unless it already runs with it)" if perhaps_there else ""
     actions.append(f"set {worker.setting}={mode.value}{unless}")
     actions.append("start it, when it is wanted" if worker.mode is Mode.ABSENT else "restart it")
@@ -158,7 +164,7 @@ def what_is_lost(workers: Sequence[UpgradeWorker], target: Mode, *, requiring: S
 
     `requiring` are the connectors whose configs say exactly.once.support=required.
     """
-    possible = {mode for worker in workers for mode in POSSIBLE[worker.mode]}
+    possible = {mode for worker in workers for mode in worker.possible}
     losses: list[str] = []
     if target is not Mode.ENABLED and Mode.ENABLED in possible:
         losses += [

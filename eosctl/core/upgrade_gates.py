@@ -17,10 +17,11 @@ from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
 from eosctl.core.stale_offsets import StaleOffsets
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import BROKER_SETTINGS, OTHER_GROUPS, Observation
+from eosctl.core.upgrade_observation import BROKER_SETTINGS, CONNECTOR_STATES, OTHER_GROUPS, Observation
 from eosctl.core.wording import counted
 from eosctl.core.worker_gates import (
     group_stable,
+    internal_rest,
     members_known,
     modes_proven,
     no_mixed_modes,
@@ -33,6 +34,7 @@ from eosctl.core.workload_rolling import ROLLING_GATE
 
 SAFE_REPLICATION = 3
 MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
+MODES_GATE = "modes_proven"
 READABLE_GATE, RIGHTS_GATE, FILES_GATE = "config_topic_readable", "rights_granted", "worker_files"
 """RIGHTS_GATE is the one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
 FORBIDDABLE_GATES = {"broker_transaction_timeout": (BROKER_SETTINGS,), "id_collisions": (OTHER_GROUPS,)}
@@ -77,6 +79,8 @@ def _same_cluster(observation: Observation) -> Verdict:
     if ours is None:
         return Verdict(unknowns=[observation.why_unseen("kafka")])
     failures = [f"{url} works on cluster {theirs}" for url, theirs in observation.cluster_ids.items() if theirs != ours]
+    if observation.mirror_maker:
+        return Verdict(f"the members of the group are connected to Kafka cluster {ours}", failures)
     unknowns = [] if observation.cluster_ids else ["no worker told its Kafka cluster"]
     return Verdict(f"all workers that answer use Kafka cluster {ours}", failures, unknowns)
 
@@ -164,6 +168,10 @@ def _connectors_healthy(observation: Observation) -> Verdict:
         for connector in observation.connectors
         for part, state in connector.unwell().items()
     ]
+    untold = [each.name for each in observation.connectors if not each.states]
+    if untold:
+        why = observation.why_unseen(CONNECTOR_STATES)
+        return Verdict(failures=failures, unknowns=[f"the state of {', '.join(untold)} is not known: {why}"])
     if failures and observation.way_back:
         return Verdict(f"no reason to stay, on the way back: {'; '.join(failures)}")
     return Verdict(f"{counted(len(observation.connectors), 'connector')} and all tasks are as they should be", failures)
@@ -263,7 +271,9 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster, guards_data=True),
     _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", worker_versions, guards_data=True),
     _Rule("worker_health", "Look at the worker's log; GET /health needs Kafka 3.9.", worker_health),
-    _Rule("modes_proven", "Give each worker's properties file with -w, or see `eosctl workers probe`.", modes_proven),
+    _Rule("internal_rest", "Set dedicated.mode.enable.internal.rest=true and listeners in the file of every node, and "
+          "restart them one by one; a single node needs neither.", internal_rest, only_up=True, guards_data=True),
+    _Rule(MODES_GATE, "Give each worker's properties file with -w, or see `eosctl workers probe`.", modes_proven),
     _Rule("no_mixed_modes", "Go through with the first pass of this plan without delay.", no_mixed_modes),
     _Rule(FILES_GATE, "Make the files equal in these properties, and restart the workers whose files change.",
           worker_files),

@@ -16,8 +16,8 @@ from eosctl.core.upgrade import Mode, UpgradeWorker
 OLDEST_VERSION = (3, 3)
 """The first Kafka release with exactly-once source support."""
 OTHER_GROUPS, BROKER_SETTINGS = "other groups", "broker settings"
-VALIDATION = "validation"
-"""What `Observation.unseen` calls the connectors' verdicts on their own configs."""
+VALIDATION, CONNECTOR_STATES = "validation", "states of connectors"
+"""What `Observation.unseen` calls the connectors' verdicts on their own configs, and what they do now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def observed_connector(name: str, answer: Mapping[str, object]) -> ObservedConne
         name=name,
         type=str(info.get("type")),
         config=config,
-        states={part: str(said.get("state")) for part, said in parts.items()},
+        states={part: str(said.get("state")) for part, said in parts.items() if said},
         workers={part: str(said["worker_id"]) for part, said in parts.items() if said.get("worker_id")},
         traces={part: str(said["trace"]) for part, said in parts.items() if said.get("trace")},
     )
@@ -158,7 +158,8 @@ class Observation:
     `committed_ms` is when each connector's newest offset was written, in the topics that were read.
     `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
     are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
-    what failed since it began must not hold that up. `client`: how the Kafka cluster is reached.
+    what failed since it began must not hold that up. `client`: how the Kafka cluster is reached. `mirror_maker`: the
+    workers are a dedicated MirrorMaker's, of which only Kafka tells.
     """
 
     target: Mode
@@ -192,6 +193,7 @@ class Observation:
     forbidden: frozenset[str] = frozenset()
     way_back: bool = False
     client: ClientSettings | None = None
+    mirror_maker: bool = False
 
     def reads_aborted(self) -> bool:
         """Whether a worker reads aborted records, or will: each that is not enabled does, and all on the way down."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosctl.core.plan_file import PlanFormat, digest_of
-from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker, plan_passes
+from eosctl.core.upgrade import CONNECT_SETTING, POSSIBLE, Mode, UpgradeWorker, plan_passes
 
 _FILES = PlanFormat("eosctl-upgrade-plan", 1, "upgrade plan")
 
@@ -84,12 +84,17 @@ def make_plan(
         kafka_cluster_id,
         group_id,
         target,
-        tuple(sorted((PlannedWorker(w.name, w.mode, w.version) for w in workers), key=lambda worker: worker.name)),
+        tuple(sorted(map(_planned, workers), key=lambda worker: worker.name)),
         tuple(
             PlannedPass(each.mode, tuple(sorted(step.worker for step in each.steps)))
             for each in plan_passes(workers, target)
         ),
     )
+
+
+def _planned(worker: UpgradeWorker) -> PlannedWorker:
+    """The version of a MirrorMaker's node is known while it runs a connector that tells it, and so says nothing."""
+    return PlannedWorker(worker.name, worker.mode, worker.version if worker.setting == CONNECT_SETTING else None)
 
 
 def plan_file_text(plan: UpgradePlan) -> str:

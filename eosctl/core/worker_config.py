@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from eosctl.core.advertised_url import advertised
 from eosctl.core.client_properties import ClientProperties, client_from_properties
 from eosctl.core.java_properties import Properties, is_reference, parse_properties, split_list, trimmed
-from eosctl.core.mirror_maker_config import choose_flow, idle_modes, is_mirror_maker_file, worker_properties_of
+from eosctl.core.mirror_maker_config import (
+    choose_flow,
+    idle_modes,
+    is_mirror_maker_file,
+    mode_property,
+    moved_together,
+    worker_properties_of,
+)
+from eosctl.core.upgrade import CONNECT_SETTING
 
 _MODES = ("disabled", "preparing", "enabled")
 _TAKEN = (
@@ -22,7 +30,8 @@ class WorkerConfig:
     """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker can tell.
 
     `unresolved` are the properties of the latter kind: their values refer to a config provider of the worker's. `idle`
-    are names of a MirrorMaker's file that seem to set the mode and don't, each with the one that does.
+    are names of a MirrorMaker's file that seem to set the mode and don't, each with the one that does: `mode_setting`.
+    That one sets the mode of the groups in `moved_with` as well.
     """
 
     properties: Properties
@@ -35,6 +44,8 @@ class WorkerConfig:
     rest_url: str | None
     unresolved: tuple[str, ...] = ()
     idle: tuple[tuple[str, str], ...] = ()
+    mode_setting: str = CONNECT_SETTING
+    moved_with: tuple[str, ...] = ()
 
     def client(self, prefix: str = "") -> ClientProperties:
         """The worker's own client settings, or those of its `admin.`, `producer.` or `consumer.` clients.
@@ -60,9 +71,12 @@ def parse_worker_config(
     """
     properties = parse_properties(text, source=source)
     idle: tuple[tuple[str, str], ...] = ()
+    mode_setting = CONNECT_SETTING
+    moved_with: tuple[str, ...] = ()
     if is_mirror_maker_file(properties):
         flow = choose_flow(properties, group_id=group_id, servers=servers)
-        idle = tuple(idle_modes(properties, flow))
+        idle, mode_setting = tuple(idle_modes(properties, flow)), mode_property(flow)
+        moved_with = tuple(moved_together(properties, flow))
         properties = worker_properties_of(properties, flow)
     properties = replace(properties, values={key: trimmed(value) for key, value in properties.values.items()})
     unresolved = [name for name in _TAKEN if is_reference(properties.values.get(name, ""))]
@@ -82,4 +96,6 @@ def parse_worker_config(
         rest_url=where.url,
         unresolved=(*unresolved, *where.unresolved),
         idle=idle,
+        mode_setting=mode_setting,
+        moved_with=moved_with,
     )

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from eosctl.core.gate import Verdict
 from eosctl.core.java_properties import is_reference
 from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
-from eosctl.core.upgrade import MIRROR_MAKER_SETTING, POSSIBLE, Mode, UpgradeWorker
+from eosctl.core.mirror_maker_nodes import is_node
+from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation
 from eosctl.core.wording import counted
 from eosctl.core.worker_url import shared_urls
@@ -28,8 +29,7 @@ def members_known(observation: Observation) -> Verdict:
         failures.append(f"{count} members advertise {url}: each look reaches whichever answers, so none is proven")
     if not observation.workers:
         failures.append("the group has no members, and no worker was named")
-    mute = any(worker.setting == MIRROR_MAKER_SETTING for worker in observation.workers)
-    how = "without a REST interface" if mute else "every one answers"
+    how = "without a REST interface" if observation.mirror_maker else "every one answers"
     return Verdict(f"{counted(len(observation.workers), 'member')}, {how}", failures)
 
 
@@ -52,12 +52,16 @@ def worker_versions(observation: Observation) -> Verdict:
             unknowns.append(f"the version of {worker.name} is not known")
         elif worker.version and kafka_version(worker.version) is None and worker.mode not in _TOLD:
             unknowns.append(f"{worker.name} runs {shown_version(worker.version)}")
+    if observation.mirror_maker and unknowns:
+        unknowns.append("no REST interface tells it, nor does any of its connectors (Kafka 4.1 and newer)")
     versions = sorted({shown_version(worker.version) for worker in observation.workers if worker.version})
     return Verdict(f"versions: {', '.join(versions)}", failures, unknowns)
 
 
 def worker_health(observation: Observation) -> Verdict:
     """Each worker says that it is well, if its Kafka tells that."""
+    if observation.mirror_maker:
+        return Verdict("every worker is a member of the group; without REST no more can be seen of its health")
     failures = [f"{w.name} is {w.health}" for w in observation.workers if w.health in ("starting", "unhealthy")]
     there = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
     silent = [w for w in there if w.health in (None, "unknown", "unreachable")]
@@ -78,9 +82,18 @@ def _has_no_health(worker: UpgradeWorker) -> bool:
     return worker.mode in _TOLD if is_unknown else is_older(worker.version, HEALTH_SINCE)
 
 
+def internal_rest(observation: Observation) -> Verdict:
+    """A follower's exactly-once tasks ask the leader to fence, over REST (KIP-618, KIP-710)."""
+    mute = [worker.name for worker in observation.workers if observation.mirror_maker and is_node(worker.name)]
+    if len(mute) <= 1:
+        return Verdict("followers reach their leader" if not mute else "there is no follower")
+    text = f"{', '.join(mute)} reach no leader: exactly-once tasks of all but the leader fail"
+    return Verdict(failures=[f"{text} (their REST interface is off)"])
+
+
 def modes_proven(observation: Observation) -> Verdict:
     """The mode of each worker is known, as far as it matters on this way."""
-    unproven = [w for w in observation.workers if len(POSSIBLE[w.mode]) > 1]
+    unproven = [w for w in observation.workers if len(w.possible) > 1]
     # On the way up a worker that is disabled or preparing gets the first step anyway: it need not be told apart.
     harmless = observation.target is Mode.ENABLED
     unknowns = [_mode_text(w) for w in unproven if not (harmless and w.mode is Mode.NOT_ENABLED)]
@@ -89,7 +102,8 @@ def modes_proven(observation: Observation) -> Verdict:
 
 def _mode_text(worker: UpgradeWorker) -> str:
     evidence = f" ({', '.join(worker.evidence)})" if worker.evidence else ""
-    return f"{worker.name} is {worker.mode.value}{evidence}"
+    verb = "is" if worker.confirmed else "may be"
+    return f"{worker.name} {verb} {worker.mode.value}{evidence}"
 
 
 def no_mixed_modes(observation: Observation) -> Verdict:

@@ -54,7 +54,7 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
 
 
 def _as_written() -> Problem:
-    message = f"no worker says what runs: each {NO_REST}; configs are judged as the config topic has them"
+    message = f"no worker says what runs: each {NO_REST}; configs and states are those of its config and status topics"
     return Problem("connectors_as_written", message, NO_REST_HINT, "warning")
 
 

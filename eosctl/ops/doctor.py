@@ -76,7 +76,7 @@ def _mirror_maker(visit: Visit) -> Finding:
     return Finding(
         MIRROR_MAKER, INFO, str(visit.group().group_id),
         f"{visit.group().group_id} is the group of a dedicated MirrorMaker: {workers} without a REST interface",
-        "Nothing; its connectors' configs and states, and its workers' modes, are in its files and logs only.",
+        "Nothing; the modes of its workers are in its files and logs only.",
     )  # fmt: skip
 
 

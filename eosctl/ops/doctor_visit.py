@@ -93,7 +93,7 @@ class Visit:
     def gates(self) -> tuple[list[Gate], list[Gate]]:
         """Gates that do not pass and say what no other check does: on their own account, and for silent workers."""
         seen = self.observation()
-        names = {worker.url or str(worker.member_id) for worker, _reason in self.silent()}
+        names = {worker.name for worker, _reason in self.silent()}
         answering = tuple(worker for worker in seen.workers if worker.name not in names)
         amiss = _amiss(seen)
         if answering:

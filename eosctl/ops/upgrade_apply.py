@@ -11,19 +11,28 @@ from dataclasses import dataclass, replace
 from eosctl.core.connect_group import EMPTY, STABLE
 from eosctl.core.gate import Gate
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
-from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker, what_is_lost
-from eosctl.core.upgrade_gates import CLUSTERS_GATE, CONNECTORS_GATE, DRIVER_GATE_IDS, GATE_IDS, MEMBERS_GATE
+from eosctl.core.mirror_maker_nodes import KnownNodes, is_node
+from eosctl.core.upgrade import Mode, UpgradeWorker, what_is_lost
+from eosctl.core.upgrade_gates import (
+    CLUSTERS_GATE,
+    CONNECTORS_GATE,
+    DRIVER_GATE_IDS,
+    GATE_IDS,
+    MEMBERS_GATE,
+    MODES_GATE,
+)
 from eosctl.core.upgrade_observation import Observation
 from eosctl.core.upgrade_plan import PlannedPass, UpgradePlan, make_plan
+from eosctl.core.worker_config import WorkerConfig
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
-from eosctl.ops.upgrade_drivers import Driver, SetsAlone
+from eosctl.ops.upgrade_drivers import Driver, SetsAlone, SetsMirrorMaker
 from eosctl.ops.upgrade_journal import Memory, OpenStep, Roll, newest_roll, upgrade_journal
 from eosctl.ops.upgrade_look import NOTHING_KNOWN, STRICT, Lenience, View, look, with_driver_files
+from eosctl.ops.upgrade_observe import mirror_maker_setting
 from eosctl.ops.upgrade_owned import absent_workers, owned_gates, place_of, require_everybody, with_platform
-from eosctl.ops.workers import NO_REST
 from eosctl.report import rfc3339
 
 # what the first pass mends itself
@@ -60,6 +69,7 @@ class PreparedRoll:
     `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
     is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up. `gates`
     are all that were looked at, those of the driver's platform included; `place` is what the driver changes there.
+    `mirror_maker`: the workers are a dedicated MirrorMaker's, which nobody can ask. `configs` are the workers' files.
     """
 
     request: RollRequest
@@ -81,11 +91,13 @@ class PreparedRoll:
     gone: frozenset[str] = frozenset()
     gates: tuple[Gate, ...] = ()
     place: str | None = None
+    mirror_maker: bool = False
+    configs: tuple[WorkerConfig, ...] = ()
 
     def steps(self) -> list[tuple[Mode, str]]:
         """What is still to be done, worker by worker, the leader of now last."""
         first = [(self.open.mode, name) for name in self.open.workers] if self.open else []
-        leader = self.view.group.leader_url
+        leader = self.view.group.leader_name
         ordered = [
             (each.mode, sorted(each.workers, key=lambda name: (name not in self.dead, name == leader, name)))
             for each in self.passes
@@ -112,8 +124,12 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     open_step = begun.open if begun else None
     lenience = _lenience(request, target, newest, begun, driver)
     memory = begun.memory if begun else newest.lost_memory if newest else NOTHING_KNOWN
-    view = look(with_driver_files(app, driver), target, memory, lenience=lenience)
-    _refuse_mirror_maker(view)
+    nodes = known_nodes(memory, open_step.members, open_step.workers) if open_step else None
+    with_files = with_driver_files(app, driver)
+    view = look(with_files, target, memory, lenience=lenience, nodes=nodes)
+    mirror_maker = view.group.is_mirror_maker or (begun is not None and begun.mirror_maker)
+    if mirror_maker:
+        driver = _for_mirror_maker(with_files, driver)
     _require_gone(gone, view)
     dead = [worker for worker in view.lost if open_step is None or worker.name not in open_step.workers]
     workers = [*_after_open(view.observation.workers, open_step, at_once=driver.at_once), *dead]
@@ -154,12 +170,20 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         gone=gone,
         gates=(*view.gates, *owned),
         place=place,
+        mirror_maker=mirror_maker,
+        configs=with_files.target.worker_configs,
     )
+
+
+def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:
+    """The members, of which those that the roll has not restarted can't be told from others of their place."""
+    alike = frozenset(name for name, each in members.items() if memory.names.get(name) != each)
+    return KnownNodes({**memory.names, **members}, tuple(restarted), alike)
 
 
 def _gone(request: RollRequest, newest: Roll | None) -> frozenset[str]:
     """The workers that were given up by name; raises UsageError for one that no upgrade had in hand."""
-    gone = frozenset(parse_worker_url(url).text for url in request.gone)
+    gone = frozenset(name if is_node(name) else parse_worker_url(name).text for name in request.gone)
     known = (newest.known | newest.next_start.keys()) if newest else frozenset()
     strangers = sorted(gone - known)
     if strangers:
@@ -179,7 +203,9 @@ def _require_gone(gone: frozenset[str], view: View) -> None:
 def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Roll | None, driver: Driver) -> Lenience:
     way_back = begun.way_back if begun else newest is not None and newest.is_taken_back_by(target)
     sets_lost = isinstance(driver, SetsAlone) and target is not Mode.ENABLED
-    return Lenience(accepted=request.accepted, way_back=way_back, sets_lost=sets_lost)
+    # what a roll has written into files by now tells nothing of nodes that it has not restarted
+    by_files = MODES_GATE in request.accepted and not (newest is not None and newest.unfinished)
+    return Lenience(accepted=request.accepted, way_back=way_back, sets_lost=sets_lost, by_files=by_files)
 
 
 def _mended(open_step: OpenStep | None, view: View) -> frozenset[str]:
@@ -205,15 +231,15 @@ def accept_hint(gates: Sequence[Gate]) -> str:
     return f"{names} goes on as it is.{more_time}"
 
 
-def _refuse_mirror_maker(view: View) -> None:
-    """Raises UnsupportedError for workers of which no restart could be seen to have done what it should."""
-    if view.group.is_mirror_maker:
+def _for_mirror_maker(app: App, driver: Driver) -> Driver:
+    """The driver for nodes of a dedicated MirrorMaker; raises UnsupportedError for one that can't."""
+    if not isinstance(driver, SetsMirrorMaker):
         raise UnsupportedError(
-            f"the mode of no worker of {view.group.group_id} can be proven: each {NO_REST}; nothing was written",
-            hint="`eosctl upgrade plan` has the passes: set TARGET.exactly.once.source.support (TARGET is the target "
-            "cluster's alias) in every node's file by hand, restart one node after the other, and see `eosctl workers "
-            "list` in between.",
+            f"--driver {driver.name} knows nothing of a dedicated MirrorMaker; nothing was written",
+            hint="--driver command edits each node's file and runs your --restart-command; --driver print says what "
+            "to do.",
         )
+    return driver.for_mirror_maker(mirror_maker_setting(app))
 
 
 def _others_ill(begun: Roll | None, view: View, driver: Driver, lenience: Lenience) -> list[Gate]:
@@ -237,7 +263,7 @@ def blocking_modes(workers: Sequence[UpgradeWorker], mode: Mode) -> list[str]:
     return [
         f"{worker.name} is {worker.mode.value}, so it may be {forbidden.value}"
         for worker in workers
-        if forbidden is not None and forbidden in POSSIBLE[worker.mode]
+        if forbidden is not None and forbidden in worker.possible
     ]
 
 
@@ -291,11 +317,15 @@ def _after_open(workers: Sequence[UpgradeWorker], step: OpenStep | None, *, at_o
     if step is None:
         return list(workers)
     if at_once:
-        return [replace(worker, mode=step.mode) for worker in workers if worker.mode is not Mode.ABSENT]
+        return [_brought(worker, step.mode) for worker in workers if worker.mode is not Mode.ABSENT]
     others = [worker for worker in workers if worker.name not in step.workers and worker.mode is not Mode.ABSENT]
     seen = {worker.name: worker for worker in workers}
     again = [seen.get(name) or UpgradeWorker(name, step.mode) for name in step.workers]
-    return [*others, *(replace(worker, mode=step.mode) for worker in again)]
+    return [*others, *(_brought(worker, step.mode) for worker in again)]
+
+
+def _brought(worker: UpgradeWorker, mode: Mode) -> UpgradeWorker:
+    return replace(worker, mode=mode, confirmed=True)
 
 
 def _states(observation: Observation) -> dict[str, str]:

@@ -57,11 +57,11 @@ def not_back(app: App, group: GroupObservation, expected: Expected) -> str:
     """gate members_known and group_stable: everybody is there, and the restarted ones are new members."""
     if not group.stable:
         return f"the group is {group.state}"
-    there = {member.url: member for member in group.members if member.member_id is not None}
+    there = {member.name: member for member in group.members if member.member_id is not None}
     before = expected.before.members
     if expected.at_once:
         old = {member_id for member_id in before.values() if member_id}
-        left = [member.url or "?" for member in there.values() if member.member_id in old]
+        left = [member.name for member in there.values() if member.member_id in old]
         if left:
             return f"not restarted yet: {', '.join(left)}"
         wanted = expected.count(app) if expected.count else len(before)
@@ -76,7 +76,7 @@ def not_back(app: App, group: GroupObservation, expected: Expected) -> str:
 def silent_workers(app: App, group: GroupObservation, expected: Expected) -> str:
     """Who does not answer, and so may be what holds it up; while a group rebalances it tells nobody's URL."""
     silent = [str(member.url) for member in group.members if member.health == "unreachable"]
-    if not group.stable and not expected.at_once:
+    if not group.stable and not expected.at_once and not expected.mirror_maker:
         silent = []
         for _url, worker in in_turn(app, [reachable_url(app, url) for url in expected.before.members]):
             try:

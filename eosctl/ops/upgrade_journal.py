@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from eosctl.core.group_protocol import Work
-from eosctl.core.upgrade import POSSIBLE, TARGETS, Mode, UpgradeWorker
+from eosctl.core.upgrade import TARGETS, Mode, UpgradeWorker
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal, journal_of
 
@@ -44,7 +44,8 @@ class Roll:
     `next_start` is in which modes each worker may start next, of all that this and former rolls had in hand.
     `way_back`: it takes back the roll before; `excused` are connectors and tasks that did not run when it began.
     `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
-    the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told.
+    the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told. `mirror_maker`:
+    the workers are a dedicated MirrorMaker's.
     """
 
     target: Mode
@@ -63,6 +64,7 @@ class Roll:
     ended_ms: int | None = None
     origin: Mode | None = None
     place: str | None = None
+    mirror_maker: bool = False
 
     @property
     def unfinished(self) -> bool:
@@ -76,8 +78,8 @@ class Roll:
 
     @property
     def lost_memory(self) -> Memory:
-        """What counts for another roll: not who was brought where, for that one looks for itself."""
-        return Memory(next_start=self.next_start)
+        """What counts for another roll: who was brought where only if looking tells nothing, as of a MirrorMaker."""
+        return Memory(self.brought if self.mirror_maker else {}, self.next_start)
 
     def is_taken_back_by(self, target: Mode) -> bool:
         """Whether a roll to `target` is the way back from this one, or goes on with that."""
@@ -100,6 +102,11 @@ class Memory:
 
     brought: Mapping[str, Brought] = field(default_factory=dict)
     next_start: Mapping[str, frozenset[Mode]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> Mapping[str, str | None]:
+        """The members that were brought somewhere, by name."""
+        return {name: each.member_id for name, each in self.brought.items()}
 
     def after(self, brought: Mapping[str, Brought], *, at_once: bool = False) -> Memory:
         """The same, once these were brought there; `at_once`, by a controller, they come back under other URLs."""
@@ -150,6 +157,7 @@ def _began(entry: Mapping[str, Any], former: Roll | None) -> Roll:
         origin=Mode(entry["origin"]) if entry.get("origin") else None,
         next_start=_without(former.next_start if former else {}, entry.get("gone", ())),
         way_back=bool(entry.get("way_back")),
+        mirror_maker=bool(entry.get("mirror_maker")),
         excused=frozenset((str(name), int(number)) for name, number in entry.get("excused", ())),
         place=entry.get("place"),
     )
@@ -201,7 +209,7 @@ def with_brought(
 def _with_brought(worker: UpgradeWorker, brought: Brought | None, member_id: str | None) -> UpgradeWorker:
     if brought is None or member_id is None or member_id != brought.member_id:
         return worker
-    if len(POSSIBLE[worker.mode]) == 1 or brought.mode not in POSSIBLE[worker.mode]:
+    if len(worker.possible) == 1 or brought.mode not in worker.possible:
         return worker
     text = f"brought to {brought.mode.value} by eosctl, and not restarted since (the same group member)"
-    return replace(worker, mode=brought.mode, evidence=(*worker.evidence, text))
+    return replace(worker, mode=brought.mode, confirmed=True, evidence=(*worker.evidence, text))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.connect_group import EMPTY, STABLE
 from eosctl.core.gate import Gate
+from eosctl.core.mirror_maker_nodes import KnownNodes, NodeMember, name_nodes
 from eosctl.core.upgrade import Mode, UpgradeWorker
 from eosctl.core.upgrade_gates import MEMBERS_GATE, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
@@ -31,12 +32,14 @@ NOTHING_KNOWN = Memory()
 class Lenience:
     """What does not hold up this roll: `accepted` gates; on the `way_back` what failed since the upgrade began.
 
-    `sets_lost`: workers that left the group are given their mode where they lie, and so need not be there.
+    `sets_lost`: workers that left the group are given their mode where they lie, and so need not be there. `by_files`:
+    where nothing but a file tells a worker's mode, that is it.
     """
 
     accepted: frozenset[str] = frozenset()
     way_back: bool = False
     sets_lost: bool = False
+    by_files: bool = False
 
 
 STRICT = Lenience()
@@ -66,22 +69,29 @@ class View:
 
 
 def look(
-    app: App, target: Mode, memory: Memory = NOTHING_KNOWN, *, lenience: Lenience = STRICT, validate: bool = True
+    app: App,
+    target: Mode,
+    memory: Memory = NOTHING_KNOWN,
+    *,
+    lenience: Lenience = STRICT,
+    validate: bool = True,
+    nodes: KnownNodes | None = None,
 ) -> View:
     """The group as it is now, judged for the way to `target`; raises what `observe_workers` raises.
 
-    `validate` as `observe_upgrade` has it.
+    `validate` as `observe_upgrade` has it. `nodes` are MirrorMaker's, by default as `memory` has them.
     """
     since_s = app.clock.monotonic_s()
-    group = observe_workers(app)
+    group = observe_workers(app).named_as(KnownNodes(memory.names) if nodes is None else nodes)
     observation = with_rights(app, observe_upgrade(app, group, target, validate=validate))
     members = members_of(group)
-    known = with_brought(observation.workers, memory.brought, members)
+    told = tuple(replace(each, confirmed=True) for each in observation.workers) if lenience.by_files else ()
+    there = with_brought(told or observation.workers, memory.brought, members)
     lost = memory.lost(members, target) if group.state in (STABLE, EMPTY) else ()
-    told = [_with_files_of(app, worker) for worker in lost]
-    theirs = {name for worker, paths in told for name in (worker.name, *paths)}
-    workers = [worker for worker in known if worker.mode is not Mode.ABSENT or worker.name not in theirs]
-    lost = tuple(worker for worker, _paths in told)
+    absent = [_with_files_of(app, worker) for worker in lost]
+    theirs = {name for worker, paths in absent for name in (worker.name, *paths)}
+    workers = [worker for worker in there if worker.mode is not Mode.ABSENT or worker.name not in theirs]
+    lost = tuple(worker for worker, _paths in absent)
     seen = replace(
         observation,
         workers=(*workers, *(() if lenience.sets_lost else lost)),
@@ -106,7 +116,9 @@ def with_driver_files(app: App, driver: Driver) -> App:
     """The App with the workers' files as they are; a worker that the driver does not know is the plan's business."""
     group, _cluster_id = read_group(app)
     urls = [parse_worker_url(member.url).text for member in group.members if member.url]
+    nodes = [each for each in group.members if not each.has_rest and each.url is None]
+    mute = (NodeMember(each.member_id, each.host.removeprefix("/"), each.client_id) for each in nodes)
     try:
-        return with_files(app, driver.files(urls))
+        return with_files(app, driver.files([*urls, *sorted(name_nodes(mute, {}).values())]))
     except UsageError:
         return with_files(app, ())

@@ -11,14 +11,16 @@ from dataclasses import replace
 from eosctl.core.aborted_offsets import aborted_offsets
 from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.config_view import differing_connectors
+from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.kafka_version import is_older
 from eosctl.core.offset_records import newest_commits
 from eosctl.core.records import Bounds
-from eosctl.core.task_counts import plugin_type
+from eosctl.core.status_topic import as_rest_tells, version_at
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import CONNECT_SETTING, MIRROR_MAKER_SETTING, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import (
     BROKER_SETTINGS,
+    CONNECTOR_STATES,
     OLDEST_VERSION,
     Observation,
     ObservedConnector,
@@ -32,11 +34,12 @@ from eosctl.errors import EosctlError, UnauthorizedError
 from eosctl.ops.app import App
 from eosctl.ops.own_clusters import with_own_clusters
 from eosctl.ops.ports import ConnectWorker, TopicStore
-from eosctl.ops.task_counts import read_both_views
+from eosctl.ops.task_counts import read_both_views, read_config_topic
 from eosctl.ops.upgrade_own_offsets import with_stale_offsets
 from eosctl.ops.upgrade_transactions import with_transactions
 from eosctl.ops.upgrade_validations import with_validations, without_validations
 from eosctl.ops.workers import NO_REST, GroupObservation, WorkerObservation
+from eosctl.ops.written_connectors import written_connectors
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 _POLL_S = 0.5
@@ -48,7 +51,10 @@ def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate
 
     `validate`: workers validate each source connector, and some of those log in to their sources for it.
     """
-    observation = with_own_clusters(app, _with_connectors(app, group, _workers_only(app, group, target)))
+    observation = _with_connectors(app, group, _workers_only(app, group, target))
+    if group.is_mirror_maker:
+        observation = _as_written(app, group, observation)
+    observation = with_own_clusters(app, observation)
     observation = with_transactions(app, _with_topics(app, observation, _TOPIC_PARTS))
     return with_validations(app, observation) if validate else without_validations(observation)
 
@@ -57,32 +63,40 @@ def observe_connectors(app: App, group: GroupObservation, *, validate: bool = Tr
     """Only what the connector checks judge: no open transaction is waited for.
 
     Offsets topics are read only where a connector's offsets move to a Kafka cluster of its own. Of a dedicated
-    MirrorMaker, whose workers nobody can ask, the configs come from the config topic, and no task is known.
+    MirrorMaker, whose workers nobody can ask, configs and states come from its config and status topics.
     """
     observation = _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED))
     if group.is_mirror_maker:
-        observation = _as_written(_with_topics(app, observation, {"config topic": _with_config_state}))
+        observation = _as_written(app, group, observation)
     observation = with_own_clusters(app, observation)
     parts = {what: _TOPIC_PARTS[what] for what in ("topics", BROKER_SETTINGS, "config topic")}
     observation = with_transactions(app, _with_topics(app, observation, parts))
     return with_validations(app, observation) if validate else without_validations(observation)
 
 
+def mirror_maker_setting(app: App) -> str:
+    """What the files of MirrorMaker's nodes call the mode, as far as they are known."""
+    told = {each.mode_setting for each in app.target.worker_configs} - {CONNECT_SETTING}
+    return told.pop() if len(told) == 1 else MIRROR_MAKER_SETTING
+
+
 def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observation:
+    setting = mirror_maker_setting(app)
     return Observation(
         target=target,
         group_state=group.state or "not known (no Kafka cluster or group was named)",
-        workers=(*(_upgrade_worker(member, group) for member in group.members), *_absent_workers(app, group)),
+        workers=(*(_upgrade_worker(member, group, setting) for member in group.members), *_absent_workers(app, group)),
         config_topic=app.target.config_topic,
         offset_topic=app.target.offset_topic,
         kafka_cluster_id=group.kafka_cluster_id,
         group_id=app.target.group_id,
         client=app.target.client,
         files=tuple(WorkerFile(path, values) for path, values in _worker_files(app).items()),
+        mirror_maker=group.is_mirror_maker,
     )
 
 
-def _upgrade_worker(member: WorkerObservation, group: GroupObservation) -> UpgradeWorker:
+def _upgrade_worker(member: WorkerObservation, group: GroupObservation, setting: str) -> UpgradeWorker:
     """A worker of the group; one that was only named with -u, and that no member says to be, is absent."""
     if group.state == "Stable" and member.member_id is None:
         mode = Mode.ABSENT
@@ -93,13 +107,14 @@ def _upgrade_worker(member: WorkerObservation, group: GroupObservation) -> Upgra
     else:
         mode = Mode(member.mode.value)
     return UpgradeWorker(
-        name=member.url or str(member.member_id),
+        name=member.name,
         mode=mode,
         leader=member.leader,
         version=member.version,
         health=member.health,
         evidence=member.evidence,
-        setting=CONNECT_SETTING if member.has_rest else MIRROR_MAKER_SETTING,
+        setting=CONNECT_SETTING if member.has_rest else setting,
+        confirmed=member.has_rest,
     )
 
 
@@ -218,7 +233,7 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
     reasons = [each.failure.message for each in group.members if each.failure and each.health == "unreachable"]
     cluster_ids: dict[str, str] = {}
     connectors: tuple[ObservedConnector, ...] | None = None
-    asked = [each for each in (*group.members, *group.ways_in) if each.health != "unreachable"]
+    asked = [each for each in (*group.members, *group.ways_in) if each.health != "unreachable" and each.has_rest]
     for url in [each.url for each in asked if each.url]:
         worker = app.worker(url)
         try:
@@ -235,13 +250,27 @@ def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
     return tuple(observed_connector(name, answer) for name, answer in sorted(worker.connectors().items()))
 
 
-def _as_written(observation: Observation) -> Observation:
-    """With the connectors as the config topic has them, where it was read."""
-    if observation.config_state is None:
-        return observation
-    written = [
-        ObservedConnector(name, plugin_type(state.config), {key: str(value) for key, value in state.config.items()})
-        for name, state in observation.config_state.connectors.items()
-        if state.config is not None
-    ]
-    return replace(observation, connectors=tuple(written))
+def _as_written(app: App, group: GroupObservation, observation: Observation) -> Observation:
+    """With the connectors, and the versions of workers, as the group's own topics have them, where they can be read.
+
+    Without its status topic a MirrorMaker's connectors are known, and their states are not.
+    """
+    statuses: Mapping[Work, Mapping[str, object]] = {}
+    try:
+        with app.topics() as store:
+            entries: Mapping[str, Mapping[str, object]] = as_rest_tells(read_config_topic(app, store).state, None)
+            try:
+                written = written_connectors(app, store)
+                entries, statuses = written.entries, written.statuses
+            except EosctlError as exc:
+                observation = observation.without((CONNECTOR_STATES,), exc.message)
+    except EosctlError as exc:
+        return observation.without(("connectors",), exc.message)
+    versions = {each.name: version_at(_owned(each), statuses) for each in group.members}
+    workers = tuple(replace(each, version=versions.get(each.name)) for each in observation.workers)
+    connectors = tuple(observed_connector(name, entry) for name, entry in sorted(entries.items()))
+    return replace(observation, workers=workers, connectors=connectors)
+
+
+def _owned(member: WorkerObservation) -> tuple[Work, ...]:
+    return (*((name, CONNECTOR_ITSELF) for name in member.connectors or ()), *(member.tasks or ()))

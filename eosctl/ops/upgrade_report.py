@@ -10,6 +10,7 @@ from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll, accept_hint, describe_roll, losses
+from eosctl.ops.upgrade_nodes import UNPROVEN
 from eosctl.ops.upgrade_roll import StepOutcome
 from eosctl.ops.upgrade_undo import resume_command, undo_command
 from eosctl.report import Json, Problem, Report, Row
@@ -25,7 +26,8 @@ def plan_report(app: App, roll: PreparedRoll) -> Report:
 
     Raises UsageError for a worker that the driver can't handle.
     """
-    report = _report(app, roll, "upgrade-apply-plan", _planned(roll), problems=_earlier(roll), unfinished=True)
+    earlier = [*_earlier(roll), *_of_mirror_maker(roll)]
+    report = _report(app, roll, "upgrade-apply-plan", _planned(roll), problems=earlier, unfinished=True)
     if not roll.blocking or not roll.steps():
         return report
     problems = [
@@ -60,10 +62,10 @@ def result_report(
         rows += [{**_row(roll, each.mode, name, outcome=each.outcome), "detail": JOINED} for name in each.joined]
     report = _report(app, roll, "upgrade-apply-result", rows, problems=[], unfinished=failure is not None)
     left = [gate for gate in gates if failure is not None or gate.id not in PROVEN_BY_A_ROLL]
-    report = replace(report, data={**report.data, "gates": _gates(left)})
+    report = replace(report, data={**report.data, "gates": _gates(left)}, problems=_of_mirror_maker(roll))
     if failure is None:
         return report
-    problems = [Problem.of(failure), _way_on(roll)]
+    problems = [Problem.of(failure), _way_on(roll), *report.problems]
     touched = bool(outcomes) or roll.begun is not None
     return replace(report, problems=problems, exit_code=ExitCode.PARTIAL if touched else failure.exit_code)
 
@@ -125,6 +127,21 @@ def _earlier(roll: PreparedRoll) -> list[Problem]:
         return []
     stopped = f"; it stopped because {roll.begun.stopped}" if roll.begun.stopped else ""
     return [Problem("upgrade_unfinished", describe_roll(roll.begun) + stopped, severity="warning")]
+
+
+def _of_mirror_maker(roll: PreparedRoll) -> list[Problem]:
+    """What nobody can prove, and who else is moved."""
+    if not roll.mirror_maker:
+        return []
+    message = "these are nodes of a dedicated MirrorMaker: each step goes " + UNPROVEN
+    hint = "Where a node leads, its claim of the leader's transactional id tells; where it runs tasks, their ids do."
+    problems = [Problem("mode_by_file_and_membership", message, hint, "warning")]
+    groups = sorted({group for each in roll.configs for group in each.moved_with})
+    if groups:
+        message = f"the same property sets the mode of group {', '.join(groups)}, whose workers are in the same nodes"
+        hint = "See `eosctl workers list` with -g of each: only these nodes may be its members."
+        problems.append(Problem("groups_moved_together", message, hint, "warning"))
+    return problems
 
 
 def _way_on(roll: PreparedRoll) -> Problem:

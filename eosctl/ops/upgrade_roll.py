@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
+from eosctl.core.mirror_maker_nodes import KnownNodes
 from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -20,6 +21,7 @@ from eosctl.ops.upgrade_apply import (
     PreparedRoll,
     accept_hint,
     blocking_modes,
+    known_nodes,
     losses,
     prepare_roll,
 )
@@ -61,6 +63,11 @@ class _Run:
     members: Mapping[str, str] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     outcomes: list[StepOutcome] = field(default_factory=list)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """All members by name, as they were last."""
+        return self.members or self.view.members
 
     @property
     def look_s(self) -> float:
@@ -142,6 +149,7 @@ def _write_begin(roll: PreparedRoll) -> None:
         accepted_gates=sorted(roll.request.accepted),
         gone=sorted(roll.gone),
         way_back=roll.lenience.way_back,
+        mirror_maker=roll.mirror_maker,
         excused=[list(work) for work in sorted(roll.excused)],
         **({"place": roll.place} if roll.place else {}),
     )
@@ -160,7 +168,7 @@ def _interrupted(run: _Run) -> InterruptedByUserError:
 def _roll(run: _Run) -> None:
     open_step = run.roll.open
     if open_step is not None:
-        _step(run, open_step.mode, open_step.workers)
+        _step(run, open_step.mode, open_step.workers, again=open_step)
     for each in run.roll.passes:
         pending = {run.renamed.get(name, name) for name in each.workers}
         _barrier(run, each.mode, pending)
@@ -176,7 +184,13 @@ def _roll(run: _Run) -> None:
 def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     """What must be true of all workers before the first of them gets `mode`; raises RefusedError."""
     app, roll = look_app(run.app, run.look_s), run.roll
-    view = run.view = look(with_driver_files(app, roll.driver), roll.target, run.memory, lenience=roll.lenience)
+    view = run.view = look(
+        with_driver_files(app, roll.driver),
+        roll.target,
+        run.memory,
+        lenience=roll.lenience,
+        nodes=KnownNodes(run.names),
+    )
     before = [each for each, _worker in roll.begun.steps] if roll.begun else []
     done = [*before, *(each.mode for each in run.outcomes)]
     workers = with_platform(app, roll.driver, done[-1] if done else None, view.observation.workers)
@@ -195,25 +209,28 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
         )
     _require_untouched(run, view.members)
     words = f"pass {mode.value}: {counted(len(pending), 'worker')}"
-    ordered = sorted(pending, key=lambda name: (name == view.group.leader_url, name))
+    ordered = sorted(pending, key=lambda name: (name == view.group.leader_name, name))
     run.app.on_event(Event(words, standings=standings(ordered, mode, "to come")))
 
 
 def _next(run: _Run, mode: Mode, pending: set[str]) -> str:
     """The next worker: the leader, as it is now, comes last; while a group rebalances nobody knows who leads."""
     app = replace(run.app, deadline=Deadline.after(run.roll.request.settle_timeout_s, run.app.clock))
-    group = await_calm(app, tuple(sorted(pending)), mode, look_s=run.look_s)
-    return min(pending, key=lambda name: (name == group.leader_url, name))
+    group = await_calm(app, tuple(sorted(pending)), mode, look_s=run.look_s).named_as(KnownNodes(run.names))
+    return min(pending, key=lambda name: (name == group.leader_name, name))
 
 
-def _step(run: _Run, mode: Mode, workers: tuple[str, ...]) -> None:
-    """Brings `workers` to `mode` and waits for the gates; the outcome stays `failed` until they have passed."""
+def _step(run: _Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | None = None) -> None:
+    """Brings `workers` to `mode` and waits for the gates; the outcome stays `failed` until they have passed.
+
+    `again` is what a run that was cut off has left of this step.
+    """
     former = {new: name for name, new in run.renamed.items()}
     outcome = StepOutcome(mode, tuple(former.get(name, name) for name in workers), "failed")
     run.outcomes.append(outcome)
     app = replace(run.app, deadline=Deadline.after(_timeout_s(run, workers), run.app.clock))
     try:
-        before, acted = _act(run, app, mode, workers)
+        before, acted = _act(run, app, mode, workers, again=again)
         outcome.backup = acted.backup
         settled = await_settled(app, _expected(run, mode, workers, before=before, acted=acted))
     except EosctlError as exc:
@@ -283,10 +300,9 @@ def _require_untouched(run: _Run, members: Mapping[str, str]) -> None:
         raise RefusedError(touched_by_others(", ".join(changes)), hint=TOUCHED_HINT)
 
 
-def _act(run: _Run, app: App, mode: Mode, workers: tuple[str, ...]) -> tuple[Before, Acted]:
+def _act(run: _Run, app: App, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | None) -> tuple[Before, Acted]:
     """Lets the driver do its part, unless a run that was killed had come further; a step that failed is done again."""
-    roll, open_step = run.roll, run.roll.open
-    again = open_step if open_step and (open_step.mode, open_step.workers) == (mode, workers) else None
+    roll = run.roll
     if again is not None and again.restarted and roll.begun is not None and roll.begun.stopped is None:
         before, acted = Before(dict(again.members)), Acted(again.words)
         if not roll.driver.waits_for_person:
@@ -294,6 +310,7 @@ def _act(run: _Run, app: App, mode: Mode, workers: tuple[str, ...]) -> tuple[Bef
     else:
         look_s = run.look_s
         group = observe_workers(look_app(app, look_s)) if again else await_calm(app, workers, mode, look_s=look_s)
+        group = group.named_as(known_nodes(run.memory, again.members, workers) if again else KnownNodes(run.names))
         at_once = roll.driver.at_once
         if again is None:
             _require_untouched(run, members_of(group))
@@ -320,7 +337,7 @@ def _members(group: GroupObservation, again: OpenStep | None, *, at_once: bool) 
     """
     if again is not None and at_once:
         return dict(again.members)
-    there: dict[str, str | None] = {str(m.url): m.member_id for m in group.members if m.url and m.member_id}
+    there: dict[str, str | None] = {**members_of(group)}
     gone = [name for name in (again.members if again else ()) if name not in there]
     return {**dict.fromkeys(gone), **there}
 
@@ -343,4 +360,6 @@ def _expected(run: _Run, mode: Mode, workers: tuple[str, ...], *, before: Before
         at_once=roll.driver.at_once,
         count=roll.driver.expected if isinstance(roll.driver, OwnsWorkers) else None,
         files=tuple(roll.driver.files(workers)),
+        mirror_maker=roll.mirror_maker,
+        alike=known_nodes(run.memory, before.members).alike,
     )

@@ -21,6 +21,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
 from eosctl.events import Event, Standing
 from eosctl.ops.app import App
+from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.upgrade_back import (
     RENAMED_AFTER_S,
     not_back,
@@ -29,6 +30,7 @@ from eosctl.ops.upgrade_back import (
     silent_workers,
     under_new_names,
 )
+from eosctl.ops.upgrade_nodes import UNPROVEN, node_proof, told_by_count
 from eosctl.ops.upgrade_step import (
     Expected,
     GateFailedError,
@@ -41,6 +43,7 @@ from eosctl.ops.upgrade_step import (
 )
 from eosctl.ops.upgrade_task_ids import Answer, describe_ids, ids_of_tasks, without_ids
 from eosctl.ops.workers import GroupObservation, WorkerObservation, in_turn, observe_workers
+from eosctl.ops.written_connectors import written_connectors
 
 RESTART_SHOWS_AFTER_S = 15.0
 """After that a restarted task that is FAILED failed again; before, REST may still tell the former state."""
@@ -52,7 +55,7 @@ _WELL = ("healthy", "unknown")  # GET /health is there from Kafka 3.9 on
 class _Watch:
     """What one wait remembers from look to look; `restarted_s`: connector -> when its failed tasks were restarted.
 
-    `left` is what is FAILED as it was before.
+    `left` is what is FAILED as it was before; `proofs` is what only a worker in the step's mode does.
     """
 
     since_s: float
@@ -60,6 +63,7 @@ class _Watch:
     returned: bool = False
     restarted_s: dict[str, float] = field(default_factory=dict)
     left: tuple[str, ...] = ()
+    proofs: list[str] = field(default_factory=list)
     spoken: str = ""
 
 
@@ -85,13 +89,15 @@ def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
     with app.transactions() as admin:
         found = admin.describe_transactions([wanted]).get(wanted)
     if isinstance(found, TransactionDescription):
-        return LeaderClaim(group.leader_url, (found.producer_id, found.producer_epoch))
+        return LeaderClaim(group.leader_name, (found.producer_id, found.producer_epoch))
     unknown = found is not None and found.name == "TRANSACTIONAL_ID_NOT_FOUND"
-    return LeaderClaim(group.leader_url, None, seen=unknown)
+    return LeaderClaim(group.leader_name, None, seen=unknown)
 
 
 def read_ids(app: App, group: GroupObservation) -> Mapping[str, TransactionDescription | KafkaFault]:
     """The ids of all source tasks as the coordinators have them; empty where nobody tells which there are."""
+    if group.is_mirror_maker:
+        return describe_ids(app, ids_of_tasks(app, written_connectors(app).entries))
     for _url, worker in in_turn(app, [reachable_url(app, url) for url in members_of(group)]):
         try:
             return describe_ids(app, ids_of_tasks(app, worker.connectors()))
@@ -136,7 +142,7 @@ def await_calm(app: App, workers: Sequence[str], mode: Mode, *, look_s: float) -
     while True:
         now = look_app(app, look_s, within=app.deadline)
         group = observe_workers(now)
-        silent = [str(m.url) for m in group.members if m.health == "unreachable" and m.url not in workers]
+        silent = [str(m.url) for m in group.members if m.health == "unreachable" and m.name not in workers]
         waiting = f"no answer from {', '.join(silent)}" if silent else ""
         if not group.stable:
             waiting = f"the group is {group.state}"
@@ -167,7 +173,8 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
     """What is awaited, or how it settled; a look that fails is something to wait for, too."""
     try:
         now = look_app(with_files(app, expected.files), expected.look_s, within=deadline)
-        group = observe_workers(now)
+        group, expected = told_by_count(observe_workers(now), expected)
+        watch.proofs.clear()
         require_untouched(group, expected)
         if app.clock.monotonic_s() - watch.since_s >= RENAMED_AFTER_S:
             watch.renamed |= renamed_worker(group, expected)
@@ -177,13 +184,15 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
         if waiting:
             return waiting + silent_workers(look_app(app, expected.look_s, within=deadline), group, expected), None
         members, evidence, waiting = _judge_modes(now, group, expected)
-        waiting = waiting or _judge_work(now, group, expected, watch) or _judge_leader(now, group, expected)
+        waiting = waiting or _judge_work(now, group, expected, watch) or _judge_leader(now, group, expected, watch)
     except GateFailedError:
         raise
     except EosctlError as exc:
         return exc.message, None
     if waiting:
         return waiting, None
+    if expected.mirror_maker:
+        evidence = (*evidence, *(watch.proofs or [UNPROVEN]))
     evidence = (*evidence, *(f"{url} came back as {new}" for url, new in watch.renamed.items()))
     evidence = (*evidence, *(f"{name} is FAILED, as it was before" for name in watch.left))
     return "", Settled(members, evidence, members_of(group), watch.renamed)
@@ -193,21 +202,23 @@ def _judge_modes(
     app: App, group: GroupObservation, expected: Expected
 ) -> tuple[dict[str, str | None], tuple[str, ...], str]:
     """gates worker_healthy and mode_proven; raises GateFailedError for a worker that runs in another mode."""
-    ill = [f"{member.url} is {member.health}" for member in group.members if member.health not in _WELL]
+    ill = [f"{member.name} is {member.health}" for member in group.members if member.health not in _WELL]
     if ill:
         return {}, (), "; ".join(ill)
-    subjects = [m for m in group.members if expected.at_once or m.url in expected.workers]
+    subjects = [m for m in group.members if expected.at_once or m.name in expected.workers]
     evidence = []
     for member in subjects:
         proof = _proof(app, member, expected)
         if proof is None:
-            return {}, (), f"the mode of {member.url} can't be told yet: {'; '.join(member.evidence)}"
-        evidence.append(f"{member.url}: {proof}" if expected.at_once else proof)
-    return {str(m.url): m.member_id for m in subjects}, tuple(evidence), ""
+            return {}, (), f"the mode of {member.name} can't be told yet: {'; '.join(member.evidence)}"
+        evidence.append(f"{member.name}: {proof}" if expected.at_once else proof)
+    return {m.name: m.member_id for m in subjects}, tuple(evidence), ""
 
 
 def _proof(app: App, member: WorkerObservation, expected: Expected) -> str | None:
     """What the worker's mode is taken from; None when nothing tells it."""
+    if expected.mirror_maker:
+        return node_proof(app, member, expected)
     wanted, seen = expected.mode, Mode(member.mode.value)
     if wanted not in POSSIBLE[seen]:
         raise GateFailedError(
@@ -234,12 +245,16 @@ def _files_say(app: App, member: WorkerObservation, wanted: Mode) -> str:
     return ", ".join(f"{file.path} says {file.mode}" for file in files) if agreed else ""
 
 
+def _other_worker(app: App, group: GroupObservation, expected: Expected) -> ConnectWorker:
+    """A worker to be asked, not one that was restarted where there is another."""
+    others = [member for member in group.members if member.name not in expected.workers]
+    return app.worker(reachable_url(app, str((others or list(group.members))[0].url)))
+
+
 def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _Watch) -> str:
     """gate connectors_healthy: connectors and tasks as before; tasks that failed in fencing are restarted once."""
-    others = [member for member in group.members if member.url not in expected.workers]
-    url = str((others or list(group.members))[0].url)
-    worker = app.worker(reachable_url(app, url))
-    answer = worker.connectors()
+    worker = None if expected.mirror_maker else _other_worker(app, group, expected)
+    answer = written_connectors(app).entries if worker is None else worker.connectors()
     now = {name: _seen(entry) for name, entry in answer.items()}
     owned = {work for member in group.members for work in member.tasks or ()}
     judged = judge_connectors(expected.connectors, now, owned, excused=expected.excused)
@@ -247,6 +262,7 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
     now_s = app.clock.monotonic_s()
     long_ago = [name for name, at_s in watch.restarted_s.items() if now_s - at_s > RESTART_SHOWS_AFTER_S]
     again = [f"{name} failed in fencing again" for name in judged.to_restart if name in long_ago]
+    again += [f"{name} failed in fencing, and no request restarts it" for name in judged.to_restart if worker is None]
     if judged.broken or again:
         raise GateFailedError(
             f"gate connectors_healthy: {'; '.join([*judged.broken, *again])}",
@@ -254,16 +270,17 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
         )
     for name in [name for name in judged.to_restart if name not in watch.restarted_s]:
         app.on_event(Event(f"restarting the tasks of {name} that failed in zombie fencing"))
-        worker.restart(name)
+        if worker is not None:
+            worker.restart(name)
         watch.restarted_s[name] = now_s
-    return "; ".join(judged.waiting) or _judge_ids(app, group, expected, answer)
+    return "; ".join(judged.waiting) or _judge_ids(app, group, expected, answer, watch)
 
 
-def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: Answer) -> str:
+def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: Answer, watch: _Watch) -> str:
     """gate tasks_exactly_once: RUNNING source tasks that were started on enabled workers have taken their ids."""
     if expected.mode is not Mode.ENABLED:
         return ""
-    enabled = {str(member.url) for member in group.members if member.mode is WorkerMode.ENABLED} | {*expected.workers}
+    enabled = {member.name for member in group.members if member.mode is WorkerMode.ENABLED} | {*expected.workers}
     before = expected.before.owners
     owned = {
         work
@@ -274,6 +291,9 @@ def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: An
                if task.state == "RUNNING"}  # fmt: skip
     ids = {work: each for work, each in ids_of_tasks(app, answer).items() if work in owned & running}
     idle = without_ids(app, ids, expected.before.ids)
+    if ids and not idle:
+        tasks = ", ".join(f"{name}/{number}" for name, number in sorted(ids))
+        watch.proofs.append(f"{tasks} took transactional ids, as tasks of an enabled worker do")
     return "; ".join(f"{name}/{number} has not taken its transactional id" for name, number in idle)
 
 
@@ -286,13 +306,20 @@ def _seen(entry: Mapping[str, object]) -> ConnectorSeen:
     return ConnectorSeen(str(itself.get("state")), tuple(tasks), tuple(wanted), str(itself.get("trace") or ""))
 
 
-def _judge_leader(app: App, group: GroupObservation, expected: Expected) -> str:
+def _judge_leader(app: App, group: GroupObservation, expected: Expected, watch: _Watch) -> str:
     """A worker that became the leader claims the leader's transactional id at once, unless it is disabled."""
     before = expected.before.claim
-    if expected.mode is Mode.DISABLED or before is None or group.leader_url not in expected.fenceable:
+    if expected.mode is Mode.DISABLED or before is None or group.leader_name not in expected.fenceable:
         return ""
     now = read_claim(app, group)
-    moved = now.producer is not None and (before.leader == now.leader or now.producer != before.producer)
-    if moved or not now.seen:
+    if not now.seen:
+        return ""
+    is_new = before.seen and now.producer != before.producer
+    if expected.mirror_maker and before.seen and now.leader in expected.workers:
+        if now.producer is not None and is_new:
+            claimed = leader_transactional_id(app.target.require_group_id())
+            watch.proofs.append(f"as the leader it claimed {claimed}, as no {Mode.DISABLED.value} worker does")
+            return ""
+    elif now.producer is not None and (before.leader == now.leader or is_new or not before.seen):
         return ""
     return f"{now.leader} leads the group and has not claimed its transactional id: is it {Mode.DISABLED.value}?"

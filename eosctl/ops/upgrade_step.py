@@ -52,6 +52,8 @@ class Expected:
     `fenceable` are the workers that are preparing or enabled then. `at_once`: workers may come back under other URLs.
     `patience_s` None: their return is waited for without end. `look_s` is how long one look may take. `excused` are
     connectors and tasks that had failed before. `count` asks how many members there shall be; None: as many as before.
+    `mirror_maker`: no request reaches any of them; those that are `alike` were not restarted yet, so that nothing tells
+    which of a host's they are.
     """
 
     workers: tuple[str, ...]
@@ -67,6 +69,8 @@ class Expected:
     at_once: bool = False
     count: Callable[[App], int] | None = None
     files: tuple[Path, ...] = ()
+    mirror_maker: bool = False
+    alike: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +97,13 @@ def look_app(app: App, look_s: float, *, within: Deadline | None = None) -> App:
 
 
 def owners_of(group: GroupObservation) -> dict[Work, str]:
-    """Task -> URL of the member that owns it."""
-    return {work: str(member.url) for member in group.members for work in member.tasks or ()}
+    """Task -> name of the member that owns it."""
+    return {work: member.name for member in group.members for work in member.tasks or ()}
 
 
 def members_of(group: GroupObservation) -> dict[str, str]:
-    """URL -> member id of all members."""
-    return {str(m.url): m.member_id for m in group.members if m.url is not None and m.member_id is not None}
+    """URL (or node) -> member id of all members."""
+    return {m.name: m.member_id for m in group.members if (m.url or m.node) and m.member_id is not None}
 
 
 def reachable_url(app: App, url: str) -> str:

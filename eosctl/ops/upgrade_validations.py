@@ -15,6 +15,7 @@ from eosctl.core.upgrade_observation import VALIDATION, Observation, ObservedCon
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
+from eosctl.ops.workers import NO_REST
 
 SUPPORT_PROPERTY = "exactly.once.support"
 BOUNDARY_PROPERTY = "transaction.boundary"
@@ -32,6 +33,8 @@ class _Answers:
 
 def with_validations(app: App, observation: Observation) -> Observation:
     """Adds what the first worker that answers objects to; half of the time that is left is for what comes after."""
+    if observation.mirror_maker:
+        return observation.without((VALIDATION,), f"each {NO_REST}")
     url = next(iter(observation.cluster_ids), None)
     sources = observation.sources()
     if url is None or observation.connectors is None or not sources:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.core.group_protocol import Work
+from eosctl.core.mirror_maker_nodes import KnownNodes, NodeMember, name_nodes
 from eosctl.core.worker_modes import WorkerMode, files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.worker_ways import Way, judge_way, told_apart
@@ -57,7 +58,7 @@ class WorkerObservation:
     `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
     `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
     offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
-    REST interface (`has_rest`).
+    REST interface for us (`has_rest`); one that advertises no URL is a `node`.
     """
 
     url: str | None
@@ -76,6 +77,13 @@ class WorkerObservation:
     client_host: str | None = None
     wanted_offset: int | None = None
     has_rest: bool = True
+    client_id: str = ""
+    node: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called: its URL, or its node."""
+        return self.url or self.node or str(self.member_id)
 
     def as_row(self) -> Row:
         """The row of workers-list and workers-probe."""
@@ -119,6 +127,25 @@ class GroupObservation:
         return bool(self.members) and not any(member.has_rest for member in self.members)
 
     @property
+    def leader_name(self) -> str | None:
+        """The name of the member that leads, where it is known."""
+        return next((member.name for member in self.members if member.leader), self.leader_url)
+
+    def named_as(self, known: KnownNodes) -> GroupObservation:
+        """The same; MirrorMaker's nodes that are `known` are called what they were."""
+        if all(member.node is None for member in self.members):
+            return self
+        mute = [
+            NodeMember(each.member_id, each.client_host or "", each.client_id)
+            for each in self.members
+            if each.node is not None and each.member_id is not None
+        ]
+        there = {each.member_id for each in mute}
+        names = name_nodes(mute, known.now(there) if self.stable else known.members)
+        members = (replace(each, node=names.get(each.member_id or "", each.node)) for each in self.members)
+        return replace(self, members=tuple(sorted(members, key=lambda each: each.name)))
+
+    @property
     def stable(self) -> bool:
         """Whether members and their work are known for sure."""
         return self.state == STABLE
@@ -142,7 +169,7 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
     advertised = {url for _member, url in pairs}
     pairs += [(None, url) for url in given if url not in advertised]
     members, ways_in = _judge_strangers(app, group, _observe(app, pairs, given, kafka_cluster_id=cluster_id), given)
-    return GroupObservation(
+    seen = GroupObservation(
         group_id=group.group_id,
         kafka_cluster_id=cluster_id,
         state=group.state,
@@ -152,6 +179,7 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
         members=members,
         ways_in=ways_in,
     )
+    return seen.named_as(KnownNodes({}))
 
 
 def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[ConnectGroup, str]:
@@ -200,7 +228,7 @@ def discover_urls(app: App) -> list[str]:
 
 def urls_of(group: ConnectGroup) -> list[str]:
     """Where the members say that they are reached."""
-    return [url for url in (_normalised(member.url) for member in group.members) if url is not None]
+    return [url for url in (_normalised(member.url) for member in group.members if member.has_rest) if url is not None]
 
 
 def worker_id_of(member: ConnectMember) -> str:
@@ -246,7 +274,10 @@ def _observe(
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(PARALLEL_WORKERS) as pool:
-        asked = [None if url is None else pool.submit(view_worker, app, given.get(url, url)) for _member, url in pairs]
+        asked = [
+            pool.submit(view_worker, app, given.get(url, url)) if url and (member is None or member.has_rest) else None
+            for member, url in pairs
+        ]
         views = [WorkerView() if future is None else future.result() for future in asked]
     return tuple(_observation(app, pair, view, kafka_cluster_id) for pair, view in zip(pairs, views, strict=True))
 
@@ -292,6 +323,8 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         client_host=member.host.removeprefix("/") if member else None,
         wanted_offset=member.wanted_offset if member else None,
         has_rest=has_rest,
+        client_id=member.client_id if member else "",
+        node=None if has_rest or url is not None or member is None else member.member_id,
     )
 
 

@@ -18,6 +18,11 @@ GATES = (
         "Every worker says that it is healthy; below Kafka 3.9, where none can, that it answers.",
         "Look at its log.",
     ),
+    Entry(
+        "internal_rest",
+        "The nodes of a dedicated MirrorMaker reach their leader, which fences for the tasks of the others.",
+        "Set dedicated.mode.enable.internal.rest=true and listeners in every node's file; one node needs neither.",
+    ),
     Entry("modes_proven", "The mode of every worker is proven.", "Give each worker's file with -w."),
     Entry(
         "no_mixed_modes",

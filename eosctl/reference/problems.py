@@ -166,8 +166,18 @@ WARNINGS = (
     Entry("deletes", "The file holds deletions, and they will be written."),
     Entry(
         "connectors_as_written",
-        "No worker can be asked, so connectors are judged by their configs in the config topic.",
+        "No worker can be asked, so connectors are judged by the group's config and status topics.",
         "See the workers' logs for what runs.",
+    ),
+    Entry(
+        "mode_by_file_and_membership",
+        "No request reaches a dedicated MirrorMaker: its steps go by file and membership.",
+        "Nothing; the leader's claim of its id, and the ids of tasks, tell more where there are any.",
+    ),
+    Entry(
+        "groups_moved_together",
+        "A MirrorMaker's file has one mode for all flows to a target, each of which is a group of its own.",
+        "See `eosctl workers list` with -g of each: only the nodes that are restarted may be its members.",
     ),
     Entry(
         "standalone_worker",

@@ -137,6 +137,13 @@ def test_a_flow_that_cannot_be_told_is_asked_for(text: str, group_id: str | None
     assert "-g" in str(caught.value.hint)
 
 
+def test_one_property_moves_the_groups_of_all_flows_to_a_target() -> None:
+    text = "clusters=a,b,c\nemit.heartbeats.enabled=false\na->c.enabled=true\nb->c.enabled=true\nc->a.enabled=true"
+    read = worker(text, "a-mm2")
+    assert (read.mode_setting, read.moved_with) == ("c.exactly.once.source.support", ("b-mm2",))
+    assert worker(text, "c-mm2").moved_with == ()
+
+
 @pytest.mark.parametrize("enabled", ["a->b.emit.heartbeats.enabled=true", "a->b.enabled=TRUE"])
 def test_a_flow_runs_for_its_topics_or_for_its_heartbeats(enabled: str) -> None:
     text = f"clusters=a,b\nemit.heartbeats.enabled=false\n{enabled}"

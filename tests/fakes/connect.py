@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.worker_url import parse_worker_url
@@ -179,6 +180,16 @@ class FakeConnect(FakeMembers):
                     task.state, task.trace = "UNASSIGNED", ""
             if connector.url == url:
                 connector.state = "UNASSIGNED"
+
+    def statuses(self) -> dict[bytes, Mapping[str, object]]:
+        """The records of the status topic, which REST's answer is made of."""
+        found: dict[bytes, Mapping[str, object]] = {}
+        for name, connector in self.connectors.items():
+            status: Any = connector.expanded(name)["status"]
+            told = {f"status-connector-{name}": status["connector"]}
+            told |= {f"status-task-{name}-{task['id']}": task for task in status["tasks"]}
+            found |= {key.encode(): {"generation": 1, "version": self.version, **each} for key, each in told.items()}
+        return found
 
     def _end_tasks(self, name: str, connector: FakeConnector) -> None:
         """The leader takes away the status of tasks that are no more."""

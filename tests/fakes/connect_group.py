@@ -29,7 +29,8 @@ class FakeMembers(Faults):
     without members for `forgotten_after_s` is `forgotten`: it is Dead.
 
     What is taken from a follower goes on until its task has ended: in LAG_S, or as many seconds as `stops_slowly` says.
-    `mirror_maker`: they are a dedicated MirrorMaker's, which advertise no URL and have no REST interface.
+    `mirror_maker`: they are a dedicated MirrorMaker's, which advertise no URL and have no REST interface; `internal`:
+    theirs advertise their URLs, and answer only each other. `hosts` is from where a member is connected (by URL).
     `reads_up_to` is the config offset of a member that does not reach the group's: it joins again and again with it.
 
     Events are `stop_worker`, `start_worker` and `join` (URL), `rebalance` (at its end) and `end_task` (name, task).
@@ -44,6 +45,8 @@ class FakeMembers(Faults):
     starting: dict[str, str] = field(default_factory=dict)
     forgotten: bool = False
     mirror_maker: bool = False
+    internal: bool = False
+    hosts: dict[str, str] = field(default_factory=dict)
     reads_up_to: dict[str, int] = field(default_factory=dict)
     forgotten_after_s: float = 600.0
     rebalancing: bool = False
@@ -104,15 +107,17 @@ class FakeMembers(Faults):
         """
         new = self._joined.get(url) == self._generation
         owned, ending = self.owned(url), [work for work, owner in self._ending.items() if owner == url]
-        leader_url = "NOTUSED" if self.mirror_maker else f"{self.leader}/"
+        mute = self.mirror_maker and not self.internal
+        leader_url = "NOTUSED" if mute else f"{self.leader}/"
         leader = (self.member_id(self.leader), leader_url, self.config_offset)
         current = None if new and url not in self.reads_up_to else Assignment(2, 0, *leader, (*owned, *ending))
-        advertised = "NOTUSED" if self.mirror_maker else f"{url}/"
+        advertised = "NOTUSED" if mute else f"{url}/"
         metadata = encode_metadata(Metadata(2, advertised, self.reads_up_to.get(url, self.config_offset), current))
         assignment = encode_assignment(Assignment(2, 0, *leader, tuple(owned) if new else (), tuple(ending)))
         if self.rebalancing:
             metadata, assignment = b"", b"" if new else assignment
-        return RawGroupMember(self.member_id(url), "connect", "/127.0.0.1", metadata, assignment)
+        client_id, host = "a->b" if self.mirror_maker else "connect", self.hosts.get(url, "127.0.0.1")
+        return RawGroupMember(self.member_id(url), client_id, f"/{host}", metadata, assignment)
 
     # -- who owns what
 

@@ -23,14 +23,17 @@ from tests.fakes.clock import FakeTime
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.connectors import FakeTask
+from tests.fakes.faults import Call
 from tests.fakes.topics import FakeTopicStore
 
-CONFIGS, OFFSETS = "connect-configs", "connect-offsets"
+CONFIGS, OFFSETS, STATUSES = "connect-configs", "connect-offsets", "connect-status"
 
 
 @dataclass
 class World:
     """`modes` are the workers, URL -> mode, the first leads; they keep their configs in CONFIGS, if there is one.
+
+    What they say of their work is in STATUSES, if there is one.
 
     `nodes` are the brokers; `others` are the other Connect groups; `events` are those of every App that was made.
     """
@@ -53,11 +56,22 @@ class World:
         self.connect = FakeConnect(self.modes, group_id=self.group_id, time=self.time, kafka_cluster_id=self.cluster_id)
         self.connect.keep_config = self.keep_config
         state.groups[self.group_id] = self.connect.describe
+        self.topics.before("read", self._keep_statuses)
 
     def keep_config(self, key: str, value: object) -> None:
         """A record of the herder's; None is a tombstone."""
         if CONFIGS in self.topics.topics:
             self.topics.put(CONFIGS, key.encode(), None if value is None else json.dumps(value).encode())
+
+    def _keep_statuses(self, call: Call) -> None:
+        """What is new since the topic was read last."""
+        if call.what[0] != STATUSES or STATUSES not in self.topics.topics:
+            return
+        now = {key: json.dumps(value).encode() for key, value in self.connect.statuses().items()}
+        before = {key: value for key, value in self.topics.newest(STATUSES).items() if key is not None}
+        for key in before.keys() | now.keys():
+            if before.get(key) != now.get(key):
+                self.topics.put(STATUSES, key, now.get(key))
 
     def other_group(self, group_id: str, url: str) -> FakeConnect:
         """Another Connect group on the same Kafka cluster, with one worker."""

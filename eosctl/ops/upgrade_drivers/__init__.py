@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from eosctl.core.gate import Gate
-from eosctl.core.upgrade import Mode
+from eosctl.core.mirror_maker_nodes import is_node
+from eosctl.core.upgrade import CONNECT_SETTING, Mode
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.workers import WorkerObservation
 
-SETTING = "exactly.once.source.support"
+SETTING = CONNECT_SETTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,14 @@ class SetsAlone(Protocol):
         """Sets the mode only, safe to do again; raises EosctlError."""
 
 
+@runtime_checkable
+class SetsMirrorMaker(Protocol):
+    """A driver that can change the nodes of a dedicated MirrorMaker, which are no URLs."""
+
+    def for_mirror_maker(self, setting: str, /) -> Driver:
+        """The same for such nodes; `setting` is what their files call the mode, as far as that is known."""
+
+
 def require_own(workers: Sequence[str], what: Callable[[str], str], *, options: str) -> None:
     """Raises RefusedError where `what` is the same for two workers: one of them would be restarted twice."""
     seen: dict[str, str] = {}
@@ -89,5 +98,6 @@ def require_own(workers: Sequence[str], what: Callable[[str], str], *, options: 
             raise RefusedError(
                 f"{what(worker)} is the same for {other} and {worker}, so one of them would never be changed; "
                 "nothing was written",
-                hint=f"Use {{url}}, {{host}} or {{port}} in {options}. All members of the group have to be changed.",
+                hint=f"Use {'{host} or {number}' if is_node(worker) else '{url}, {host} or {port}'} in {options}. "
+                "All members of the group have to be changed.",
             )

@@ -15,11 +15,17 @@ from eosctl.ops.upgrade_drivers import SETTING, Acted
 
 @dataclass(frozen=True, slots=True)
 class PrintDriver:
-    """Does nothing itself."""
+    """Does nothing itself; `setting` is what the configuration calls the mode."""
 
     name: ClassVar[str] = "print"
     at_once: ClassVar[bool] = False
     waits_for_person: ClassVar[bool] = True
+
+    setting: str = SETTING
+
+    def for_mirror_maker(self, setting: str) -> PrintDriver:
+        """The same, naming that setting."""
+        return PrintDriver(setting)
 
     def files(self, _workers: Sequence[str]) -> Sequence[Path]:
         """None are known."""
@@ -27,7 +33,7 @@ class PrintDriver:
 
     def actions(self, _workers: Sequence[str], mode: Mode) -> Sequence[str]:
         """What the person is told."""
-        return [f"you set {SETTING}={mode.value} in its configuration", "you restart it"]
+        return [f"you set {self.setting}={mode.value} in its configuration", "you restart it"]
 
     def check(self, _app: App, _workers: Sequence[str]) -> None:
         """A person can handle all of them."""
@@ -35,5 +41,5 @@ class PrintDriver:
     def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
         """Says what is to be done now."""
         (worker,) = workers
-        app.on_event(Event(f"NOW: set {SETTING}={mode.value} in the configuration of {worker} and restart it"))
+        app.on_event(Event(f"NOW: set {self.setting}={mode.value} in the configuration of {worker} and restart it"))
         return Acted("restarted by hand")

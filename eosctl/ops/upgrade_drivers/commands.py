@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from eosctl.core.property_edit import ENCODING
 from eosctl.core.upgrade import Mode
-from eosctl.errors import RefusedError, UsageError
+from eosctl.core.worker_config import parse_worker_config
+from eosctl.errors import InputFileError, RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import SETTING, Acted, require_own
 from eosctl.ops.upgrade_drivers.programs import run_program
@@ -19,7 +21,10 @@ from eosctl.ops.upgrade_drivers.templates import fill, fill_command, worker_valu
 
 @dataclass(frozen=True, slots=True)
 class CommandDriver:
-    """Templates with {url} {host} {port} {mode} {config}; without `set_config` eosctl edits the file `properties`."""
+    """Templates with {url} {host} {port} {mode} {config}; without `set_config` eosctl edits the file `properties`.
+
+    `setting` is what the files call the mode. A MirrorMaker's, which is theirs to say, is read from each of them.
+    """
 
     name: ClassVar[str] = "command"
     at_once: ClassVar[bool] = False
@@ -28,6 +33,11 @@ class CommandDriver:
     restart: str
     set_config: str | None = None
     properties: str | None = None
+    setting: str = SETTING
+
+    def for_mirror_maker(self, setting: str) -> CommandDriver:
+        """The same for nodes: their {host} and {number}, in place of {url} and {port}."""
+        return replace(self, setting=setting)
 
     def __post_init__(self) -> None:
         if self.set_config is None and self.properties is None:
@@ -44,11 +54,11 @@ class CommandDriver:
         """The edit, and the command lines as they will be run."""
         (worker,) = workers
         return [
-            self._set_words(worker, mode) or f"set {SETTING}={mode.value} in {self._file(worker)}",
+            self._set_words(worker, mode) or f"set {self.setting}={mode.value} in {self._file(worker)}",
             f"run {shlex.join(self._words(self.restart, worker, mode, '--restart-command'))}",
         ]
 
-    def check(self, _app: App, workers: Sequence[str]) -> None:
+    def check(self, app: App, workers: Sequence[str]) -> None:
         """Each has a command line of its own, and its file, where eosctl edits it."""
         require_own(workers, lambda worker: self.actions([worker], Mode.ENABLED)[1], options="--restart-command")
         for worker in workers if self.set_config is None else ():
@@ -57,6 +67,8 @@ class CommandDriver:
                 raise RefusedError(
                     f"there is no file {file} for {worker}; nothing was written", hint="Check --properties-file."
                 )
+            if file is not None:
+                self._setting_in(app, file)
 
     def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
         """Sets, then restarts."""
@@ -71,9 +83,26 @@ class CommandDriver:
         if self.set_config is not None:
             run_program(app, self._words(self.set_config, worker, mode, "--set-config-command"))
         elif file is not None:
-            edited = edit_mode(file, mode, app.clock)
+            edited = edit_mode(file, mode, app.clock, setting=self._setting_in(app, file))
             backup = str(edited.backup) if edited.backup else None
         return Acted("configured", backup)
+
+    def _setting_in(self, app: App, file: Path) -> str:
+        """What the file calls the mode; raises RefusedError for one that is not of this group's kind of worker."""
+        if self.setting == SETTING:
+            return SETTING
+        try:
+            text = file.read_bytes().decode(ENCODING)
+        except OSError as exc:
+            raise InputFileError(f"cannot read {file}: {exc.strerror or exc}", hint="Check --properties-file.") from exc
+        servers = app.target.client.bootstrap_servers if app.target.client else ()
+        read = parse_worker_config(text, source=str(file), group_id=app.target.group_id, servers=servers)
+        if read.mode_setting == SETTING:
+            raise RefusedError(
+                f"{file} is not the file of a dedicated MirrorMaker: it names no clusters; nothing was written",
+                hint="Check --properties-file.",
+            )
+        return read.mode_setting
 
     def _file(self, worker: str) -> Path | None:
         if self.properties is None:

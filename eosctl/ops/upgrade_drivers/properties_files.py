@@ -24,7 +24,7 @@ class Edited:
     backup: Path | None
 
 
-def edit_mode(path: Path, mode: Mode, clock: Clock) -> Edited:
+def edit_mode(path: Path, mode: Mode, clock: Clock, *, setting: str = SETTING) -> Edited:
     """Sets the mode in the file at `path` (where a link leads to, the link stays); owner and rights are kept.
 
     Raises InputFileError where it can't be read or written, or is malformed.
@@ -32,7 +32,7 @@ def edit_mode(path: Path, mode: Mode, clock: Clock) -> Edited:
     try:
         real = path.expanduser().resolve(strict=True)
         before = real.read_bytes()
-        after = set_property(before.decode(ENCODING), SETTING, mode.value).encode(ENCODING)
+        after = set_property(before.decode(ENCODING), setting, mode.value).encode(ENCODING)
         if after == before:
             return Edited(path, None)
         backup = real.with_name(f"{real.name}.{stamp(clock)}.bak")

@@ -7,13 +7,17 @@ import shlex
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from eosctl.core.mirror_maker_nodes import NodeName, is_node
 from eosctl.errors import UsageError
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
 def worker_values(url: str) -> dict[str, str]:
-    """`url`, `host` and `port` of a worker."""
+    """`url`, `host` and `port` of a worker; `host` and `number` of a node that has no URL."""
+    if is_node(url):
+        node = NodeName.read(url)
+        return {"host": node.host, "number": str(node.number)}
     parts = urlsplit(url)
     return {"url": url, "host": parts.hostname or "", "port": str(parts.port or "")}
 

@@ -1,0 +1,113 @@
+"""Names for the workers of a dedicated MirrorMaker that advertise no URL: where they run, and a number. Pure.
+
+A member id is another one after each restart, so a node is told by the host from which it is connected, and by its
+client id where that is not the one that MirrorMaker sets. Nodes of one host can only be counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+_FLOW = "->"
+_NUMBER = re.compile(r"(?P<place>.+)#(?P<number>[0-9]+)")
+
+
+def is_flow(client_id: str) -> bool:
+    """Whether it is the client id that MirrorMaker gives the worker of a flow (`SOURCE->TARGET`, 2.4 to 4.3)."""
+    source, arrow, target = client_id.partition(_FLOW)
+    return bool(source and arrow and target)
+
+
+def is_node(name: str) -> bool:
+    """Whether a worker is named as this module does it, and not by a URL."""
+    return "://" not in name
+
+
+@dataclass(frozen=True, slots=True)
+class NodeName:
+    """`host` is what brokers see; `number` counts the nodes there that nothing tells apart, from 1 on."""
+
+    host: str
+    client_id: str
+    number: int
+
+    @classmethod
+    def read(cls, name: str) -> NodeName:
+        """The parts of a name."""
+        found = _NUMBER.fullmatch(name)
+        host, _slash, client_id = (found["place"] if found else name).partition("/")
+        return cls(host, client_id, int(found["number"]) if found else 1)
+
+    @property
+    def place(self) -> str:
+        """What nodes that can't be told apart have in common."""
+        return f"{self.host}/{self.client_id}" if self.client_id else self.host
+
+    def __str__(self) -> str:
+        return self.place if self.number == 1 else f"{self.place}#{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMember:
+    """A member of the group that has no URL."""
+
+    member_id: str
+    host: str
+    client_id: str
+
+    @property
+    def place(self) -> str:
+        """As `NodeName` has it."""
+        return NodeName(self.host, "" if is_flow(self.client_id) else self.client_id, 1).place
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNodes:
+    """The members of a group before a step (name -> member id), and the nodes that it has `restarted`.
+
+    Of those that are `alike` nothing tells which of a place's members they are: only that one of them went.
+    """
+
+    members: Mapping[str, str | None]
+    restarted: tuple[str, ...] = ()
+    alike: frozenset[str] = frozenset()
+
+    def now(self, there: Collection[str]) -> dict[str, str | None]:
+        """`members`, so that those that are not `there` any more are those of the nodes that were `restarted`."""
+        named = dict(self.members)
+        for name in (each for each in self.restarted if named.get(each) in there and each in self.alike):
+            gone = (each for each in sorted(self.alike) if are_alike(name, each) and _has_gone(named.get(each), there))
+            other = next(gone, None)
+            if other is not None:
+                named[name], named[other] = named[other], named[name]
+        return named
+
+
+def name_nodes(members: Iterable[NodeMember], known: Mapping[str, str | None]) -> dict[str, str]:
+    """Member id -> name; a member that is `known` (name -> member id) keeps its name, others take what is free."""
+    kept = {member_id: name for name, member_id in known.items() if member_id is not None}
+    ordered = sorted(members, key=lambda each: (each.place, each.member_id))
+    names = {each.member_id: kept[each.member_id] for each in ordered if each.member_id in kept}
+    for each in ordered:
+        if each.member_id not in names:
+            taken = set(names.values())
+            names[each.member_id] = next(name for name in _numbered(each.place) if name not in taken)
+    return names
+
+
+def _numbered(place: str) -> Iterator[str]:
+    first = NodeName.read(place)
+    return (str(NodeName(first.host, first.client_id, number)) for number in count(1))
+
+
+def _has_gone(member_id: str | None, there: Collection[str]) -> bool:
+    return member_id is not None and member_id not in there
+
+
+def are_alike(name: str, other: str) -> bool:
+    """Whether nothing but a number tells two nodes apart."""
+    same = is_node(name) and is_node(other) and NodeName.read(name).place == NodeName.read(other).place
+    return same and name != other

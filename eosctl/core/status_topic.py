@@ -1,0 +1,89 @@
+"""Connectors and tasks as the config and the status topic have them, in the shape of REST's answer. Pure.
+
+Where no worker can be asked (a dedicated MirrorMaker) these topics tell the same: REST reads its states there, too
+(`KafkaStatusBackingStore`, 2.3 to 4.3).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from eosctl.core.config_topic import ConfigState
+from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
+from eosctl.core.records import Record
+from eosctl.core.task_counts import plugin_type
+
+_CONNECTOR = "status-connector-"
+_TASK = re.compile(r"status-task-(?P<name>.+)-(?P<number>[0-9]+)", re.DOTALL)
+_UNTOLD: Mapping[str, object] = {"state": "UNASSIGNED"}
+"""What REST tells of a connector of which there is no record."""
+
+
+def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]:
+    """The newest state of each connector and task: `state`, `worker_id`, `trace` and, since 4.1, `version`."""
+    found: dict[Work, Mapping[str, object]] = {}
+    for record in records:
+        work = _work_of(record.key)
+        if work is None:
+            continue
+        value = _json_object(record.value)
+        if value is None:
+            found.pop(work, None)
+        else:
+            found[work] = value
+    return found
+
+
+def _work_of(key: bytes | None) -> Work | None:
+    text = (key or b"").decode("utf-8", "replace")
+    task = _TASK.fullmatch(text)
+    if task is not None:
+        return task["name"], int(task["number"])
+    return (text.removeprefix(_CONNECTOR), CONNECTOR_ITSELF) if text.startswith(_CONNECTOR) else None
+
+
+def _json_object(value: bytes | None) -> Mapping[str, object] | None:
+    try:
+        read = json.loads(value or b"null")
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def as_rest_tells(
+    state: ConfigState, statuses: Mapping[Work, Mapping[str, object]] | None
+) -> dict[str, Mapping[str, object]]:
+    """What `GET /connectors?expand=info&expand=status` would say; without `statuses` nothing of their states."""
+    return {
+        name: {
+            "info": {
+                "name": name,
+                "type": plugin_type(each.config),
+                "config": {key: value for key, value in each.config.items() if value is not None},
+                "tasks": [{"connector": name, "task": number} for number in each.task_ids],
+            },
+            **({} if statuses is None else {"status": _status(name, each.task_ids, statuses)}),
+        }
+        for name, each in state.connectors.items()
+        if each.config is not None
+    }
+
+
+def _status(name: str, numbers: Iterable[int], statuses: Mapping[Work, Mapping[str, object]]) -> Mapping[str, object]:
+    told = ((number, statuses.get((name, number))) for number in numbers)
+    return {
+        "name": name,
+        "connector": statuses.get((name, CONNECTOR_ITSELF), _UNTOLD),
+        "tasks": [{"id": number, **status} for number, status in told if status is not None],
+    }
+
+
+def version_at(owned: Iterable[Work], statuses: Mapping[Work, Mapping[str, object]]) -> str | None:
+    """The version that MirrorMaker's own connectors tell where they run, which is that of its Kafka (4.1 and newer).
+
+    None where no work says it, or where it is said in two ways.
+    """
+    told = {str(each["version"]) for work in owned if (each := statuses.get(work, {})).get("version")}
+    return told.pop() if len(told) == 1 else None

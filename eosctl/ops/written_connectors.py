@@ -1,0 +1,40 @@
+"""The connectors of a group that no request reaches (a dedicated MirrorMaker), from its config and status topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eosctl.core.group_protocol import Work
+from eosctl.core.status_topic import as_rest_tells, read_statuses
+from eosctl.errors import NotFoundError
+from eosctl.ops.app import App
+from eosctl.ops.ports import TopicStore
+from eosctl.ops.task_counts import read_config_topic
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenConnectors:
+    """`entries` as a worker's REST interface would tell them; `statuses` are the records of the status topic."""
+
+    entries: Mapping[str, Mapping[str, object]]
+    statuses: Mapping[Work, Mapping[str, object]]
+
+
+def written_connectors(app: App, store: TopicStore | None = None) -> WrittenConnectors:
+    """What the topics say now.
+
+    Raises NotFoundError where there is no such topic, and what reading raises.
+    """
+    if store is None:
+        with app.topics() as opened:
+            return written_connectors(app, opened)
+    state = read_config_topic(app, store).state
+    topic = app.target.status_topic
+    if topic not in store.describe([topic]):
+        raise NotFoundError(
+            f"there is no topic {topic}, so the states of connectors are not known",
+            hint="Give MirrorMaker's file with -w: it names the status.storage.topic.",
+        )
+    statuses = read_statuses(store.read(topic, isolation="read_uncommitted", newest_per_key=True).records)
+    return WrittenConnectors(as_rest_tells(state, statuses), statuses)

@@ -1,0 +1,59 @@
+"""The status topic's records, as REST makes its answer of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.records import Record
+from eosctl.core.status_topic import as_rest_tells, read_statuses, version_at
+from tests.fakes.config_topic import config_records, created
+
+
+def status(key: str, value: object, offset: int = 0) -> Record:
+    text = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
+    return Record("connect-status", 0, offset, -1, key.encode(), text)
+
+
+RUNS: dict[str, object] = {
+    "state": "RUNNING",
+    "trace": None,
+    "worker_id": "h/a->b/1",
+    "generation": 5,
+    "version": "4.3.1",
+}
+
+
+def test_the_newest_record_of_each_connector_and_task_counts() -> None:
+    read = read_statuses([
+        status("status-connector-a", RUNS), status("status-task-a-0", {"state": "FAILED"}),
+        status("status-task-a-0", RUNS), status("status-task-a-b-12", RUNS), status("status-task-gone-0", RUNS),
+        status("status-task-gone-0", None), status("status-task-a-1", b"{broken"),
+        status("status-topic-t:connector-a", {"topic": {}}), Record("connect-status", 0, 9, -1, None, b"{}"),
+    ])  # fmt: skip
+    assert set(read) == {("a", -1), ("a", 0), ("a-b", 12)}
+    assert read["a", 0] == RUNS
+
+
+def test_the_answer_of_rest_is_made_of_configs_and_states() -> None:
+    state = fold_config_topic(config_records(*created("a", 2)))
+    entry: Any = as_rest_tells(state, {("a", -1): RUNS, ("a", 1): RUNS, ("a", 2): RUNS})["a"]
+    assert entry["status"] == {"name": "a", "connector": RUNS, "tasks": [{"id": 1, **RUNS}]}
+    assert entry["info"]["tasks"] == [{"connector": "a", "task": 0}, {"connector": "a", "task": 1}]
+    untold: Any = as_rest_tells(state, {})["a"]
+    assert untold["status"]["connector"] == {"state": "UNASSIGNED"}
+    assert "status" not in as_rest_tells(state, None)["a"]
+
+
+def test_a_version_is_taken_only_where_all_that_is_owned_agrees() -> None:
+    other: dict[str, object] = {**RUNS, "version": "4.2.0"}
+    statuses: dict[tuple[str, int], dict[str, object]] = {
+        ("a", 0): RUNS,
+        ("a", 1): other,
+        ("a", 2): {"state": "RUNNING"},
+    }
+    assert version_at([("a", 0), ("a", 2)], statuses) == "4.3.1"
+    assert version_at([("a", 0), ("a", 1)], statuses) is None
+    assert version_at([("a", 2)], statuses) is None
+    assert version_at([], statuses) is None
