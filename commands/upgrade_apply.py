@@ -100,6 +100,10 @@ def apply_command(
 
     WORDS, PATH, NAME and DEST may hold {url} {host} {port}, WORDS also {mode} and {config}; no shell reads them.
 
+    No request reaches the nodes of a dedicated MirrorMaker: --driver print and command restart them all the same. A
+    step goes by the member that left and the one that joined, by the node's file, and by what only that mode does
+    (the leader's id, the tasks' ids); the result says which. WORDS and PATH hold {host} and {number} there.
+
     \b
     Drivers:
       print       says what to do, and waits until it is done
