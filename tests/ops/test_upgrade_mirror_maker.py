@@ -34,7 +34,14 @@ MIRROR_SOURCE = {
     "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
     "source.consumer.isolation.level": "read_committed",
 }
-MM2 = "clusters=a,b\na->b.enabled=true\nb.bootstrap.servers=localhost:1\nb.group.id=g\n"
+MM2 = """clusters=a,b
+a->b.enabled=true
+b.bootstrap.servers=localhost:1
+b.group.id=g
+config.storage.topic=connect-configs
+offset.storage.topic=connect-offsets
+status.storage.topic=connect-status
+"""
 
 
 def nodes(hosts: Sequence[str] = (N1, N2, N3), *, mode: str = "disabled", internal: bool = False) -> RollWorld:
