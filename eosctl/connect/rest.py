@@ -145,6 +145,10 @@ class RestConnectWorker:
             raise self._not_connect("GET /connectors", "its answer does not map names to connectors")
         return {name: entry for name, entry in found.items() if isinstance(entry, dict)}
 
+    def connector_status(self, connector: str) -> Mapping[str, object]:
+        """`GET /connectors/{c}/status`: as `connectors` has it under "status"; raises NotFoundError."""
+        return self._mapping("GET", f"{_path(connector)}/status")
+
     def connector_config(self, connector: str) -> Mapping[str, str]:
         """`GET /connectors/{c}/config`; raises NotFoundError."""
         found = self._mapping("GET", f"{_path(connector)}/config")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from eosctl.errors import DeadlineError
+from eosctl.core.upgrade_observation import observed_connector
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError
 from eosctl.ops.app import App
 from eosctl.ops.ending_tasks import TasksLeft, tasks_left
 from eosctl.ops.switch_look import STOPPED, ConnectorNow, look_at
 
 POLL_S = 0.25
+_LOOK_AGAIN_S = 5.0
 
 
 def await_connector(
@@ -23,9 +26,15 @@ def await_connector(
     hint: str,
     told: Callable[[], str] = str,
 ) -> ConnectorNow:
-    """Polls until `arrived`; raises DeadlineError that says what was seen last, and what `told` adds."""
+    """Polls until `arrived`; raises DeadlineError that says what was seen last, and what `told` adds.
+
+    A worker has one way only to tell config and state at one moment, which tells of all connectors: it is taken when
+    the connector's own status has changed, and now and then.
+    """
+    now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
     while True:
-        now = look_at(app, connector, url)
+        if again.expired() or _has_changed(app, connector, now):
+            now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
         if arrived(now):
             return now
         if app.deadline.remaining_s() <= POLL_S:  # another look would fail, and tell less
@@ -34,6 +43,16 @@ def await_connector(
                 hint=hint,
             )
         app.deadline.sleep(POLL_S)
+
+
+def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:
+    """Whether the connector's status is another one than was seen; also where it can't be told."""
+    try:
+        status = app.worker(seen.url).connector_status(connector)
+    except EosctlError:
+        return True
+    now, then = observed_connector(connector, {"status": status}), seen.parts
+    return (now.states, now.workers, now.traces) != (then.states, then.workers, then.traces)
 
 
 def await_stopped(app: App, connector: str, url: str, *, hint: str) -> ConnectorNow:

@@ -160,6 +160,9 @@ class ConnectWorker(Protocol):
     def connectors(self) -> Mapping[str, Mapping[str, object]]:
         """`GET /connectors?expand=info&expand=status`: connector name -> {"info": …, "status": …}."""
 
+    def connector_status(self, connector: str) -> Mapping[str, object]:
+        """`GET /connectors/{c}/status`: as `connectors` has it under "status"; raises NotFoundError."""
+
     def connector_config(self, connector: str) -> Mapping[str, str]:
         """`GET /connectors/{c}/config`; raises NotFoundError."""
 

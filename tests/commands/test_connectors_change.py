@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.errors import UnauthorizedError
+from eosctl.ops.connector_wait import await_connector
+from eosctl.ops.switch_look import ConnectorNow
 from tests.conftest import Invoke, Outcome
-from tests.fakes.faults import Call
+from tests.fakes.faults import EVERY, Call
 from tests.fakes.world import World
 
 W0, W1 = "http://w0:8083", "http://w1:8083"
@@ -222,6 +225,41 @@ def test_a_plan_that_somebody_else_has_overtaken(invoke: Invoke, world: World) -
     world.connect.after("connectors", lambda _call: world.connect.add("orders", state="PAUSED"))
     outcome = run(invoke, world, "stop", "orders", "--yes", "-o", "json")
     assert (outcome.exit_code, outcome.json()["errors"][0]["code"]) == (6, "stale_plan")
+
+
+def test_a_wait_asks_for_the_one_connector(world: World) -> None:
+    """Each poll asked for all of them, with configs and tasks: megabytes, four times a second."""
+    asked: Counter[str] = Counter()
+    world.connect.before(EVERY, lambda call: asked.update([call.method]))
+    seen: list[ConnectorNow] = []
+
+    def arrived(now: ConnectorNow) -> bool:
+        seen.append(now)
+        if len(seen) == 10:
+            world.connect.connectors["orders"].fail(1)
+        return now.tasks == ("RUNNING", "FAILED")
+
+    await_connector(world.app(), "orders", W0, arrived, doing="waiting", hint="")
+    assert len(seen) == 11, "what has changed is seen at once"
+    assert (asked["connector_status"], asked["connectors"]) == (11, 2)
+
+
+def test_a_wait_ends_also_where_the_status_tells_nothing_new(world: World) -> None:
+    """Configs change without it; they are looked at every five seconds."""
+    polls: list[ConnectorNow] = []
+
+    def arrived(now: ConnectorNow) -> bool:
+        polls.append(now)
+        world.connect.connectors["orders"].config["topic"] = "new"
+        return now.config.get("topic") == "new"
+
+    await_connector(world.app(), "orders", W0, arrived, doing="waiting", hint="")
+    assert 15 <= len(polls) <= 25
+    world.connect.fail_always("connector_status", UnauthorizedError("no"))
+    polls.clear()
+    world.connect.connectors["orders"].config.pop("topic")
+    await_connector(world.app(), "orders", W0, arrived, doing="waiting", hint="")
+    assert len(polls) == 2, "where it may not be asked for, all are"
 
 
 def test_a_rebalance_is_waited_out(invoke: Invoke, world: World) -> None:

@@ -125,6 +125,14 @@ def _real(stack: Stack, name: str, config: dict[str, str], version: str) -> Subj
     )
 
 
+def test_the_status_of_one_is_that_of_the_listing(subject: Subject) -> None:
+    with pytest.raises(NotFoundError):
+        subject.worker.connector_status(subject.name)
+    subject.put()
+    subject.wait_state("RUNNING", "RUNNING")
+    assert subject.worker.connector_status(subject.name) == subject.entry()["status"]
+
+
 def test_the_worker_names_its_version_and_its_cluster(subject: Subject) -> None:
     root = subject.worker.root()
     assert root["version"] == subject.version

@@ -44,6 +44,14 @@ class FakeConnectWorker:
             known = self.group.connectors.items()
             return {name: connector.expanded(name) for name, connector in known if connector.state}
 
+    def connector_status(self, connector: str) -> Mapping[str, object]:
+        with self._asked("connector_status", connector):
+            known = self.group.connectors.get(connector)
+            if known is None or not known.state:
+                raise NotFoundError(f"{self.url}: No status found for connector {connector}")
+            told: Mapping[str, object] = known.expanded(connector)["status"]
+            return told
+
     def connector_config(self, connector: str) -> Mapping[str, str]:
         with self._asked("connector_config", connector):
             self._wait_for_rebalance()

@@ -1,0 +1,135 @@
+"""`eosctl doctor` of 500 source connectors with 10 tasks each, beside what a user would paste: curl and Kafka's tools.
+
+One real broker with the ids, configs and offsets of all tasks, one real worker, and before it a front that makes up the
+connectors. The user's script asks for each connector's status, lists the transactions and describes the internal
+topics; it judges nothing. Goals: at most 20 s and 300 MiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.doctor.front import connector_config, connector_name
+from benchmarks.kafka import kafka_jars
+from benchmarks.pairs import compare, compile_sources
+from eosctl.core.client_settings import ClientSettings
+from eosctl.core.records import OutRecord
+from eosctl.deadline import Deadline
+from eosctl.java import require_java
+from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.stack import Stack
+
+GROUP, CONFIGS, OFFSETS = "connect-eos", "many-configs", "many-offsets"
+GOAL_S, GOAL_MIB = 20, 300
+
+
+def main() -> None:
+    """Starts a broker and a worker, makes the connectors, compares."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--connectors", type=int, default=500)
+    parser.add_argument("--tasks", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=3)
+    arguments = parser.parse_args()
+    if shutil.which("curl") is None:
+        sys.exit("this benchmark needs curl")
+    compile_sources()
+    names = [connector_name(number) for number in range(arguments.connectors)]
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        stack = Stack.up(StackSpec(), directory / "stack", name="benchmark", environ=os.environ)
+        try:
+            make_ids(stack, directory, names, arguments.tasks)
+            make_records(stack, names, arguments.tasks)
+            with front(stack, arguments.connectors, arguments.tasks) as url:
+                [advertised] = stack.urls(GROUP)
+                doctor = [
+                    *(sys.executable, "-m", "eosctl", "doctor", "-b", stack.bootstrap_servers, "-g", GROUP),
+                    *("--config-topic", CONFIGS, "--offset-topic", OFFSETS, "--connect-map", f"{advertised}={url}"),
+                ]
+                script = ["bash", str(write_script(directory / "look.sh", stack, url, names))]
+                print(
+                    f"{arguments.connectors} connectors, {arguments.tasks} tasks each; goal {GOAL_S} s, {GOAL_MIB} MiB"
+                )
+                subprocess.run(doctor, check=True)
+                compare("eosctl doctor", lambda: doctor, "curl and Kafka's tools", lambda: script, runs=arguments.runs)
+        finally:
+            stack.down()
+
+
+def make_ids(stack: Stack, directory: Path, names: list[str], tasks: int) -> None:
+    """The transactional ids of all tasks, as their coordinators know them."""
+    ids = directory / "ids"
+    ids.write_text("".join(f"{GROUP}-{name}-{task}\n" for name in names for task in range(tasks)), encoding="utf-8")
+    fence = [*(sys.executable, "-m", "eosctl", "fence", "--from-file", str(ids)), "--create-unknown", "--yes"]
+    target = ["-b", stack.bootstrap_servers, "-g", GROUP, "--timeout", "10m"]
+    subprocess.run([*fence, *target], check=True, stdout=subprocess.DEVNULL)
+
+
+def make_records(stack: Stack, names: list[str], tasks: int) -> None:
+    """What a leader and the tasks write, in topics that the worker does not read."""
+    settings = ClientSettings((stack.bootstrap_servers,))
+    with KafkaTopicStore(settings, deadline=Deadline.after(600)) as store:
+        for topic, partitions in ((CONFIGS, 1), (OFFSETS, 25)):
+            store.create(topic, partitions=partitions, replication_factor=1, config={"cleanup.policy": "compact"})
+        store.write(config_records(names, tasks))
+        store.write(
+            OutRecord(OFFSETS, json.dumps([name, {"table": task}]).encode(), b'{"position":1}', None)
+            for name in names
+            for task in range(tasks)
+        )
+
+
+def config_records(names: list[str], tasks: int) -> Iterator[OutRecord]:
+    """Config, task configs, commit and task count of each connector."""
+    for name in names:
+        config = connector_config(name, tasks)
+        pairs: list[tuple[str, object]] = [(f"connector-{name}", {"properties": config})]
+        pairs += [(f"task-{name}-{task}", {"properties": {**config, "task.class": "T"}}) for task in range(tasks)]
+        pairs += [(f"commit-{name}", {"tasks": tasks}), (f"tasks-fencing-{name}", {"task-count": tasks})]
+        for key, value in pairs:
+            yield OutRecord(CONFIGS, key.encode(), json.dumps(value, separators=(",", ":")).encode(), 0)
+
+
+@contextmanager
+def front(stack: Stack, connectors: int, tasks: int) -> Iterator[str]:
+    """The URL of the front, until the block ends."""
+    [worker] = stack.urls(GROUP)
+    command = [sys.executable, "-m", "benchmarks.doctor.front", worker, str(connectors), str(tasks)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def write_script(path: Path, stack: Stack, url: str, names: list[str]) -> Path:
+    """What the user would paste; it prints what has to be read."""
+    java = require_java(os.environ)
+    jars = os.pathsep.join(map(str, kafka_jars(java)))
+    tool = f"{shlex.quote(str(java.executable))} -cp {shlex.quote(jars)} org.apache.kafka.tools"
+    server = f"--bootstrap-server {stack.bootstrap_servers}"
+    lines = [
+        "set -e",
+        *(f"curl -sS --noproxy '*' {url}/connectors/{name}/status" for name in names),
+        f"{tool}.TransactionsCommand {server} list",
+        f"{tool}.TopicCommand {server} --describe --topic '{CONFIGS}|{OFFSETS}|__transaction_state'",
+        f"{tool}.consumer.group.ConsumerGroupCommand {server} --describe --group {GROUP} --members",
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    main()
