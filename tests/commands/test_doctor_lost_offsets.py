@@ -19,7 +19,7 @@ from tests.fakes.connectors import FILE_SOURCE
 from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, WHERE, cluster, doctor, found, transaction_topic
 from tests.fakes.faults import Call
 
-OWN = "orders-offsets"
+OWN = "a-orders-offsets"
 FENCED = "org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer"
 KEY, OTHER, THIRD = (f'["orders",{{"filename":"{name}"}}]'.encode() for name in ("/f o", "/g", "/h"))
 
@@ -68,8 +68,8 @@ def test_offsets_that_tasks_would_not_see_come_before_all_that_restarts(invoke: 
     first, *rest = rows(invoke, there)
     assert (first["check"], first["code"], first["severity"]) == ("offsets", "offsets_hidden", "error")
     assert first["message"] == (
-        "orders: 2 of 3 offsets not seen at runtime: connect-offsets has what its own topic orders-offsets lacks, and "
-        "tasks that start read that from the beginning"
+        "orders: 2 of 3 offsets not seen at runtime: connect-offsets has what its own topic a-orders-offsets lacks, "
+        "and tasks that start read that from the beginning"
     )
     assert first["fix"] == (
         "Before any restart: `eosctl connectors stop orders`, `eosctl offsets merge --connector orders --into "
@@ -92,7 +92,7 @@ def test_a_topic_that_was_deleted_and_made_anew(invoke: Invoke) -> None:
     there = scene(offset(KEY, at(5)), own=True)
     row = rows(invoke, there)[0]
     assert (row["code"], row["severity"], row["subject"]) == ("offsets_topic_empty", "error", "orders")
-    assert "its own topic orders-offsets is empty, it was deleted and made anew, or never filled" in row["message"]
+    assert "its own topic a-orders-offsets is empty, it was deleted and made anew, or never filled" in row["message"]
     run_fix(invoke, there, row)
     assert found(invoke, there, 0) == HEALTHY
 
@@ -253,3 +253,38 @@ def test_what_was_meant_can_be_ignored_as_it_is_printed(invoke: Invoke) -> None:
     there = scene(offset(KEY, at(40)), offset(KEY, at(3)))
     [command] = re.findall(r"meant it: `eosctl ([^`]*)`", rows(invoke, there)[0]["fix"])
     assert invoke(*shlex.split(command), *WHERE, **there.surroundings).exit_code == 0
+
+
+def test_what_a_task_commits_while_it_is_looked_at_is_not_hidden(invoke: Invoke) -> None:
+    """The copy in the global topic comes after the offset: whoever reads that topic last sees copies alone."""
+    there = scene(own=True)
+    there.topics.put(OWN, OTHER, at(6))
+
+    def commit(made: Call) -> None:
+        if made.what[0] == OWN and KEY not in there.topics.newest(OWN):
+            for topic in (OWN, OFFSETS):
+                there.topics.put(topic, KEY, at(5))
+
+    there.topics.after("read", commit)
+    assert found(invoke, there, 0) == HEALTHY
+    assert there.topics.newest(OFFSETS) == {KEY: at(5)}, "else nothing came meanwhile"
+
+
+def test_what_a_transaction_hid_for_a_moment_is_read_from_there_on(invoke: Invoke) -> None:
+    """The whole topic was read once more, whenever a task was about to commit at the first read."""
+    there = scene(offset(KEY, at(10)), offset(KEY, at(40)))
+    partition = partition_for(KEY, 25)
+    there.topics.open_transaction(OFFSETS, partition)
+    there.topics.put(OFFSETS, KEY, at(3))
+    bounds = there.topics.bounds(OFFSETS)[partition]
+    reads: list[Call] = []
+
+    def note(made: Call) -> None:
+        reads.append(made)
+        if reads.count(Call("read", (OFFSETS, "read_committed"))) == 2:
+            there.topics.close_transaction(OFFSETS, partition)
+
+    there.topics.after("read", note)
+    [row] = [row for row in rows(invoke, there) if row["code"] == "offsets_went_back"]
+    assert (bounds.lso, bounds.end) == (2, 4)
+    assert [(each["former"]["offset"], each["now"]["offset"]) for each in row["evidence"]["offsets"]] == [(1, 3)]
