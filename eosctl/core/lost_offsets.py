@@ -51,9 +51,17 @@ class _Jump:
 
 
 def lost_offsets(
-    common: WatchedTopic, own: Mapping[str, WatchedTopic], connectors: Iterable[str], *, show_time: ShowTime
+    common: WatchedTopic,
+    own: Mapping[str, WatchedTopic],
+    connectors: Iterable[str],
+    *,
+    show_time: ShowTime,
+    former: Mapping[str, Store],
 ) -> list[Finding]:
-    """Findings about `connectors`, by name; `own` are the topics of those that have one, `common` the global topic."""
+    """Findings about `connectors`, by name; `own` are the topics of those that have one, `common` the global topic.
+
+    `former` are the topics that those without one had before.
+    """
     found: list[Finding] = []
     gone_back = _gone_back(common)
     for name in sorted(connectors):
@@ -63,6 +71,10 @@ def lost_offsets(
             gone = _gone_back_in_own(name, common, topic)
         else:
             gone = gone_back.get(name, [])
+            if name in former:
+                found += _left_behind(name, common.store, former[name])
+                every = [*_behind_former(name, common, former[name]), *gone]
+                gone = list({each.key.raw: each for each in every}.values())
         if gone:
             keys = (common if topic is None else topic).store.connectors.get(name, ())
             found.append(_went_back(name, gone, keys=len(keys), show_time=show_time))
@@ -96,6 +108,40 @@ def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable
         message = f"{connector}: its own topic {topic} is empty, it was deleted and made anew, or never filled"
         more = f"{offsets} not seen at runtime, {other} has them; tasks that start read their source from the beginning"
         yield Finding(EMPTY, ERROR, connector, f"{message}: {more}", fix, evidence)
+
+
+def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Finding]:
+    """Offsets of the topic that the connector had before, of which the global one knows nothing, not even a reset."""
+    keys = former.connectors.get(connector, ())
+    there = [key for key in keys if live(former.records[key.raw])]
+    left = [key for key in there if key.raw not in common.records and not common.hides(key.raw)]
+    if not left:
+        return
+    words = ["eosctl", "offsets", "merge", "--connector", connector, "--into", "global", "--from", former.topic]
+    yield Finding(
+        HIDDEN, ERROR, connector,
+        f"{connector}: {len(left)} of {counted(len(there), 'offset')} not seen at runtime: {former.topic}, which its "
+        f"config named before, has what {common.topic} lacks, and tasks that start read that from the beginning",
+        f"Before any restart: {_around(connector, f'`{join(words)}`')}.",
+        {
+            "topic": former.topic,
+            "global_topic": common.topic,
+            "hidden": len(left),
+            "offsets": len(there),
+            "source_partitions": [as_plain_json(key.partition) for key in left[:_MOST_NAMED]],
+        },
+    )  # fmt: skip
+
+
+def _behind_former(connector: str, common: WatchedTopic, former: Store) -> Iterable[_Jump]:
+    """Offsets of the global topic that lie before those of the topic that the connector had before."""
+    for key in former.connectors.get(connector, ()):
+        was, now = live(former.records[key.raw]), live(common.store.records.get(key.raw))
+        if was is None or now is None or not lies_before(key, now, was):
+            continue
+        course = common.history.course(key, now.partition)
+        if course.deleted_ms <= was.timestamp_ms and not common.history.is_meant(connector, now):
+            yield _Jump(key, was, now, now)
 
 
 def _gone_back(common: WatchedTopic) -> dict[str, list[_Jump]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from eosctl.core.config_view import without_secrets
 from eosctl.core.findings import SEVERITIES, Finding, is_bad
-from eosctl.core.lost_offsets import WatchedTopic, lost_offsets
+from eosctl.core.lost_offsets import WatchedTopic
 from eosctl.core.offset_findings import (
     missing_topic_finding,
     open_transaction_finding,
@@ -23,11 +23,12 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import DedicatedTopics, gather_dedicated_topics
+from eosctl.ops.lost_offsets import find_lost_offsets
 from eosctl.ops.open_transactions import find_open_transactions
 from eosctl.ops.own_stores import OwnPlace, own_topics
 from eosctl.ops.past_writes import offsets_set_on_purpose
 from eosctl.ops.ports import TopicStore
-from eosctl.report import Problem, Report, rfc3339
+from eosctl.report import Problem, Report
 
 STUCK_AFTER_S = 5.0
 """How long an LSO must stand still behind the end: running tasks open and end transactions all the time."""
@@ -65,20 +66,7 @@ def offset_findings(app: App) -> tuple[Sequence[Finding], Sequence[Problem]]:
     By the same read: what tasks do not see of their offsets, and what went back.
     """
     app, looked, findings = _gather(app, (), watch=True)
-    return [*_lost(app, looked), *findings], looked.problems
-
-
-def _lost(app: App, looked: _Looked) -> list[Finding]:
-    """About connectors that are there; not those whose own topics are on other brokers."""
-    dedicated, common = looked.dedicated, looked.watched[app.target.offset_topic]
-    names = common.store.names() if dedicated.connectors is None else dedicated.connectors
-    known = set(names) - set(dedicated.brokers) - set(dedicated.unknown)
-    own = {
-        name: looked.watched.get(topic) or WatchedTopic(Store(topic, common.store.partitions), OffsetHistory())
-        for name, topic in dedicated.configured.items()
-        if name in known
-    }
-    return lost_offsets(common, own, known, show_time=lambda moment_ms: str(rfc3339(moment_ms)))
+    return [*find_lost_offsets(app, looked.watched, looked.dedicated), *findings], looked.problems
 
 
 def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[App, _Looked, list[Finding]]:

@@ -11,10 +11,11 @@ FINDINGS = (
     # offsets that a restart would cost
     Entry(
         "offsets_hidden",
-        "A connector has an offsets topic of its own, and some of its offsets are in the global topic only: tasks that "
-        "start do not see these, and read that part of their source from the beginning.",
-        "Before any restart: `eosctl connectors stop`, `eosctl offsets merge --into dedicated`, `eosctl connectors "
-        "resume`.",
+        "A connector has an offsets topic of its own, and some of its offsets are in the global topic only; or its "
+        "config names none any more, and they are in the one that it named before. Tasks that start do not see these, "
+        "and read that part of their source from the beginning.",
+        "Before any restart: `eosctl connectors stop`, `eosctl offsets merge --into dedicated` (or global), "
+        "`eosctl connectors resume`.",
     ),
     Entry(
         "offsets_topic_empty",

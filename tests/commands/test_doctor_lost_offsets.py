@@ -288,3 +288,48 @@ def test_what_a_transaction_hid_for_a_moment_is_read_from_there_on(invoke: Invok
     [row] = [row for row in rows(invoke, there) if row["code"] == "offsets_went_back"]
     assert (bounds.lso, bounds.end) == (2, 4)
     assert [(each["former"]["offset"], each["now"]["offset"]) for each in row["evidence"]["offsets"]] == [(1, 3)]
+
+
+def moved_to_global(*offsets: Record) -> ConfigWorld:
+    """The connector had a topic of its own, and its config names none any more."""
+    own = created("orders", 1, record=1, config={"offsets.storage.topic": OWN})
+    records = config_records(*own, *created("orders", 1, record=1))
+    return scene(*offsets, own=True, configs={}, records=records)
+
+
+def test_the_topic_that_the_config_named_before_has_what_the_global_one_lacks(invoke: Invoke) -> None:
+    """Copies in the global topic are written when they can be; who goes back to it reads what is missing again."""
+    there = moved_to_global(offset(OTHER, at(6)))
+    for key, value in ((KEY, at(5)), (OTHER, at(6)), (THIRD, None)):
+        there.topics.put(OWN, key, value)
+    row = rows(invoke, there)[0]
+    assert (row["code"], row["subject"], row["evidence"]["hidden"]) == ("offsets_hidden", "orders", 1)
+    assert "1 of 2 offsets not seen at runtime: a-orders-offsets, which its config named before, has" in row["message"]
+    run_fix(invoke, there, row)
+    assert found(invoke, there, 0) == HEALTHY
+    assert there.topics.newest(OFFSETS) == {KEY: at(5), OTHER: at(6)}
+
+
+def test_the_topic_that_the_config_named_before_was_further_on(invoke: Invoke) -> None:
+    there = moved_to_global(offset(KEY, at(40)))
+    there.topics.put(OWN, KEY, at(90))
+    row = rows(invoke, there)[0]
+    assert (row["code"], row["evidence"]["offsets"][0]["former"]["topic"]) == ("offsets_went_back", OWN)
+    run_fix(invoke, there, row)
+    assert there.topics.newest(OFFSETS)[KEY] == at(90)
+
+
+@pytest.mark.parametrize("value", [None, at(90), at(95)], ids=["reset", "the same", "further on"])
+def test_a_former_topic_that_is_left_behind_for_good(invoke: Invoke, value: bytes | None) -> None:
+    there = moved_to_global()
+    there.topics.put(OWN, KEY, at(90))
+    there.topics.put(OFFSETS, KEY, value)
+    assert found(invoke, there, 0) == HEALTHY
+
+
+def test_a_former_topic_of_a_connector_that_was_deleted_in_between_is_not_its_own(invoke: Invoke) -> None:
+    own = created("orders", 1, record=1, config={"offsets.storage.topic": OWN})
+    records = config_records(*own, ("connector-orders", None), *created("orders", 1, record=1))
+    there = scene(own=True, configs={}, records=records)
+    there.topics.put(OWN, KEY, at(90))
+    assert found(invoke, there, 0) == HEALTHY
