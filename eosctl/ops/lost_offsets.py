@@ -1,4 +1,4 @@
-"""What doctor says of offsets that tasks do not see, or that went back: the topics as they were read for `offsets lint`.
+"""What doctor says of offsets that tasks do not see, or that went back, of topics as they were read to lint them.
 
 Reads no topic that is in use a second time; the config topic's history tells which ones connectors had before.
 """
