@@ -134,7 +134,8 @@ def _looked_up(app: App, group: ConnectGroup, connectors: Collection[str] | None
 
 
 def _missing(traces: Traces, group: ConnectGroup, known: Known, *, asked: Collection[str] | None) -> str | None:
-    is_new = known.may_be_new and traces.others == {} and (asked is None or not traces.there())
+    none_runs = traces.others == {} or (asked is None and traces.others is None)  # a reader takes it that none does
+    is_new = known.may_be_new and none_runs and (asked is None or not traces.there())
     return None if group.state == EMPTY or is_new else traces.missing(group.group_id)
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from eosctl.core.transactions import RawGroup
+from eosctl.errors import UnreachableError
 from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
 from tests.fakes.broker_state import FakeTransaction
@@ -85,6 +86,13 @@ def test_a_group_whose_workers_stopped_long_ago_is_not_a_wrong_one(invoke: Invok
     assert [row["message"] for row in rows if row["severity"] == "error"] == ["the group is Dead"]
     assert run(invoke, there, "offsets list", "g").exit_code == 0
     assert run(invoke, there, "fence --prefix g-orders- --dry-run", "g").exit_code == 0
+
+
+def test_offsets_are_shown_where_nobody_can_say_which_groups_there_are(invoke: Invoke) -> None:
+    """A connection that was cut at that question made exit code 1 of it."""
+    there = cluster(known_ids=[], faults={"list_groups": UnreachableError("cut")})
+    done = run(invoke, there, "offsets list", "new", "--config-topic", "absent")
+    assert done.exit_code == 0, done.stderr
 
 
 def test_fence_takes_a_waiver_for_ids_of_a_group_that_is_not_there(invoke: Invoke) -> None:
