@@ -137,6 +137,19 @@ SCENARIOS = (
         RESTART + "; for the first raise producer.override.transaction.timeout.ms or use transaction.boundary=poll",
     ),
     Scenario(
+        "producer_refuses",
+        ("the idempotent producer",),
+        "its config overrides a setting that an idempotent producer needs otherwise",
+        "`eosctl connectors check --connector {c}` names the override; without it the task starts",
+    ),
+    Scenario(
+        "brokers_not_resolved",
+        ("No resolvable bootstrap urls",),
+        "its worker can't resolve the host names of the brokers that its config, or its worker's, gives its clients",
+        "Correct the bootstrap.servers of producer.override, consumer.override and admin.override, or the worker's "
+        "DNS; then " + RESTART,
+    ),
+    Scenario(
         "record_too_large",
         ("RecordTooLargeException",),
         "a record is larger than its producer, or the topic, takes",

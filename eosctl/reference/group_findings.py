@@ -160,6 +160,11 @@ GROUP_FINDINGS = (
         "Make the advertised host names resolve, and the ports reachable, between all workers; then restart the task.",
     ),
     Entry(
+        "brokers_not_resolved",
+        "A task or connector is FAILED: its worker can't resolve the brokers' names in its config.",
+        "Correct bootstrap.servers of its overrides, or the worker's DNS; then restart the task.",
+    ),
+    Entry(
         "record_too_large",
         "A task is FAILED: a record is larger than its producer, or the topic, takes.",
         "Raise producer.override.max.request.size, and the topic's max.message.bytes; then restart the task.",

@@ -79,6 +79,18 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             "fencing_failed",
             "`eosctl connectors restart c --failed`",
         ),
+        (
+            "org.apache.kafka.common.config.ConfigException: Must set acks to all in order to use the idempotent "
+            "producer. Otherwise we cannot guarantee idempotence.",
+            "producer_refuses",
+            "eosctl connectors check --connector c",
+        ),
+        (
+            "org.apache.kafka.common.KafkaException: Failed to construct kafka producer\nCaused by: org.apache.kafka."
+            "common.config.ConfigException: No resolvable bootstrap urls given in bootstrap.servers",
+            "brokers_not_resolved",
+            "bootstrap.servers",
+        ),
         (FLUSH + "RecordTooLargeException: The message is 1048676 bytes", "record_too_large", "max.request.size"),
         (
             FLUSH + "TopicAuthorizationException: Not authorized to access topics: [o 1, p]",

@@ -118,7 +118,7 @@ INCIDENTS = (
         acks_1,
         (
             Named("producer_refuses", "{}"),
-            Named("task_failed", "{}/0"),
+            Named("producer_refuses", "{}/0"),
             Named("mis_ordered", "{}", WARNING),  # its new task set was fenced for nobody
         ),
         by_hand=_no_overrides,

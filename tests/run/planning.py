@@ -34,6 +34,7 @@ _SECONDS = {
     "lone_broker": 150,
     "pair": 150,
     "old_stack": 140,
+    "game_stack": 140,
     "spark": 135,
     "tests/ops/test_upgrade_live.py": 105,
     "oldest_stack": 71,
