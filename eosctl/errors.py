@@ -51,7 +51,7 @@ class UnsupportedError(EosctlError):
 class NoLoginError(EosctlError):
     """No Kafka client of this machine knows the SASL mechanism: nothing at all can be asked, whatever a broker can."""
 
-    code = "unsupported"
+    code = "no_login"
 
 
 class ProtocolError(EosctlError):

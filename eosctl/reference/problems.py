@@ -11,6 +11,11 @@ ERRORS = (
         "A group, topic, connector, id or file entry that was named does not exist.",
         "Names are case-sensitive; the `list` commands show what there is.",
     ),
+    Entry(
+        "no_login",
+        "No Kafka client of this machine knows the SASL mechanism, so that nothing can be asked.",
+        "Use a mechanism that it knows, or a confluent-kafka that was built with it.",
+    ),
     Entry("unsupported", "The broker, the worker or this machine can't do it; the message names the version that can."),
     Entry(
         "protocol_error",
