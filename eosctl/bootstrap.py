@@ -24,6 +24,7 @@ _STAMP = "eosctl-installed.json"
 _OLDEST_PYTHON = (3, 11)
 _DISK_NEEDED = {"spark": 3_000_000_000}  # bytes: pip builds pyspark's wheel from a 450 MB archive
 _UNAVAILABLE, _CONFIG = 69, 78
+_BUILD_SETTINGS = "[bdist_wheel]\ncompression = stored\n"  # pyspark's wheel is jars: to deflate them takes 12 s
 
 
 def run_in_venv(*, extras: Sequence[str], argv: Sequence[str]) -> NoReturn:
@@ -106,16 +107,7 @@ def _install(venv: Path, extras: set[str]) -> None:
         _make_venv(venv)
     _say(f"installing eosctl[{','.join(sorted(extras))}] into {venv} (once; about a minute)")
     log = venv / "install.log"
-    command = [
-        str(venv / "bin" / "python"),
-        "-m",
-        "pip",
-        "install",
-        "--editable",
-        f"{CHECKOUT}[{','.join(sorted(extras))}]",
-    ]
-    with log.open("wb") as output:
-        failed = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).returncode
+    failed = _run_pip(venv, [*_install_words(), "--editable", f"{CHECKOUT}[{','.join(sorted(extras))}]"], log)
     if failed:
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         _give_up(
@@ -124,6 +116,26 @@ def _install(venv: Path, extras: set[str]) -> None:
             code=_UNAVAILABLE,
         )
     (venv / _STAMP).write_text(json.dumps({"digest": _digest(), "extras": sorted(extras)}))
+
+
+def _install_words() -> list[str]:
+    """Python compiles a module when it is first imported, and keeps that: pip would compile 6,000, where few are used.
+
+    Where Python may keep nothing, pip compiles all of them.
+    """
+    return ["install"] if os.environ.get("PYTHONDONTWRITEBYTECODE") else ["install", "--no-compile"]
+
+
+def _run_pip(venv: Path, words: Sequence[str], log: Path) -> int:
+    """pip's exit code; what it says is in `log`. A wheel that it must build is packed without compression."""
+    settings = venv / "build.cfg"
+    settings.write_text(_BUILD_SETTINGS, encoding="ascii")
+    environ = {"DIST_EXTRA_CONFIG": str(settings), **os.environ}
+    command = [str(venv / "bin" / "python"), "-m", "pip", *words]
+    with log.open("wb") as output:
+        return subprocess.run(
+            command, env=environ, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        ).returncode
 
 
 def _make_venv(venv: Path) -> None:

@@ -1,0 +1,53 @@
+"""What the bootstrap asks of pip, in a checkout of its own whose `python` notes what it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+_PYTHON = """#!/bin/sh
+printf '%s\\n' "$@" > "$0.words"
+cat "$DIST_EXTRA_CONFIG" > "$0.settings"
+"""
+_INSTALL = "from eosctl.bootstrap import ensure_venv; print(ensure_venv(extras=('dev', 'spark')))"
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """The interpreter of the checkout in `tmp_path`."""
+    (tmp_path / "eosctl").mkdir()
+    for name in ("__init__.py", "bootstrap.py", "errors.py", "java.py"):
+        shutil.copy(ROOT / "eosctl" / name, tmp_path / "eosctl")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    made = tmp_path / ".venv" / "bin" / "python"
+    made.parent.mkdir(parents=True)
+    made.write_text(_PYTHON)
+    made.chmod(0o755)
+    return made
+
+
+@pytest.mark.parametrize("keeps_nothing", [False, True])
+def test_what_pip_need_not_do_is_left_to_whoever_imports(python: Path, keeps_nothing: bool) -> None:
+    """pip compiled 6,000 modules, tests of pandas and others for the most part, and deflated jars for a wheel.
+
+    Where Python may keep nothing that it compiles, pip still does it.
+    """
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environ |= {"PYTHONDONTWRITEBYTECODE": "1"} if keeps_nothing else {}
+    command = [sys.executable, "-c", _INSTALL]
+    done = subprocess.run(command, cwd=python.parents[2], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{python}\n"
+    words = python.with_suffix(".words").read_text().splitlines()
+    assert words[:3] == ["-m", "pip", "install"]
+    assert ("--no-compile" in words) is not keeps_nothing
+    assert words[-1].startswith(f"{python.parents[2]}[dev,")
+    assert "compression = stored" in python.with_suffix(".settings").read_text()
+    stamp = json.loads((python.parents[1] / "eosctl-installed.json").read_text())
+    assert {"dev", "spark"} <= set(stamp["extras"])
