@@ -23,6 +23,7 @@ from eosctl.java import Java
 from eosctl.sandbox.lock import Jar
 from eosctl.sandbox.truststore import trust_options
 
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 # what Java or Ivy says when a download fails, wherever in its output that is
 _REASON = re.compile(r"[^\n]*(?:PKIX|SSL\w*Exception|refused|UnknownHost|timed out|Unreachable|HTTP response)[^\n]*")
 
@@ -115,7 +116,7 @@ def _retrieve(
     ivy_file, settings = directory / "ivy.xml", directory / "ivysettings.xml"
     ivy_file.write_text(_ivy_xml(jars), encoding="utf-8")
     settings.write_text(_settings_xml(maven_url), encoding="utf-8")
-    command = [str(java.executable), *java_options, "-jar", str(_ivy_jar()), "-warn"]
+    command = [str(java.executable), *_SHORT_LIVED, *java_options, "-jar", str(_ivy_jar()), "-warn"]
     command += ["-settings", str(settings), "-ivy", str(ivy_file), "-cache", str(directory / "cache")]
     command += ["-confs", "default", "-types", "jar"]
     command += ["-retrieve", f"{directory}/out/[artifact]-[revision].[ext]"]
