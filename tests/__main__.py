@@ -6,6 +6,7 @@ is many processes (tests/run), a few at a time; a test that is skipped fails it,
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ _SLOWEST = 25
 
 def main(argv: Sequence[str]) -> int:
     """Runs everything even when a part fails; returns 0 only if all of it is green."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # see `environment`: the bootstrap, too, goes by it
     if not bootstrap.inside_venv():
         bootstrap.run_in_venv(extras=("dev", "spark"), argv=["-m", "tests", *argv])
     arguments = [word for word in argv if word != "--fast"]
@@ -37,15 +39,13 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run_all(folder: Path, *, fast: bool) -> int:
+    plan = planning.Plan(fast=fast)
+
     def follow(result: Result) -> Sequence[Part]:
         _tell(result)
-        if result.part != planning.COLLECTION:
-            return ()
-        tests = result.outcomes.collected or []
-        return [*([] if fast else planning.live_parts(tests)), *planning.unit_parts(tests)]
+        return plan.after(result)
 
-    first = [planning.COLLECTION, *planning.LINT]
-    results = run_parts(first, folder, at_once=_FAST_AT_ONCE if fast else _LIVE_AT_ONCE, follow=follow)
+    results = run_parts(plan.first(), folder, at_once=_FAST_AT_ONCE if fast else _LIVE_AT_ONCE, follow=follow)
     return _summary(results)
 
 

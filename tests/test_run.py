@@ -15,7 +15,7 @@ import pytest
 from eosctl.sandbox import process, state
 from eosctl.sandbox.state import Node, StackState
 from tests.run import planning
-from tests.run.outcomes import Collected
+from tests.run.outcomes import Collected, Outcomes
 from tests.run.parts import Part, Result, run_parts
 
 SLEEP = "import time; time.sleep(600)"
@@ -155,3 +155,25 @@ def test_every_test_is_in_one_part() -> None:
     assert live["stack"] == ("b.py::two", "c.py::one")
     parts = [*planning.live_parts(tests), *planning.unit_parts(tests)]
     assert sorted(test for part in parts for test in part.tests) == sorted(each.test for each in tests)
+
+
+@pytest.mark.parametrize("is_last", ["collection", "first start of kafka"])
+def test_live_parts_wait_for_the_first_starts_and_units_do_not(is_last: str) -> None:
+    """In a run from empty caches every broker and worker started without the classes that the first one keeps."""
+    plan = planning.Plan(fast=False)
+    tests = [Collected("a.py::one", frozenset(), frozenset()), Collected("b.py::one", frozenset({"live"}), frozenset())]
+    followed = {}
+    for part in sorted(plan.first(), key=lambda part: part.name == is_last):
+        found = Outcomes(collected=tests if part == planning.COLLECTION else None)
+        followed[part.name] = [each.name for each in plan.after(Result(part, 1.0, "", (), found))]
+    live, units = ["b.py"], ["units 1"]
+    expected = {"collection": [*live, *units]} if is_last == "collection" else {"collection": units, is_last: live}
+    assert {name: parts for name, parts in followed.items() if parts} == expected
+
+
+def test_a_fast_run_has_no_first_start_and_nothing_live() -> None:
+    plan = planning.Plan(fast=True)
+    tests = [Collected("a.py::one", frozenset(), frozenset()), Collected("b.py::one", frozenset({"live"}), frozenset())]
+    assert plan.first() == [planning.COLLECTION, *planning.LINT]
+    parts = plan.after(Result(planning.COLLECTION, 1.0, "", (), Outcomes(collected=tests)))
+    assert [part.tests for part in parts] == [("a.py::one",)]

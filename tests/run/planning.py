@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from tests.run.outcomes import Collected
-from tests.run.parts import Part
+from tests.run.parts import Part, Result
 
 PART_LIMIT_S = 1500.0
 _LINT_LIMIT_S = 300.0
@@ -19,6 +20,9 @@ LINT = (
     Part("types", ("mypy", *_SOURCES), _LINT_LIMIT_S),
     Part("format", ("ruff", "format", "--check", "--quiet", *_SOURCES), _LINT_LIMIT_S),
     Part("lint", ("ruff", "check", "--quiet", *_SOURCES), _LINT_LIMIT_S),
+)
+FIRST_STARTS = tuple(
+    Part(f"first start of {what}", ("tests.run.first_starts", what), _LINT_LIMIT_S) for what in ("kafka", "spark")
 )
 COLLECTION = Part("collection", ("pytest", "--collect-only", "-q"), _LINT_LIMIT_S)
 _UNIT_CHUNKS = 6
@@ -56,6 +60,37 @@ _SECONDS = {
     "tests/test_canaries.py": 5,
     "tests/wire/test_against_kafka_python.py": 5,
 }
+
+
+@dataclass
+class Plan:
+    """What runs, and what comes after what; `fast` leaves out what is live.
+
+    Live parts wait for the first starts too: their JVMs are to find the classes that those keep.
+    """
+
+    fast: bool
+    tests: list[Collected] = field(default_factory=list)
+    awaited: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.awaited = {part.name for part in (COLLECTION, *self._starts())}
+
+    def first(self) -> list[Part]:
+        """The parts that wait for nothing."""
+        return [*self._starts(), COLLECTION, *LINT]
+
+    def after(self, result: Result) -> list[Part]:
+        """The parts that were only waiting for this one."""
+        if result.part.name not in self.awaited:
+            return []
+        self.awaited.remove(result.part.name)
+        self.tests += result.outcomes.collected or []
+        live = [] if self.fast or self.awaited else live_parts(self.tests)
+        return [*live, *(unit_parts(self.tests) if result.part == COLLECTION else ())]
+
+    def _starts(self) -> tuple[Part, ...]:
+        return () if self.fast else FIRST_STARTS
 
 
 def unit_parts(tests: Iterable[Collected]) -> list[Part]:

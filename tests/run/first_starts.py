@@ -1,0 +1,46 @@
+"""`python -m tests.run.first_starts kafka|spark`: keeps the classes of those JVMs, where nobody has yet.
+
+In a run from empty caches dozens of JVMs would start without, and each that is stopped would write its own. What is
+kept already costs a look. A JVM that does not start is for the tests to tell.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from eosctl.java import require_java, spark_java_home
+from eosctl.sandbox.jars import cache_dir
+from eosctl.sandbox.lock import DEFAULT_VERSION
+from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.stack import Stack
+
+
+def start_kafka(folder: Path) -> None:
+    """Starts a broker and a worker of the newest version, and stops them."""
+    if not any((cache_dir(os.environ) / "classes").glob(f"worker-kafka-{DEFAULT_VERSION}-*.jsa")):
+        Stack.up(StackSpec(), folder / "stack", name="first", environ=os.environ).down()
+
+
+def start_spark(folder: Path) -> None:
+    """Starts Spark and has it do what a migration does."""
+    from eosctl.spark.job import MigrationJob
+    from eosctl.spark.session import SessionSettings, spark_context
+
+    java_home = spark_java_home(require_java(os.environ), folder)
+    cache = cache_dir(os.environ) / "spark"
+    settings = SessionSettings(folder, folder / "spark.log", master="local[1]", java_home=java_home, cache=cache)
+    archive = settings.class_archive()
+    if archive is not None and archive.kept() is None:
+        with spark_context(settings) as context:
+            MigrationJob(context, {}).load_classes()
+
+
+STARTS: dict[str, Callable[[Path], None]] = {"kafka": start_kafka, "spark": start_spark}
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="eosctl-first-") as made:
+        STARTS[sys.argv[1]](Path(made))
