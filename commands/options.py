@@ -163,6 +163,17 @@ def validation_option(function: _F) -> _F:
     return option(function)
 
 
+def accept_gate_option(function: _F) -> _F:
+    """Adds --accept-gate."""
+    return click.option(
+        "--accept-gate",
+        "accept_gate",
+        multiple=True,
+        metavar="GATE",
+        help="Go on though this gate fails or can't be told (repeatable); what FAILED before may stay so.",
+    )(function)
+
+
 def write_options(function: _F) -> _F:
     """`--yes` and `--dry-run`, which every writing command has; what a safety check refuses is in the audit log."""
 

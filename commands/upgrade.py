@@ -9,7 +9,7 @@ import click
 from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .options import EosctlGroup, pass_app, validation_option
+from .options import EosctlGroup, accept_gate_option, pass_app, validation_option
 from .upgrade_apply import apply_command
 
 
@@ -78,21 +78,23 @@ def status_command(app: App) -> Report:
     type=click.Choice(["preparing", "enabled", "disabled"]),
     help="The mode that every worker shall have.",
 )
+@accept_gate_option
 @pass_app
-def verify_command(app: App, target: str) -> Report:
+def verify_command(app: App, target: str, *, accept_gate: tuple[str, ...]) -> Report:
     """Exit code 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
 
     Changes nothing; but each source connector validates its config, for which some log in to their databases. A gate
     that can't be told counts as one that fails; but rights_granted is a warning then, for ACLs are not everybody's to
-    see. preparing and disabled can be proven by the workers' files only (-w), or while an upgrade of eosctl's own is
-    the last that happened to the worker. Needs Kafka Connect 3.3 or newer.
+    see, and so is each gate that --accept-gate names; modes_proven among them takes modes that nothing proves, or that
+    only a file tells. preparing and disabled can be proven by the workers' files only (-w), or while an upgrade of
+    eosctl's own is the last that happened to the worker. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade verify --to enabled -b kafka:9092 -g connect-cluster
     """
     from eosctl.core.upgrade import Mode
     from eosctl.ops.upgrade_status import verify_upgrade
 
-    return verify_upgrade(app, Mode(target))
+    return verify_upgrade(app, Mode(target), accepted=frozenset(accept_gate))
 
 
 upgrade.add_command(apply_command)

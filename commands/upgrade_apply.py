@@ -13,7 +13,7 @@ from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import Duration, EosctlCommand, pass_app, write_options
+from .options import Duration, EosctlCommand, accept_gate_option, pass_app, write_options
 from .session import read_text_file
 
 if TYPE_CHECKING:
@@ -50,10 +50,7 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 )
 @click.option("--resume", is_flag=True, help="Go on with an upgrade that was cut off or stopped.")
 @click.option("--start-over", is_flag=True, help="Forget an unfinished upgrade and plan anew.")
-@click.option(
-    "--accept-gate", "accept_gate", multiple=True, metavar="GATE",
-    help="Go on though this gate fails or can't be told (repeatable); what FAILED before may stay so.",
-)  # fmt: skip
+@accept_gate_option
 @click.option(
     "--settle-timeout", type=Duration(), default="10m", metavar="DURATION", show_default=True,
     help="How long a worker may take to be back, with everything as before.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from eosctl.core.failure_scenarios import what_it_died_of
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.rescue import SeenTask
 
@@ -60,8 +61,8 @@ def judge_connectors(
         failed = [task for task in seen.tasks if task.state == "FAILED" and (name, task.task) not in excused]
         fencing = [task for task in failed if task.fencing_failed and "Authorization" not in task.trace]
         if seen.state == "FAILED":
-            broken.append(f"connector {name} is FAILED: {_first_line(seen.trace)}")
-        broken += [f"{name}/{t.task} is FAILED: {_first_line(t.trace)}" for t in failed if t not in fencing]
+            broken.append(f"connector {name} is FAILED: {what_it_died_of(seen.trace)}")
+        broken += [f"{name}/{t.task} is FAILED: {what_it_died_of(t.trace)}" for t in failed if t not in fencing]
         if fencing:
             to_restart.append(name)
         looked_at = [number for number in seen.wanted if (name, number) not in excused]
@@ -76,7 +77,3 @@ def _awaited(name: str, seen: ConnectorSeen, owned: Collection[Work]) -> list[st
     wrong = [f"{name}/{number} is {states.get(number, 'not started')}" for number in seen.wanted
              if states.get(number) != seen.state]  # fmt: skip
     return wrong or [f"{name}/{number} is owned by no worker" for number in seen.wanted if (name, number) not in owned]
-
-
-def _first_line(trace: str) -> str:
-    return trace.partition("\n")[0] or "see the worker's log"

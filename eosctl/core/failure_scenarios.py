@@ -8,13 +8,13 @@ its deepest cause.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from shlex import quote
 
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.core.stack_trace import Cause, causes_of
+from eosctl.core.stack_trace import causes_of
 from eosctl.core.upgrade_observation import ObservedConnector
 
 FAILED, UNASSIGNED = "FAILED", "UNASSIGNED"
@@ -233,12 +233,11 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
     elif state == FAILED:
         trace = connector.traces.get(part, "")
         causes = causes_of(trace)
-        known = known_failure(trace)
-        denied = denied_topics(trace) if known is not None and known.code == "task_not_authorized" else ()
+        known, denied = known_failure(trace), _topics_in(trace)
         fix = known.fix if known else "`eosctl connectors trace {name} -o json` has the whole trace."
         yield Finding(
             known.code if known else "task_failed", ERROR, subject,
-            f"{subject} is FAILED: {_meaning(known, causes, denied)}",
+            f"{subject} is FAILED: {what_it_died_of(trace)}",
             fix.replace("{c}", " ".join([quote(connector.name), *(f"--output-topic {quote(each)}" for each in denied)]))
             .replace("{name}", quote(connector.name)),
             {**evidence, "trace": causes[0].text if causes else "no trace", "causes": [each.text for each in causes]},
@@ -261,7 +260,15 @@ def denied_topics(trace: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for found in _DENIED.findall(trace) for name in found.split(", ")))
 
 
-def _meaning(known: Scenario | None, causes: Sequence[Cause], denied: Sequence[str]) -> str:
+def _topics_in(trace: str) -> tuple[str, ...]:
+    """Those that a task's principal lacks rights on, where that is what it died of."""
+    known = known_failure(trace)
+    return denied_topics(trace) if known is not None and known.code == "task_not_authorized" else ()
+
+
+def what_it_died_of(trace: str) -> str:
+    """The meaning of a known failure, else the outermost and the deepest cause."""
+    known, causes, denied = known_failure(trace), causes_of(trace), _topics_in(trace)
     if known is not None:
         return f"{known.meaning}: topic {', '.join(denied)}" if denied else known.meaning
     if not causes:

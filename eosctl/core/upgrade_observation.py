@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from eosctl.core.aborted_offsets import AbortedOffset
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.config_topic import ConfigState
+from eosctl.core.connector_entry import read_entry
 from eosctl.core.id_collisions import GroupWork
 from eosctl.core.records import TopicDescription
 from eosctl.core.stale_offsets import StaleOffsets
@@ -59,23 +60,17 @@ class ObservedConnector:
 
 def observed_connector(name: str, answer: Mapping[str, object]) -> ObservedConnector:
     """A connector from its entry in `GET /connectors?expand=info&expand=status`."""
-    info, status = _mapping(answer.get("info")), _mapping(answer.get("status"))
-    config = {key: str(value) for key, value in _mapping(info.get("config")).items() if value is not None}
-    tasks = status.get("tasks")
-    parts = {"connector": _mapping(status.get("connector"))}
-    parts |= {f"task {task.get('id')}": _mapping(task) for task in (tasks if isinstance(tasks, list) else [])}
+    entry = read_entry(answer)
+    parts = {} if entry.itself is None else {"connector": entry.itself}
+    parts |= {f"task {number}": task for number, task in entry.tasks.items()}
     return ObservedConnector(
         name=name,
-        type=str(info.get("type")),
-        config=config,
-        states={part: str(said.get("state")) for part, said in parts.items() if said},
-        workers={part: str(said["worker_id"]) for part, said in parts.items() if said.get("worker_id")},
-        traces={part: str(said["trace"]) for part, said in parts.items() if said.get("trace")},
+        type=entry.type,
+        config=entry.config,
+        states={part: said.state for part, said in parts.items()},
+        workers={part: said.worker_id for part, said in parts.items() if said.worker_id},
+        traces={part: said.trace for part, said in parts.items() if said.trace},
     )
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

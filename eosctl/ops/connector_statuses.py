@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eosctl.core.connector_entry import UNTOLD, read_entry
 from eosctl.errors import DeadlineError, EosctlError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
@@ -78,12 +79,6 @@ def _check_cluster(app: App, worker: ConnectWorker) -> None:
 
 def status_of(entry: Mapping[str, object]) -> ConnectorStatus:
     """One entry of `ConnectWorker.connectors`."""
-    status = entry.get("status")
-    known = status if isinstance(status, Mapping) else {}
-    connector, tasks = known.get("connector"), known.get("tasks")
-    found = [
-        TaskStatus(int(task["id"]), str(task.get("state")), str(task.get("worker_id")), str(task.get("trace") or ""))
-        for task in (tasks if isinstance(tasks, list) else [])
-    ]
-    state = str(connector.get("state", "unknown")) if isinstance(connector, Mapping) else "unknown"
-    return ConnectorStatus(state, tuple(sorted(found, key=lambda task: task.task)))
+    told = read_entry(entry)
+    tasks = (TaskStatus(number, task.state, task.worker_id, task.trace) for number, task in sorted(told.tasks.items()))
+    return ConnectorStatus(UNTOLD if told.itself is None else told.itself.state, tuple(tasks))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
 
 from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.connector_entry import PartTold, read_entry
 from eosctl.core.kafka_version import is_older, shown_version
 from eosctl.core.store_names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
@@ -109,21 +109,19 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
     entry = there.get(connector)
     if entry is None:
         raise unknown_connector(f"the worker at {worker.url} knows no connector {connector}", connector, there)
-    info = cast("Mapping[str, Any]", entry.get("info") or {})
-    status = cast("Mapping[str, Any]", entry.get("status") or {})
-    tasks = sorted(status.get("tasks") or (), key=lambda task: task["id"])
-    itself = cast("Mapping[str, Any]", status.get("connector") or {})
+    told = read_entry(entry)
+    itself, tasks = told.itself or PartTold(), [task for _number, task in sorted(told.tasks.items())]
     return ConnectorNow(
         url=url,
         shown_url=worker.url,
         version=worker.root()["version"],
-        config=dict(info.get("config") or {}),
-        kind=str(info.get("type") or status.get("type") or "unknown"),
-        state=str(itself.get("state") or "unknown"),
-        tasks=tuple(str(task.get("state")) for task in tasks),
-        task_workers=frozenset(str(task.get("worker_id")) for task in tasks),
-        task_count=len(info.get("tasks") or ()),
-        trace=next((str(each["trace"]).splitlines()[0] for each in (itself, *tasks) if each.get("trace")), ""),
+        config=told.config,
+        kind=told.type,
+        state=itself.state,
+        tasks=tuple(task.state for task in tasks),
+        task_workers=frozenset(task.worker_id for task in tasks),
+        task_count=len(told.wanted),
+        trace=next((each.trace.splitlines()[0] for each in (itself, *tasks) if each.trace), ""),
         parts=observed_connector(connector, entry),
     )
 

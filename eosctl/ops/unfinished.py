@@ -17,6 +17,7 @@ from eosctl.ops.switch_journal import unfinished_switch
 from eosctl.ops.switch_look import switch_command
 from eosctl.ops.upgrade_apply import describe_roll
 from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
+from eosctl.ops.upgrade_undo import command_to_resume
 from eosctl.report import rfc3339
 
 
@@ -45,7 +46,8 @@ def _upgrade(app: App, cluster_id: str) -> Iterator[Finding]:
     if roll is not None and roll.unfinished:
         yield _finding(
             "upgrade_unfinished", str(app.target.group_id), describe_roll(roll),
-            f"`eosctl upgrade apply --driver {quote(roll.driver)} --resume` goes on; `eosctl upgrade status` shows it.",
+            f"`{command_to_resume(roll.driver, roll.driver_options, roll.accepted)}` goes on; `eosctl upgrade status` "
+            "shows it.",
             journal.holder(),
         )  # fmt: skip
 

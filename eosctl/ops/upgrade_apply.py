@@ -203,9 +203,17 @@ def _require_gone(gone: frozenset[str], view: View) -> None:
 def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Roll | None, driver: Driver) -> Lenience:
     way_back = begun.way_back if begun else newest is not None and newest.is_taken_back_by(target)
     sets_lost = isinstance(driver, SetsAlone) and target is not Mode.ENABLED
-    # what a roll has written into files by now tells nothing of nodes that it has not restarted
-    by_files = MODES_GATE in request.accepted and not (newest is not None and newest.unfinished)
-    return Lenience(accepted=request.accepted, way_back=way_back, sets_lost=sets_lost, by_files=by_files)
+    return replace(lenience_of(request.accepted, newest), way_back=way_back, sets_lost=sets_lost)
+
+
+def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
+    """What is taken as it is; raises UsageError for a gate that there is not.
+
+    What a roll has written into files by now tells nothing of nodes that it has not restarted.
+    """
+    _require_gates(accepted)
+    by_files = MODES_GATE in accepted and not (newest is not None and newest.unfinished)
+    return Lenience(accepted=accepted, by_files=by_files)
 
 
 def _mended(open_step: OpenStep | None, view: View) -> frozenset[str]:

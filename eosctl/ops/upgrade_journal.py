@@ -45,7 +45,7 @@ class Roll:
     `way_back`: it takes back the roll before; `excused` are connectors and tasks that did not run when it began.
     `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
     the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told. `mirror_maker`:
-    the workers are a dedicated MirrorMaker's.
+    the workers are a dedicated MirrorMaker's. `driver_options` and `accepted` gates are what its last run was given.
     """
 
     target: Mode
@@ -65,6 +65,8 @@ class Roll:
     origin: Mode | None = None
     place: str | None = None
     mirror_maker: bool = False
+    driver_options: tuple[str, ...] = ()
+    accepted: frozenset[str] = frozenset()
 
     @property
     def unfinished(self) -> bool:
@@ -160,7 +162,14 @@ def _began(entry: Mapping[str, Any], former: Roll | None) -> Roll:
         mirror_maker=bool(entry.get("mirror_maker")),
         excused=frozenset((str(name), int(number)) for name, number in entry.get("excused", ())),
         place=entry.get("place"),
+        **_given(entry),
     )
+
+
+def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run was told, and its next one has to be told again."""
+    options, accepted = entry.get("driver_options", ()), entry.get("accepted_gates", ())
+    return {"driver_options": tuple(map(str, options)), "accepted": frozenset(map(str, accepted))}
 
 
 def _after(roll: Roll, entry: Mapping[str, Any]) -> Roll:
@@ -188,7 +197,7 @@ def _after(roll: Roll, entry: Mapping[str, Any]) -> Roll:
             starts = {**roll.next_start, name: frozenset({mode})}
             return replace(roll, next_start=starts, steps=(*roll.steps, (mode, name)), stopped=None)
         case "resume":
-            return roll.without(entry.get("gone", ()))
+            return replace(roll.without(entry.get("gone", ())), driver=str(entry["driver"]), **_given(entry))
         case "stopped":
             return replace(roll, stopped=str(entry["message"]))
         case "end":

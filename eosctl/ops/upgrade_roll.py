@@ -134,6 +134,7 @@ def _write_begin(roll: PreparedRoll) -> None:
         roll.journal.write(
             "resume",
             driver=roll.driver.name,
+            driver_options=list(roll.request.driver_options),
             accepted_gates=sorted(roll.request.accepted),
             gone=sorted(roll.gone),
         )
@@ -146,6 +147,7 @@ def _write_begin(roll: PreparedRoll) -> None:
         digest=(roll.request.plan or roll.plan).digest(),
         connectors=dict(roll.connectors),
         losses=list(losses(roll)),
+        driver_options=list(roll.request.driver_options),
         accepted_gates=sorted(roll.request.accepted),
         gone=sorted(roll.gone),
         way_back=roll.lenience.way_back,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
 
+from eosctl.core.connector_entry import PartTold, read_entry
 from eosctl.core.connector_states import ConnectorSeen, judge_connectors
 from eosctl.core.ids import leader_transactional_id
 from eosctl.core.rescue import SeenTask
@@ -298,12 +298,10 @@ def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: An
 
 
 def _seen(entry: Mapping[str, object]) -> ConnectorSeen:
-    info, status = cast("Mapping[str, Any]", entry.get("info") or {}), cast("Mapping[str, Any]", entry["status"])
-    tasks = [SeenTask(int(t["id"]), str(t.get("state")), str(t.get("worker_id")), str(t.get("trace") or ""))
-             for t in status.get("tasks") or ()]  # fmt: skip
-    itself = status.get("connector") or {}
-    wanted = sorted(int(task["task"]) for task in info.get("tasks") or ())
-    return ConnectorSeen(str(itself.get("state")), tuple(tasks), tuple(wanted), str(itself.get("trace") or ""))
+    told = read_entry(entry)
+    tasks = (SeenTask(number, task.state, task.worker_id, task.trace) for number, task in told.tasks.items())
+    itself = told.itself or PartTold()
+    return ConnectorSeen(itself.state, tuple(tasks), told.wanted, itself.trace)
 
 
 def _judge_leader(app: App, group: GroupObservation, expected: Expected, watch: _Watch) -> str:

@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode, UpgradeWorker
-from eosctl.core.upgrade_gates import FORBIDDABLE_GATES, RIGHTS_GATE
+from eosctl.core.upgrade_gates import FORBIDDABLE_GATES, MODES_GATE, RIGHTS_GATE
 from eosctl.core.upgrade_observation import Observation
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
-from eosctl.ops.upgrade_apply import describe_roll
+from eosctl.ops.upgrade_apply import describe_roll, lenience_of
 from eosctl.ops.upgrade_journal import Brought, Roll, newest_roll, upgrade_journal
 from eosctl.ops.upgrade_look import NOTHING_KNOWN, View, look
 from eosctl.report import Json, Problem, Report, rfc3339
 
-_JUDGED_PER_WORKER = "modes_proven"
+_JUDGED_PER_WORKER = MODES_GATE
 
 
 def upgrade_status(app: App) -> Report:
@@ -47,17 +47,20 @@ def upgrade_status(app: App) -> Report:
     )
 
 
-def verify_upgrade(app: App, target: Mode) -> Report:
+def verify_upgrade(app: App, target: Mode, *, accepted: frozenset[str] = frozenset()) -> Report:
     """Findings that keep the group from being wholly and provably in `target`; exit 3 when there are any.
 
     That the rights can't be judged, or may not be looked at, is a warning only: it says nothing of what workers do now.
+    So are gates that are `accepted` as they are; with `modes_proven`, modes that nothing proves, or a file alone tells.
     Raises what `observe_workers` raises.
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)
-    view = look(app, target, roll.memory if roll else NOTHING_KNOWN)
+    view = look(app, target, roll.memory if roll else NOTHING_KNOWN, lenience=lenience_of(accepted, roll))
+    elsewhere = [each for each in view.observation.workers if each.mode is not target or not each.confirmed]
+    taken = [each for each in elsewhere if MODES_GATE in accepted and target in each.possible]
     findings = [
-        *(_worker_finding(worker, target) for worker in view.observation.workers if worker.mode is not target),
+        *(_worker_finding(worker, target) for worker in elsewhere if worker not in taken),
         *(_gate_finding(gate, cluster_id) for gate in _open_gates(view)),
     ]
     if not view.observation.workers:
@@ -70,15 +73,15 @@ def verify_upgrade(app: App, target: Mode) -> Report:
         summary={
             "target_mode": target.value,
             "workers": len(view.observation.workers),
-            "proven": sum(worker.mode is target for worker in view.observation.workers),
+            "proven": len(view.observation.workers) - len(elsewhere),
             "gates": len(view.gates),
             "findings": len(findings),
         },
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
         problems=[
-            Problem(gate.id, f"gate {gate.id} can't be told: {gate.evidence}", gate.fix, "warning")
+            _gate_problem(gate)
             for gate in view.gates
-            if _may_stay_unknown(gate, view.observation)
+            if (gate.accepted and gate.status != "pass") or _may_stay_unknown(gate, view.observation)
         ],
         exit_code=ExitCode.FINDINGS if findings else ExitCode.OK,
     )
@@ -99,7 +102,7 @@ def _unfinished(roll: Roll, holder: str | None) -> Problem:
 
 def _open_gates(view: View) -> list[Gate]:
     open_ones = [gate for gate in view.gates if gate.status != "pass" and gate.id != _JUDGED_PER_WORKER]
-    return [gate for gate in open_ones if not _may_stay_unknown(gate, view.observation)]
+    return [gate for gate in open_ones if not gate.accepted and not _may_stay_unknown(gate, view.observation)]
 
 
 def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
@@ -108,7 +111,22 @@ def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
     return gate.status == "unknown" and (gate.id == RIGHTS_GATE or any(hidden))
 
 
+def _gate_problem(gate: Gate) -> Problem:
+    more = "; it is accepted as it is (--accept-gate)" if gate.accepted else ""
+    return Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}{more}", gate.fix, "warning")
+
+
 def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
+    if not worker.confirmed:
+        return Finding(
+            "mode_unproven", ERROR, worker.name,
+            f"that it is {target.value} can't be proven: " + (
+                f"its file says {worker.mode.value}, and no request confirms it"
+                if worker.mode is not Mode.UNKNOWN else "no request reaches it, and no file tells"
+            ),
+            "--accept-gate modes_proven goes by its file (-w); `eosctl upgrade apply` knows what it restarted.",
+            {"mode": worker.mode.value, "evidence": list(worker.evidence)},
+        )  # fmt: skip
     unproven = worker.mode in (Mode.NOT_ENABLED, Mode.UNKNOWN) and not (
         target is Mode.ENABLED and worker.mode is Mode.NOT_ENABLED
     )

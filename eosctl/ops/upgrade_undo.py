@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from eosctl.core.upgrade import POSSIBLE, Mode
 from eosctl.ops.upgrade_apply import PreparedRoll
@@ -34,6 +34,10 @@ def undo_command(roll: PreparedRoll, *, unfinished: bool) -> str | None:
 
 def resume_command(roll: PreparedRoll) -> str:
     """What is to be pasted to go on, with the options that the driver and its gates were given."""
-    accepted = [word for name in sorted(roll.request.accepted) for word in ("--accept-gate", name)]
-    words = ["eosctl", "upgrade", "apply", "--resume", "--driver", roll.driver.name]
-    return shlex.join([*words, *roll.request.driver_options, *accepted])
+    return command_to_resume(roll.driver.name, roll.request.driver_options, roll.request.accepted)
+
+
+def command_to_resume(driver: str, options: Sequence[str], accepted: Iterable[str]) -> str:
+    """The same for a roll that only the journal knows."""
+    gates = [word for name in sorted(accepted) for word in ("--accept-gate", name)]
+    return shlex.join(["eosctl", "upgrade", "apply", "--resume", "--driver", driver, *options, *gates])

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from eosctl.core.config_records import OFFSETS_TOPIC
+from eosctl.core.connector_entry import mapping_of
 from eosctl.core.upgrade_observation import VALIDATION, Observation, ObservedConnector
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
@@ -73,22 +74,18 @@ def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> _Answers | No
     except (EosctlError, KeyError):
         return None
     configs = answer.get("configs")
-    told = [_mapping(each) for each in (configs if isinstance(configs, list) else [])]
-    values = [_mapping(each.get("value")) for each in told]
+    told = [mapping_of(each) for each in (configs if isinstance(configs, list) else [])]
+    values = [mapping_of(each.get("value")) for each in told]
     errors = {str(value.get("name")): _texts(value.get("errors")) for value in values}
     return _Answers(errors, redefines_offsets_topic=any(map(_redefines, told)))
 
 
 def _redefines(told: Mapping[str, object]) -> bool:
     """Whether a connector has put its own `offsets.storage.topic` in place of Connect's: the definition is its own."""
-    definition = _mapping(told.get("definition"))
+    definition = mapping_of(told.get("definition"))
     documentation = definition.get("documentation")
     of_another = isinstance(documentation, str) and not documentation.startswith(_OFFSETS_TOPIC_DOC)
     return definition.get("name") == OFFSETS_TOPIC and of_another
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _texts(errors: object) -> tuple[str, ...]:

@@ -98,3 +98,7 @@ def test_a_gate_is_accepted_by_name_and_that_is_recorded(invoke: Any, there: Rol
     assert [(gate["id"], gate["accepted"]) for gate in done.json()["data"]["gates"]] == [("connectors_healthy", True)]
     (line,) = (tmp_path / "audit").read_text().splitlines()
     assert json.loads(line)["overrides"] == {"accept_gate": ["connectors_healthy"]}
+    verify = ("upgrade", "verify", "--to", "disabled", "--accept-gate", "modes_proven", *accepted[:2])
+    verified = run(invoke, there, *verify)
+    assert (verified.exit_code, "it is accepted as it is (--accept-gate)" in verified.stderr) == (0, True)
+    assert run(invoke, there, *verify[:-1], "connectors").exit_code == 2

@@ -86,11 +86,13 @@ def test_an_upgrade_that_was_cut_off_is_named(tmp_path: Path) -> None:
     there = roll_world(w1="disabled", w2="disabled")
     there.kill.at = 30
     app = there.app(tmp_path)
+    options = ("--unit", "kafka connect@{host}")
     with pytest.raises(KilledError):
-        roll(app, FakeDriver(there))
+        roll(app, FakeDriver(there), driver_options=options, accepted=frozenset({"worker_health"}))
     [finding] = unfinished_work(app, there.cluster_id, connectors=[])
     assert (finding.code, finding.severity) == ("upgrade_unfinished", "error")
-    assert finding.fix.startswith("`eosctl upgrade apply --driver sandbox --resume` goes on")
+    way_on = "eosctl upgrade apply --resume --driver sandbox --unit 'kafka connect@{host}' --accept-gate worker_health"
+    assert finding.fix.startswith(f"`{way_on}` goes on"), "it left out what the driver was told"
     there.kill.at = None
     assert roll(app, FakeDriver(there), resume=True).exit_code is ExitCode.OK
     assert list(unfinished_work(app, there.cluster_id, connectors=[])) == []

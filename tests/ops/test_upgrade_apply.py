@@ -109,7 +109,12 @@ def what_is_left(there: RollWorld, app: App) -> object:
         ([FENCING], ExitCode.OK, ["a"], ""),
         ([FENCING, FENCING], ExitCode.PARTIAL, ["a"], "a failed in fencing again"),
         (["java.io.IOException: disk"], ExitCode.PARTIAL, [], "a/0 is FAILED: java.io.IOException: disk"),
-        ([f"{FENCING} TransactionalIdAuthorizationException"], ExitCode.PARTIAL, [], "a/0 is FAILED"),
+        (
+            [f"{FENCING} TransactionalIdAuthorizationException"],
+            ExitCode.PARTIAL,
+            [],
+            "a/0 is FAILED: the connector's principal may not use its transactional ids",
+        ),
     ],
 )
 def test_tasks_that_failed_in_fencing_are_restarted_once(

@@ -319,3 +319,14 @@ def test_one_file_for_all_nodes_does_not_let_a_resumed_run_skip_any(tmp_path: Pa
         assert {name for _mode, name in prepared.steps()} == {N1, N3}
     assert roll(app, driver, Mode.PREPARING, resume=True, accepted=accepted).exit_code is ExitCode.OK
     assert set(there.workers.values()) == {"preparing"}
+
+
+def test_a_file_alone_proves_no_mode_to_verify(tmp_path: Path) -> None:
+    there, file = nodes([N1], mode="preparing"), write_mm2(tmp_path / "mm2.properties", "preparing")
+    config = parse_worker_config(file.read_text(), source=str(file), group_id="g")
+    app = there.app(tmp_path)
+    app = replace(app, target=replace(app.target, worker_configs=(config,)))
+    [finding] = verify_upgrade(app, Mode.PREPARING).rows
+    assert (finding["code"], finding["subject"]) == ("mode_unproven", N1)
+    assert "its file says preparing, and no request confirms it" in str(finding["message"])
+    assert verify_upgrade(app, Mode.PREPARING, accepted=frozenset({"modes_proven"})).exit_code is ExitCode.OK

@@ -60,3 +60,23 @@ def test_a_gate_that_fails_keeps_a_group_from_being_done_though_all_modes_are_ri
     there.connector.fail()
     report = verify_upgrade(there.app(tmp_path), Mode.ENABLED)
     assert (report.exit_code, [row["code"] for row in report.rows]) == (ExitCode.FINDINGS, ["connectors_healthy"])
+
+
+def test_a_gate_that_is_accepted_is_said_and_is_no_finding(tmp_path: Path) -> None:
+    """`apply` had the option, and `verify` after it failed on the same connector."""
+    there = world(w1="enabled", w2="enabled")
+    there.connector.fail()
+    report = verify_upgrade(there.app(tmp_path), Mode.ENABLED, accepted=frozenset({"connectors_healthy"}))
+    assert (report.exit_code, report.rows) == (ExitCode.OK, [])
+    [problem] = report.problems
+    assert (problem.code, problem.severity) == ("connectors_healthy", "warning")
+    assert problem.message.endswith("a task 0 is FAILED; it is accepted as it is (--accept-gate)")
+
+
+def test_modes_that_nothing_proves_are_taken_only_where_that_is_accepted(tmp_path: Path) -> None:
+    there = world(w1="preparing", w2="preparing")
+    app, accepted = there.app(tmp_path), frozenset({"modes_proven"})
+    assert [row["code"] for row in verify_upgrade(app, Mode.PREPARING).rows] == ["mode_unproven"] * 2
+    assert verify_upgrade(app, Mode.PREPARING, accepted=accepted).exit_code is ExitCode.OK
+    wrong = verify_upgrade(app, Mode.ENABLED, accepted=accepted)
+    assert {row["code"] for row in wrong.rows} == {"wrong_mode"}

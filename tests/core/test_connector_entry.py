@@ -1,0 +1,31 @@
+"""One connector of REST's answer, taken apart once for all who ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosctl.core.connector_entry import ConnectorEntry, PartTold, read_entry
+
+
+def test_an_entry_has_config_states_and_the_newest_task_set() -> None:
+    entry = {
+        "info": {
+            "type": "source", "config": {"a": 1, "b": None},
+            "tasks": [{"connector": "c", "task": 1}, {"connector": "c", "task": 0}],
+        },
+        "status": {
+            "connector": {"state": "RUNNING", "worker_id": "w:1"},
+            "tasks": [{"id": 0, "state": "FAILED", "worker_id": "w:2", "trace": "boom"}, {"id": 1, "trace": None}],
+        },
+    }  # fmt: skip
+    assert read_entry(entry) == ConnectorEntry(
+        "source", {"a": "1"}, PartTold("RUNNING", "w:1"),
+        {0: PartTold("FAILED", "w:2", "boom"), 1: PartTold("unknown")}, (0, 1),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "entry", [{}, {"info": None, "status": None}, {"info": {"tasks": None}, "status": {"tasks": 1}}]
+)
+def test_what_is_not_told_is_left_out(entry: dict[str, object]) -> None:
+    assert read_entry(entry) == ConnectorEntry("unknown", {}, None, {}, ())
