@@ -2,6 +2,8 @@
 
 `--fast` leaves out what needs a broker, a worker or Spark. Paths and any other arguments go to one pytest. A full run
 is many processes (tests/run), a few at a time; a test that is skipped fails it, for green must mean that a broker ran.
+`--kubernetes` builds a control plane of Kubernetes where there is none yet, and runs tests/kubernetes; once it is
+there, a full run has those tests, too.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from eosctl import bootstrap  # noqa: E402 - the checkout must be importable first
+from tests.kubernetes.program_file import build_program  # noqa: E402
 from tests.run import planning  # noqa: E402
 from tests.run.parts import Part, Result, environment, run_parts  # noqa: E402
 
@@ -29,7 +32,10 @@ def main(argv: Sequence[str]) -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # see `environment`: the bootstrap, too, goes by it
     if not bootstrap.inside_venv():
         bootstrap.run_in_venv(extras=("dev", "spark"), argv=["-m", "tests", *argv])
-    arguments = [word for word in argv if word != "--fast"]
+    arguments = [word for word in argv if word not in ("--fast", "--kubernetes")]
+    if "--kubernetes" in argv:
+        build_program()
+        arguments = arguments or ["tests/kubernetes"]
     if arguments:
         chosen = ["-m", "not live and not spark"] if "--fast" in argv else []
         words = [sys.executable, "-m", "pytest", "--no-skips", *chosen, *arguments]

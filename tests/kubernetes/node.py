@@ -1,0 +1,166 @@
+"""In place of a kubelet: a Node, and a real Connect worker for each pod that the scheduler binds to it.
+
+A container's environment says how its worker runs, as with the images that make properties of `CONNECT_…` variables.
+Each pod has an address of its own on loopback. A pod without such variables runs, and does nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eosctl.core.java_properties import properties_text
+from eosctl.sandbox import process
+from eosctl.sandbox.launcher import Launcher
+from eosctl.sandbox.stack import Stack
+from eosctl.sandbox.state import Node as Process
+from tests.kubernetes.control_plane import ApiError, ControlPlane
+
+NAME, PORT = "node-1", 8083
+_POLL_S = 0.3
+_PREFIX = "CONNECT_"
+_SIZE = {"cpu": "64", "memory": "64Gi", "pods": "110"}
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclass
+class _Running:
+    """One pod here; `shown` is what the API server was told of it."""
+
+    address: str
+    worker: Process | None
+    shown: str = ""
+
+
+@dataclass
+class KubeNode(threading.Thread):
+    """The node's loop, between `with` and its end; `held` are names of pods whose containers are not started yet."""
+
+    plane: ControlPlane
+    stack: Stack
+    folder: Path
+    network: str
+    held: set[str] = field(default_factory=set)
+    pods: dict[str, _Running] = field(default_factory=dict)
+    failure: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(name="kube node", daemon=True)
+        self._enough = threading.Event()
+        self._count = 0
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __enter__(self) -> KubeNode:
+        self.plane.create("/api/v1/nodes", {"metadata": {"name": NAME}})
+        status = {"capacity": _SIZE, "allocatable": _SIZE, "conditions": [{"type": "Ready", "status": "True"}]}
+        self.plane.api("PATCH", f"/api/v1/nodes/{NAME}/status", {"status": status})
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._enough.set()
+        self.join(30)
+        process.kill([each.worker.process for each in self.pods.values() if each.worker])
+
+    def run(self) -> None:
+        while not self._enough.wait(_POLL_S):
+            try:
+                self._look()
+            except (ApiError, OSError):  # the next look sees what became of it
+                continue
+            except BaseException as exc:
+                self.failure = exc
+                raise
+
+    def _look(self) -> None:
+        found = self.plane.api("GET", f"/api/v1/pods?fieldSelector=spec.nodeName%3D{NAME}")["items"]
+        for pod in found:
+            self._tend(pod)
+        there = {pod["metadata"]["uid"] for pod in found}
+        for uid in [uid for uid in self.pods if uid not in there]:
+            self._end(uid)
+
+    def _tend(self, pod: Mapping[str, Any]) -> None:
+        metadata = pod["metadata"]
+        uid, path = metadata["uid"], f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        if "deletionTimestamp" in metadata:
+            self._end(uid)
+            self.plane.api("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
+            return
+        if uid not in self.pods:
+            if metadata["name"] in self.held:
+                return
+            self._count += 1
+            address = f"{self.network}.{self._count}"
+            self.pods[uid] = _Running(address, self._start_worker(pod, address))
+        running = self.pods[uid]
+        state = _state_of(running)
+        if state != running.shown:
+            self.plane.api("PATCH", f"{path}/status", {"status": _status(pod, running, state)})
+            running.shown = state
+
+    def _end(self, uid: str) -> None:
+        """SIGTERM, the grace of the sandbox, SIGKILL."""
+        running = self.pods.pop(uid, None)
+        if running and running.worker:
+            process.stop([running.worker.process])
+
+    def _start_worker(self, pod: Mapping[str, Any], address: str) -> Process | None:
+        (container,) = pod["spec"]["containers"]
+        properties = {
+            each["name"].removeprefix(_PREFIX).lower().replace("_", "."): each.get("value", "")
+            for each in container.get("env") or ()
+            if each["name"].startswith(_PREFIX)
+        }
+        if not properties:
+            return None
+        home = self.folder / f"{pod['metadata']['name']}-{self._count}"
+        home.mkdir(parents=True)
+        config = home / "worker.properties"
+        properties |= {"listeners": f"http://{address}:{PORT}", "rest.advertised.host.name": address}
+        config.write_text(properties_text(properties), encoding="ascii")
+        made = Process(home.name, "worker", f"http://{address}:{PORT}", 0, 0, str(config), str(home / "log.txt"))
+        launcher = Launcher(Path(self.stack.state.java), self.stack.directory, Path(self.stack.state.cache))
+        return launcher.launch(made)
+
+
+def _state_of(running: _Running) -> str:
+    if running.worker is None:
+        return "ready"
+    if not running.worker.process.alive():
+        return "crashed"
+    try:
+        with _direct.open(f"{running.worker.address}/health", timeout=2):
+            return "ready"
+    except (urllib.error.URLError, OSError):
+        return "starting"
+
+
+def _status(pod: Mapping[str, Any], running: _Running, state: str) -> dict[str, Any]:
+    ready = "True" if state == "ready" else "False"
+    (container,) = pod["spec"]["containers"]
+    crashed = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
+    return {
+        "phase": "Running",
+        "hostIP": "127.0.0.1",
+        "podIP": running.address,
+        "podIPs": [{"ip": running.address}],
+        "conditions": [{"type": each, "status": ready} for each in ("Ready", "ContainersReady")],
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": ready == "True",
+                "restartCount": 0,
+                "state": crashed if state == "crashed" else {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+            }
+        ],
+    }

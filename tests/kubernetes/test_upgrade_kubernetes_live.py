@@ -1,0 +1,99 @@
+"""`upgrade apply --driver kubernetes` on a real control plane, with a real Connect worker in each pod."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from eosctl.sandbox.stack import Stack
+from tests.envelope import envelope_of
+from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.node import KubeNode
+from tests.kubernetes.workloads import Scene, ended
+from tests.sandbox_fixtures import wait_until
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture
+def scene(plane: ControlPlane, node: KubeNode, stack: Stack, unique: str, tmp_path: Path) -> Iterator[Scene]:
+    """The StatefulSet `connect` with one disabled worker, and `other`, whose pod has none."""
+    made = Scene(plane, stack, tmp_path, unique, unique)
+    made.create_namespace()
+    made.add("connect", replicas=1)
+    yield made
+    for name in ("connect", "other"):
+        with suppress(Exception):
+            made.scale(name, 0)
+    wait_until(lambda: not node.pods, what="the pods to end")
+
+
+def test_up_and_down(scene: Scene, node: KubeNode) -> None:
+    """Seen on a real control plane: the other group's pods were restarted (`--workload` was compared with nothing),
+    a run that was resumed with nobody in the group ended after `preparing`, and a pod more was waited for in vain.
+    """
+    wait_until(lambda: scene.ready() == ["connect-0"], what="the worker", timeout_s=120)
+    _refused(scene)
+    _cut_off_with_nobody_there(scene, node)
+    resumed = scene.eosctl(*scene.apply("--resume", "--dry-run"))
+    rows = envelope_of(resumed, "upgrade-apply-plan")["data"]["rows"]
+    assert [row["mode"] for row in rows] == ["preparing", "enabled"]
+    assert rows[1]["worker"] == "pod connect-0", "nobody is in the group"
+    node.held.clear()
+    done = scene.eosctl(*scene.apply("--resume", "--yes"))
+    assert done.exit_code == 0, done
+    assert scene.modes() == ["enabled"]
+    _scaled_on_the_way_down(scene)
+
+
+def _refused(scene: Scene) -> None:
+    """Before anything is written: another workload, a user without rights, a server that is not there."""
+    scene.add("other", replicas=1, workers=False)
+    other = scene.eosctl(*scene.apply("--to", "enabled", "--yes", workload="sts/other"))
+    assert other.exit_code == 6, other
+    assert "gate workload_matches fails: " in other.stderr, other
+    forbidden = scene.eosctl(*scene.apply("--to", "enabled", "--yes"), kubeconfig=scene.plane.observer)
+    assert (forbidden.exit_code, "forbidden: User" in forbidden.stderr + forbidden.stdout) == (5, True), forbidden
+    config = scene.folder / "nowhere.kubeconfig"
+    config.write_text(scene.plane.kubeconfig.read_text().replace(scene.plane.server, "https://127.0.0.1:1"))
+    nowhere = scene.eosctl(*scene.apply("--to", "enabled", "--yes"), kubeconfig=config)
+    assert nowhere.exit_code == 4, nowhere
+    scene.scale("other", 0)
+
+
+def _cut_off_with_nobody_there(scene: Scene, node: KubeNode) -> None:
+    """The pod is made anew, its worker not started yet, and eosctl killed."""
+    before = scene.pod_uid("connect-0")
+    node.held.add("connect-0")
+    running = scene.start(*scene.apply("--to", "enabled", "--yes"))
+    try:
+        wait_until(lambda: scene.pod_uid("connect-0") not in (None, before), what="the new pod", timeout_s=120)
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        ended(running)
+
+
+def _scaled_on_the_way_down(scene: Scene) -> None:
+    """A second pod in the middle of the first pass."""
+    before = scene.pod_uid("connect-0")
+    running = scene.start(*scene.apply("--to", "disabled", "--yes"))
+    try:
+        wait_until(lambda: scene.pod_uid("connect-0") not in (None, before), what="the new pod", timeout_s=120)
+        scene.scale("connect", 2)
+        done = ended(running)
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+    rows = envelope_of(done, "upgrade-apply-result")["data"]["rows"]
+    assert [row["mode"] for row in rows if row["outcome"] == "done"] == [
+        "preparing",
+        "disabled",
+        "preparing",
+        "disabled",
+    ]
+    assert scene.modes() == ["not_enabled"] * 2

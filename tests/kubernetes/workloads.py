@@ -1,0 +1,114 @@
+"""Workloads of the tests: manifests whose pods are Connect workers of a group on the stack's broker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eosctl.sandbox.settings import Eos, GroupSpec, worker_properties
+from eosctl.sandbox.stack import Stack
+from tests.conftest import Outcome
+from tests.envelope import envelope_of
+from tests.kubernetes.control_plane import ControlPlane
+
+_OWN = ("listeners", "rest.advertised.host.name")  # of each pod
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A namespace with workloads of one Connect group, and eosctl as its operator runs it."""
+
+    plane: ControlPlane
+    stack: Stack
+    folder: Path
+    namespace: str
+    group: str
+
+    def create_namespace(self) -> None:
+        self.plane.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        bin_folder = self.folder / "bin"
+        bin_folder.mkdir()
+        script = bin_folder / "kubectl"
+        script.write_text(f'#!/bin/sh\nexec "{self.plane.program}" kubectl "$@"\n')
+        script.chmod(0o755)
+
+    def add(self, name: str, *, replicas: int, workers: bool = True, **spec: Any) -> None:
+        """A StatefulSet of disabled workers, or of pods that do nothing."""
+        made = GroupSpec(self.group)
+        properties = worker_properties(
+            made, Eos.DISABLED, bootstrap_servers=self.stack.bootstrap_servers, port=0, replication=1
+        )
+        env = [
+            {"name": f"CONNECT_{key.upper().replace('.', '_')}", "value": value}
+            for key, value in properties.items()
+            if workers and key not in _OWN
+        ]
+        container = {"name": "connect", "image": "connect:tests", "env": env}
+        template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+        selector = {"matchLabels": {"app": name}}
+        whole = {"replicas": replicas, "serviceName": name, "selector": selector, "template": template, **spec}
+        self.plane.create(self._path(), {"metadata": {"name": name}, "spec": whole})
+
+    def scale(self, name: str, replicas: int) -> None:
+        """What an autoscaler does."""
+        self.plane.api("PATCH", f"{self._path()}/{name}", {"spec": {"replicas": replicas}})
+
+    def pod_uid(self, name: str) -> str | None:
+        """The pod's; None while there is none that stays."""
+        items = self.plane.api("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
+        found = [each["metadata"] for each in items if each["metadata"]["name"] == name]
+        return next((str(each["uid"]) for each in found if "deletionTimestamp" not in each), None)
+
+    def ready(self) -> list[str]:
+        """The pods that are Ready."""
+        items = self.plane.api("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
+        return [str(each["metadata"]["name"]) for each in items if _ready(each)]
+
+    def start(self, *words: str, kubeconfig: Path | None = None) -> subprocess.Popen[str]:
+        """`eosctl WORDS` about the group, in a process group of its own."""
+        where = ["-b", self.stack.bootstrap_servers, "-g", self.group, "--config-topic", f"{self.group}-configs"]
+        line = [sys.executable, "-m", "eosctl", *words, *where, "--offset-topic", f"{self.group}-offsets"]
+        environ = {
+            **os.environ,
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "KUBECONFIG": str(kubeconfig or self.plane.kubeconfig),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+        }
+        return subprocess.Popen(
+            [*line, "--timeout", "60s", "-o", "json"],
+            env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def eosctl(self, *words: str, kubeconfig: Path | None = None) -> Outcome:
+        """What `eosctl WORDS` printed and exited with."""
+        return ended(self.start(*words, kubeconfig=kubeconfig))
+
+    def apply(self, *words: str, workload: str = "statefulset/connect") -> Sequence[str]:
+        """The words of an `upgrade apply`."""
+        where = ["--driver", "kubernetes", "--workload", workload, "--namespace", self.namespace]
+        return ["upgrade", "apply", *where, "--settle-timeout", "120s", *words]
+
+    def modes(self) -> list[str]:
+        """The proven modes of the group's members."""
+        done = self.eosctl("workers", "probe")
+        return [str(row["mode"]) for row in envelope_of(done, "workers-probe")["data"]["rows"]]
+
+    def _path(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets"
+
+
+def _ready(pod: Mapping[str, Any]) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def ended(process: subprocess.Popen[str]) -> Outcome:
+    """Waits for a process, three minutes at most."""
+    stdout, stderr = process.communicate(timeout=180)
+    return Outcome(process.returncode, stdout, stderr)
