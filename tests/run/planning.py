@@ -37,6 +37,7 @@ _SECONDS = {
     "secure_stack": 160,
     "lone_broker": 150,
     "pair": 150,
+    "node+plane+stack": 90,
     "old_stack": 140,
     "game_stack": 140,
     "spark": 135,
