@@ -11,7 +11,10 @@ from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
+    ConfigSource,
     OffsetSpec,
     ResourceType,
 )
@@ -95,6 +98,32 @@ class TopicAdmin:
             (futures[broker],) = client.describe_configs(asked, request_timeout=timeout_s).values()
         entries = {broker: self._connection.result(future, doing, access) for broker, future in futures.items()}
         return {broker: there[name].value or "" for broker, there in entries.items() if name in there}
+
+    def own_settings(self, topic: str) -> dict[str, str]:
+        """What was set for this topic itself; raises NotFoundError, UnauthorizedError without DESCRIBE_CONFIGS."""
+        access = Access("DESCRIBE_CONFIGS", "Topic", topic, self._settings)
+        asked = [ConfigResource(ResourceType.TOPIC, topic)]
+        client, timeout_s = self._connection.client(), self._connection.request_timeout_s()
+        (future,) = client.describe_configs(asked, request_timeout=timeout_s).values()
+        entries = self._connection.result(future, f"reading the config of topic {topic}", access)
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        return {name: entry.value or "" for name, entry in sorted(entries.items()) if entry.source == own}
+
+    def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
+        """Changes these settings of a topic and no others; raises NotFoundError, UnauthorizedError, BrokerError."""
+        entries = [
+            ConfigEntry(
+                name,
+                value,
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for name, value in settings.items()
+        ]
+        access = Access("ALTER_CONFIGS", "Topic", topic, self._settings)
+        asked = [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)]
+        client, timeout_s = self._connection.client(), self._connection.request_timeout_s()
+        (future,) = client.incremental_alter_configs(asked, request_timeout=timeout_s).values()
+        self._connection.result(future, f"changing the config of topic {topic}", access)
 
     def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
         """How many partitions each of `topics` has; raises NotFoundError."""

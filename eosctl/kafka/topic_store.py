@@ -55,6 +55,14 @@ class KafkaTopicStore:
         """The value of one broker setting at each broker, by broker id; raises UnauthorizedError."""
         return self._admin.broker_settings(name)
 
+    def own_settings(self, topic: str) -> Mapping[str, str]:
+        """What was set for this topic itself; raises NotFoundError, UnauthorizedError."""
+        return self._admin.own_settings(topic)
+
+    def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
+        """Sets what is told for this topic, None takes the default again; raises NotFoundError, UnauthorizedError."""
+        self._admin.change_settings(topic, settings)
+
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Creates a topic and waits until every partition has a leader; raises why not."""
         for refusal in self.create_all([NewTopic(topic, partitions, replication_factor, config)]).values():

@@ -102,6 +102,15 @@ class TopicStore(Protocol):
     def broker_settings(self, name: str) -> Mapping[int, str]:
         """The value of one setting at each broker, by broker id; raises UnauthorizedError where it may not be read."""
 
+    def own_settings(self, topic: str) -> Mapping[str, str]:
+        """What was set for this topic itself, not for all; raises NotFoundError, UnauthorizedError."""
+
+    def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
+        """Sets what is told for this topic, None takes the brokers' default again; other settings stay as they are.
+
+        Raises NotFoundError, UnauthorizedError, BrokerError for a setting that there is not.
+        """
+
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Creates a topic and waits until it can be used; raises what `create_all` tells of it."""
 

@@ -213,6 +213,27 @@ def test_settings_that_nobody_gave_are_told_too(store: TopicStore, name: str) ->
     assert (config["cleanup.policy"], config["retention.ms"]) == ("delete", "604800000")
 
 
+def test_what_was_set_for_a_topic_is_told_apart_from_defaults_and_can_be_changed(store: TopicStore, name: str) -> None:
+    given = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.7"}
+    store.create(name, partitions=1, replication_factor=1, config=given)
+    assert store.own_settings(name) == given
+    store.change_settings(name, {"segment.ms": "1000", "min.cleanable.dirty.ratio": None})
+    changed = {"cleanup.policy": "compact", "segment.ms": "1000"}
+    wait_until(lambda: store.own_settings(name) == changed, what="the change to be told")
+    assert store.describe([name])[name].config["segment.ms"] == "1000"
+    store.change_settings(name, {"segment.ms": None, "retention.ms": None})
+    wait_until(lambda: list(store.own_settings(name)) == ["cleanup.policy"], what="the default to be back")
+
+
+def test_settings_of_what_is_not_there(store: TopicStore, topic: str) -> None:
+    for ask in (lambda: store.own_settings("contract-nowhere"),
+                lambda: store.change_settings("contract-nowhere", {"segment.ms": "1"})):  # fmt: skip
+        with pytest.raises(NotFoundError):
+            ask()
+    with pytest.raises(BrokerError, match=r"no\.such\.setting"):
+        store.change_settings(topic, {"no.such.setting": "1"})
+
+
 COMPACTED = {
     "cleanup.policy": "compact",
     "segment.ms": "1",  # of the records' own time: what they are apart rolls the log

@@ -24,6 +24,10 @@ from tests.fakes.broker_state import ENDING, BrokerState
 from tests.fakes.faults import Faults, KilledError
 from tests.fakes.partitions import FakeTopic
 
+KNOWN_SETTINGS = frozenset(
+    {"cleanup.policy", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "retention.ms"}
+    | {"segment.ms"}
+)
 PATIENCE = 250  # looks at a transaction before a write gives up on it
 
 
@@ -125,6 +129,18 @@ class FakeTopicStore(Faults):
         with self.call("broker_settings", name):
             settings = self.state.settings
             return dict.fromkeys(self.state.nodes, settings[name]) if name in settings else {}
+
+    def own_settings(self, topic: str) -> Mapping[str, str]:
+        with self.call("own_settings", topic):
+            return dict(sorted(self._topic(topic).given.items()))
+
+    def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
+        with self.call("change_settings", topic, dict(settings)):
+            there = self._topic(topic)
+            if unknown := sorted(set(settings) - KNOWN_SETTINGS):
+                raise BrokerError(f"changing the config of topic {topic} failed: {unknown[0]} (INVALID_CONFIG)")
+            given = {**there.given, **settings}
+            there.given = {name: value for name, value in given.items() if value is not None}
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         for refusal in self._create_each([NewTopic(topic, partitions, replication_factor, config)]).values():
