@@ -31,8 +31,8 @@ def task_counts() -> None:
 def list_command(app: App) -> Report:
     """Each connector's record, and what the leader would do now.
 
-    Exit code 0 whatever is found. Sinks are among them, and have no record. Needs Kafka 3.3 or newer; without DESCRIBE on the transactional ids, alive_ids is
-    null or incomplete.
+    Exit code 0 whatever is found. Sinks are among them, and have no record. Needs Kafka 3.3 or newer; without DESCRIBE
+    on the transactional ids, alive_ids is null or incomplete.
 
     Example: eosctl task-counts list -b kafka:9092 -g connect-cluster
     """
@@ -90,6 +90,41 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
     if (file is None) == (not topic):
         raise UsageError("name either a FILE or --topic", hint="See `eosctl task-counts replay --help`.")
     return replay_topic(app) if file is None else replay_file(app, file, name=getattr(file, "name", "stdin"))
+
+
+@task_counts.command("clean")
+@write_options
+@pass_app
+def clean_command(app: App, yes: bool, dry_run: bool) -> Report:
+    """Have the config topic compacted until no bad task-count record is left in it.
+
+    A task-count record, or a commit of tasks, that workers can't read (wrong_type, kip_text_field) costs each worker
+    that starts the rest of the batch it is in: it stays behind the config topic for ever. Overwriting the record does
+    not help; only compaction takes it away. Do not restart a worker until then. Workers that run are not affected.
+
+    A record that is the newest of its key is overwritten with the count that workers hold. Then segment.ms,
+    min.cleanable.dirty.ratio and min.compaction.lag.ms of the topic are lowered, a record of a key that no worker
+    knows closes the segment, and the topic is read until the records are gone: brokers look every
+    log.cleaner.backoff.ms (15 s). The settings are set back, also after an error and Ctrl-C; after kill -9 by the next
+    run, and `eosctl doctor` says so. Exit code 4 when --timeout is over first: run again.
+
+    Needs Kafka 2.3 (brokers). ACLs: READ, WRITE, DESCRIBE_CONFIGS and ALTER_CONFIGS on the config topic; to overwrite
+    a record also WRITE on the TransactionalId eosctl-config-GROUP (connect-cluster-GROUP with no workers).
+
+    Example: eosctl task-counts clean -b kafka:9092 -g connect-cluster --timeout 2m --dry-run
+    """
+    from eosctl.ops.task_count_clean import plan_clean, show_clean
+    from eosctl.ops.task_count_clean_steps import apply_clean
+
+    plan = plan_clean(app)
+
+    def apply() -> Report:
+        return apply_clean(app, plan)
+
+    question = f"Have topic {plan.topic.read.topic} compacted?"
+    return settle(
+        show_clean(app, plan), apply if plan.changes_something else None, question=question, yes=yes, dry_run=dry_run
+    )
 
 
 @task_counts.command("write")

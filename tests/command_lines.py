@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.command_tree import leaf_of
 from tests.conftest import Invoke, Outcome
-from tests.fakes.canaries import CLIENT, CLUSTER, CONNECTOR, KEY, WAYS, World, failed_in_fencing
+from tests.fakes.canaries import CLIENT, CLUSTER, CONNECTOR, KEY, WAYS, World, failed_in_fencing, unreadable_record
 
 RESULTS = {0: "ok", 3: "findings"}  # exit code -> status
 
@@ -121,6 +121,7 @@ LINES = [
     Line("connectors stop orders --yes", scene=failed_in_fencing),
     Line("connectors restart orders --failed --yes", scene=failed_in_fencing),
     Line("rescue --connector orders --yes", scene=failed_in_fencing),
+    Line("task-counts clean --yes", scene=unreadable_record),
     Line("offsets verify $written", before=(_SET,)),
     Line("offsets verify $written --before", before=(_SET, "offsets restore $written --yes")),
     Line(

@@ -150,7 +150,7 @@ ELSEWHERE = {
         "offsets switch",
         "offsets set",
         "offsets reset",
-        "task-counts write",
+        *("task-counts write", "task-counts clean"),
         "rescue",
         "upgrade apply",
         "upgrade verify",

@@ -5,14 +5,13 @@ Judges values that were read elsewhere; reads and writes nothing. A finding is c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.config_records import RecordKind, parse_key
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
-from eosctl.core.config_topic_repair import Compaction
+from eosctl.core.config_topic_cleaning import stop_and_resume, written_anew
 from eosctl.core.ids import leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
@@ -48,7 +47,6 @@ class Case:
     alive: tuple[AliveTask, ...] | None = None
     ignored: tuple[IgnoredRecord, ...] = ()
     other_groups: frozenset[str] = frozenset()
-    compaction: Compaction = field(default_factory=Compaction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +146,8 @@ def _forgotten(case: Case) -> Iterable[Finding]:
             "error",
             f"its tasks were committed at offset {connector.forgotten_commit}, before the config that is left of it: "
             "workers of 3.8 or newer that read the topic anew hold no task of it (KAFKA-17719)",
-            f"{_stop_and_resume(connector.name)}: it writes its tasks again, after its config.",
+            f"{stop_and_resume(connector.name)}: it writes its tasks again, after its config.",
         )
-
-
-def _stop_and_resume(connector: str) -> str:
-    """What has the leader write the tasks of a connector anew."""
-    quoted = quote(connector)
-    return f"`eosctl connectors stop {quoted}`, then `eosctl connectors resume {quoted}`"
 
 
 def _implausible(case: Case) -> Iterable[Finding]:
@@ -178,23 +170,19 @@ def _unreadable(case: Case) -> Iterable[Finding]:
                 "error",
                 f"record {record.key} at offset {record.offset}: {record.reason}, and stays behind the config topic; "
                 "so does each worker that is started before compaction has removed the record",
-                case.compaction.commands(overwrite=_overwrite(case, record)),
+                _way_out(case, record),
             )
 
 
-def _overwrite(case: Case, record: IgnoredRecord) -> str:
-    """What writes the record's key anew, without which compaction keeps it; empty where that was done."""
+def _way_out(case: Case, record: IgnoredRecord) -> str:
+    """`task-counts clean`, and what has to come first: compaction keeps the newest record of each key."""
     connector = case.connector
     is_count = parse_key(record.key or "").kind is RecordKind.TASK_COUNT
     newest_good = connector.record_offset if is_count else connector.commit_offset
-    if newest_good is not None and newest_good > record.offset:
-        return ""
-    if is_count and connector.task_count_record is not None and not connector.pending_fencing:
-        value = json.dumps({"task-count": connector.task_count_record})  # as the workers that are up hold it
-        return f"`{case.compaction.producing(str(record.key), value)}`"
-    if is_count:
-        return f"{_stop_and_resume(connector.name)} (the leader writes it anew; only with exactly-once)"
-    return f"{_stop_and_resume(connector.name)} (it writes its tasks anew)"
+    superseded = newest_good is not None and newest_good > record.offset
+    held = is_count and connector.task_count_record is not None and not connector.pending_fencing
+    first = "" if superseded or held else f"{written_anew(record)}, then "
+    return f"Restart no worker until it is gone: {first}`eosctl task-counts clean` has it compacted away, and watches."
 
 
 _ILL_WRITTEN = {
@@ -203,6 +191,9 @@ _ILL_WRITTEN = {
     "unparsable": "Overwrite it with the true count.",
     "tombstone": "Write the true count: running workers keep the old one, restarted ones forget it after compaction.",
 }
+
+
+_PASSED_OVER = "Nothing: workers take the newer record. `eosctl task-counts clean` takes this one out of the topic."
 
 
 def _ill_written(case: Case) -> Iterable[Finding]:
@@ -214,7 +205,7 @@ def _ill_written(case: Case) -> Iterable[Finding]:
             "tombstoned" if record.code == "tombstone" else record.code,
             "warning" if harmless else "error",
             f"record {record.key} at offset {record.offset} is ignored: {record.reason}",
-            _ILL_WRITTEN[record.code],
+            _PASSED_OVER if superseded and record.code != "kip_text_key" else _ILL_WRITTEN[record.code],
         )
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.config_topic import ConfigState, ConnectorState, IgnoredRecord
-from eosctl.core.config_topic_repair import Compaction
 from eosctl.core.ids import leader_transactional_id, owner_of, task_transactional_ids
 from eosctl.core.task_count_findings import AliveTask, Case, find_problems
 from eosctl.core.transactions import TransactionListing
@@ -106,7 +105,6 @@ def cases(
     listings: Sequence[TransactionListing] | None = None,
     types: Mapping[str, str] | None = None,
     elsewhere: Mapping[str, Sequence[TransactionListing] | None] | None = None,
-    compaction: Compaction | None = None,
 ) -> list[Case]:
     """One case per connector that the topic speaks of, by name; `types` is what Connect told of each.
 
@@ -126,7 +124,7 @@ def cases(
             there = elsewhere[name]
             tasks = None if there is None else tuple(alive_tasks(there, group_id, names).get(name, ()))
         passed_over = tuple(ignored.get(name, ()))
-        result.append(Case(connector, group_id, kind, tasks, passed_over, groups, compaction or Compaction()))
+        result.append(Case(connector, group_id, kind, tasks, passed_over, groups))
     return result
 
 

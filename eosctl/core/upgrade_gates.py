@@ -281,7 +281,7 @@ _RULES: tuple[_Rule, ...] = (
           _config_topic, guards_data=True),
     _Rule("offset_topic", "Name it with --offset-topic; DESCRIBE_CONFIGS shows its settings.",
           _offset_topic, guards_data=True),
-    _Rule(READABLE_GATE, "Restart no worker until it is compacted away: `eosctl task-counts validate` has how.",
+    _Rule(READABLE_GATE, "Restart no worker until it is compacted away: `eosctl task-counts clean`.",
           _config_topic_readable, guards_data=True),
     _Rule("no_open_transactions", "See `eosctl txn hanging`: workers would hang behind it.",
           _no_open_transactions, guards_data=True),

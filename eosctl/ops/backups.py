@@ -51,6 +51,11 @@ def keep_record_backup(app: App, before: Record, written: bytes | None, *, name:
     return _keep(app, [line], name=name)
 
 
+def keep_removed(app: App, records: Iterable[Record], *, name: str, cluster_id: str) -> Path:
+    """Stores records that are taken out of a topic for good, as `keep_backup` does; `restore` takes no such file."""
+    return _keep(app, [record_line(record, {"cluster_id": cluster_id}) for record in records], name=name)
+
+
 def _keep(app: App, lines: Sequence[str], *, name: str) -> Path:
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
     moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]

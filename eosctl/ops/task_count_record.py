@@ -50,6 +50,18 @@ class RecordWrite:
 
 def find_connector(topic: ConfigTopic, name: str, *, group_id: str) -> ConnectorState:
     """The connector as a worker holds it; raises NotFoundError, or RefusedError where records may be hidden."""
+    refuse_hidden_records(topic, group_id=group_id)
+    connector = topic.state.connectors.get(name)
+    if connector is None:
+        raise NotFoundError(
+            f"topic {topic.read.topic} has no connector {name!r}",
+            hint="See `eosctl task-counts list`; names are case-sensitive.",
+        )
+    return connector
+
+
+def refuse_hidden_records(topic: ConfigTopic, *, group_id: str) -> None:
+    """Raises RefusedError while an open transaction hides the end of the topic; the log cleaner waits there, too."""
     if topic.read.blocked():
         ours, leader = own_transactional_id(group_id), leader_transactional_id(group_id)
         raise RefusedError(
@@ -58,13 +70,6 @@ def find_connector(topic: ConfigTopic, name: str, *, group_id: str) -> Connector
             f"it, and run again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends "
             f"it at once; so does `eosctl fence {quote(leader)} --allow-leader`, if the group has no members.",
         )
-    connector = topic.state.connectors.get(name)
-    if connector is None:
-        raise NotFoundError(
-            f"topic {topic.read.topic} has no connector {name!r}",
-            hint="See `eosctl task-counts list`; names are case-sensitive.",
-        )
-    return connector
 
 
 def scene_of(topic: ConfigTopic, connector: ConnectorState, group: ConnectGroup) -> Scene:

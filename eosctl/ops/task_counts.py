@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.absent_group import Recorded
 from eosctl.core.config_topic import ConfigState, fold_config_topic
-from eosctl.core.config_topic_repair import Compaction
 from eosctl.core.config_view import aborted_records, differing_connectors, state_document
 from eosctl.core.record_file import UNKNOWN, read_records
 from eosctl.core.records import Record, TopicDescription, TopicRead
@@ -113,12 +112,7 @@ def _observe(app: App) -> _Observation:
     if listings is not None:
         problems += _group_problems(app, topic, listings)
     elsewhere = _listed_elsewhere(app, topic, problems)
-    compaction = Compaction(
-        topic.description.name,
-        ",".join(app.target.require_client().bootstrap_servers),
-        topic.description.config,
-    )
-    found = cases(topic.state, group_id, listings=listings, types=types, elsewhere=elsewhere, compaction=compaction)
+    found = cases(topic.state, group_id, listings=listings, types=types, elsewhere=elsewhere)
     return _Observation(topic, found, types is not None, problems)
 
 

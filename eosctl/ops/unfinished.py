@@ -15,6 +15,7 @@ from eosctl.ops.journal import journal_of
 from eosctl.ops.rescue_journal import unfinished_rescue
 from eosctl.ops.switch_journal import unfinished_switch
 from eosctl.ops.switch_look import switch_command
+from eosctl.ops.task_count_clean import clean_journal, unfinished_clean
 from eosctl.ops.upgrade_apply import describe_roll
 from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
 from eosctl.ops.upgrade_undo import command_to_resume
@@ -31,6 +32,7 @@ def unfinished_work(
     """
     if app.target.group_id is not None:
         yield from _upgrade(app, cluster_id)
+        yield from _clean(app, cluster_id)
     for each in connectors:
         state = None if config is None else config.connectors.get(each.name)
         here = list(_switch(app, cluster_id, each.name, each.states.get("connector", "unknown")))
@@ -49,6 +51,19 @@ def _upgrade(app: App, cluster_id: str) -> Iterator[Finding]:
             f"`{command_to_resume(roll.driver, roll.driver_options, roll.accepted)}` goes on; `eosctl upgrade status` "
             "shows it.",
             journal.holder(),
+        )  # fmt: skip
+
+
+def _clean(app: App, cluster_id: str) -> Iterator[Finding]:
+    topic = app.target.config_topic
+    journal = clean_journal(app, topic, cluster_id=cluster_id)
+    begun = unfinished_clean(journal)
+    if begun is not None:
+        yield _finding(
+            "clean_unfinished", topic,
+            f"a run of task-counts clean, begun {rfc3339(begun.began_ms)}, is not over: {topic} still has the settings "
+            "that it set",
+            "`eosctl task-counts clean` goes on, and sets them back. Restart no worker before.", journal.holder(),
         )  # fmt: skip
 
 

@@ -149,13 +149,13 @@ FINDINGS = (
         "wrong_type",
         "A task-count record or a task commit that is no integer. A worker that reads it when it starts loses the rest "
         "of the batch, and stays behind the config topic.",
-        "Restart no worker until compaction has removed it; the finding has the commands. Overwriting is not enough.",
+        "Restart no worker until compaction has removed it: `eosctl task-counts clean`. Overwriting is not enough.",
     ),
     Entry(
         "kip_text_field",
         "A task-count record spelled as in KIP-618's text. A worker that reads it when it starts loses the rest of the "
         "batch, and stays behind the config topic.",
-        "Restart no worker until compaction has removed it; the finding has the commands. Overwriting is not enough.",
+        "Restart no worker until compaction has removed it: `eosctl task-counts clean`. Overwriting is not enough.",
     ),
     Entry(
         "kip_text_key",

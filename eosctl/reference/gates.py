@@ -39,7 +39,7 @@ GATES = (
     Entry(
         "config_topic_readable",
         "No record of the config topic makes a worker that starts lose the records behind it.",
-        "Restart no worker until compaction has removed it; `eosctl task-counts validate` has the commands.",
+        "Restart no worker until compaction has removed it: `eosctl task-counts clean`.",
     ),
     Entry("no_open_transactions", "Config and offsets topics can be read to their ends.", "`eosctl txn hanging`."),
     Entry(

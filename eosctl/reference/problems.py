@@ -296,6 +296,21 @@ WARNINGS = (
         "Neither pause nor resume changes what is FAILED of a connector.",
         "`eosctl connectors restart NAME --failed`.",
     ),
+    Entry(
+        "restart_no_worker",
+        "The config topic has a record that a worker which starts can't read, and loses others with.",
+        "Restart no worker until `eosctl task-counts clean` has ended.",
+    ),
+    Entry(
+        "clean_unfinished",
+        "A run of `task-counts clean` was cut off: the config topic still has the settings that it set meanwhile.",
+        "Run `eosctl task-counts clean` again: it sets them back.",
+    ),
+    Entry(
+        "settings_not_set_back",
+        "`task-counts clean` could not set the config topic's settings back.",
+        "Run it again.",
+    ),
     Entry("rescue_unfinished", "An earlier rescue was cut off; this one goes on from there."),
     Entry(
         "rest_differs",

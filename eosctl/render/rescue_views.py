@@ -1,4 +1,4 @@
-"""How plans and results of `task-counts write` and `rescue` look as text; JSON has the ids that they fence, too."""
+"""How plans and results of `task-counts write`, `clean` and `rescue` look as text; JSON also has the ids they fence."""
 
 from __future__ import annotations
 
@@ -42,6 +42,33 @@ _WRITE = View(
 )
 
 
+def _clean_lines(report: Report) -> Iterable[str]:
+    """The settings that change meanwhile, and what they are set back to."""
+    settings = report.data.get("settings")
+    yield f"topic: {format_cell(report.data.get('topic'))}"
+    for each in settings if isinstance(settings, list) and report.kind.endswith("-plan") else ():
+        before = "the brokers' default" if each["before"] is None else each["before"]
+        if report.rows:
+            yield f"{each['name']}: {each['meanwhile']} until they are gone, then {format_cell(before)}"
+        elif each["now"] != each["before"]:
+            yield f"{each['name']}: back to {format_cell(before)}"
+    yield from summary_lines(report)
+
+
+_CLEAN = View(
+    (
+        Column("OFFSET", "offset"),
+        Column("KEY", "key"),
+        Column("CODE", "code"),
+        Column("OVERWRITE", "overwrite"),
+        Column("OUTCOME", "outcome"),
+    ),
+    wide=(Column("CONNECTOR", "connector"), Column("REASON", "reason")),
+    footer=_clean_lines,
+    empty="There is no bad task-count record in the topic.",
+)
+
+
 def _rescue_lines(report: Report) -> Iterable[str]:
     yield f"seen: {format_cell(report.data.get('seen'))}"
     yield from summary_lines(report)
@@ -67,6 +94,8 @@ _RESCUE = View(
 RESCUE_VIEWS: dict[str, View] = {
     "task-counts-write-plan": _WRITE,
     "task-counts-write-result": _WRITE,
+    "task-counts-clean-plan": _CLEAN,
+    "task-counts-clean-result": _CLEAN,
     "rescue-plan": _RESCUE,
     "rescue-result": _RESCUE,
 }

@@ -68,6 +68,24 @@ _TASK_COUNT_WRITE: dict[str, Any] = {
     },
     "summary": {"fences": "int", "outcome": "str"},
 }
+_TASK_COUNT_CLEAN: dict[str, Any] = {
+    "row": {
+        "offset": "int",
+        "key": "str|null",
+        "connector": "str|null",
+        "code": "str",
+        "reason": "str",
+        "overwrite": "int|null",
+        "outcome": "str",
+    },
+    "summary": {"records": "int", "overwritten": "int", "removed": "int"},
+    "data": {
+        "topic": "str",
+        "settings": [{"name": "str", "before": "str|null", "now": "str|null", "meanwhile": "str"}],
+        "undo": "null",
+        "backup?": "str",
+    },
+}
 _RESCUE: dict[str, Any] = {
     "row": {"step": "int", "action": "str", "detail": "str", "outcome": "str"},
     "summary": {"connector": "str", "verdict": "str", "tasks": "int"},
@@ -243,6 +261,8 @@ KINDS: dict[str, Kind] = {
             "undo?": "str|null",
         },
     ),
+    "task-counts-clean-plan": Kind("The records that would be compacted away.", **_TASK_COUNT_CLEAN),
+    "task-counts-clean-result": Kind("The records that were compacted away.", **_TASK_COUNT_CLEAN),
     "connectors-change-plan": Kind("What would stop, pause, resume or restart.", **_CONNECTOR_CHANGE),
     "connectors-change-result": Kind("What was stopped, paused, resumed or restarted.", **_CONNECTOR_CHANGE),
     "connectors-trace": Kind(

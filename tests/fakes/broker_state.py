@@ -20,6 +20,7 @@ from tests.fakes.partitions import FakePartition, FakeTopic
 
 EXHAUSTED_EPOCH = 32766
 MAX_TIMEOUT_MS = 900_000
+ROLLS_AT_ONCE_MS, CLEANER_BACKOFF_S = 1000, 15.0
 ENDING = {"PrepareCommit": "CompleteCommit", "PrepareAbort": "CompleteAbort"}
 Group = RawGroup | Callable[[], RawGroup]
 
@@ -61,6 +62,7 @@ class BrokerState:
         self.gone: set[int] = set()
         self.lagging: dict[tuple[str, int], set[int]] = {}
         self.stamp_ms = 1_700_000_000_000
+        self.rolled_s: dict[str, float] = {}
         self._producer_ids, self._topic_numbers = itertools.count(1000), itertools.count()
 
     # -- where things are
@@ -133,7 +135,18 @@ class BrokerState:
         stamp_ms = self.stamp_ms if given_ms is None or given_ms < 0 else given_ms
         taken = Record(record.topic, partition, -1, stamp_ms, record.key, record.value, record.headers)
         log = self.log(record.topic, partition)
+        if int(self.topics[record.topic].config.get("segment.ms", "604800000")) <= ROLLS_AT_ONCE_MS:
+            self.rolled_s.setdefault(record.topic, self.clock.monotonic_s())
         return log.append(taken, producer, now_ms=self.clock.now_ms(), transactional=transactional)
+
+    def clean(self, topic: str) -> None:
+        """What the log cleaner has done by now: it takes closed segments where the settings want it at once."""
+        ratio = float(self.topics[topic].config.get("min.cleanable.dirty.ratio", "0.5"))
+        rolled_s = self.rolled_s.get(topic)
+        if rolled_s is not None and ratio == 0 and self.clock.monotonic_s() - rolled_s >= CLEANER_BACKOFF_S:
+            del self.rolled_s[topic]
+            for log in self.topics[topic].partitions:
+                log.compact()
 
     # -- transactions
 

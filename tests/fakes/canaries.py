@@ -151,6 +151,12 @@ def failed_in_fencing(world: World) -> None:
     world.keep_config("commit-orders", {"tasks": 1})
 
 
+def unreadable_record(world: World) -> None:
+    """A task-count record that a worker which starts loses others with, and a good one after it."""
+    world.keep_config("tasks-fencing-orders", {"tasks": 1})
+    world.keep_config("tasks-fencing-orders", {"task-count": 1})
+
+
 @contextmanager
 def canary_world(directory: Path) -> Iterator[World]:
     """Connector orders is STOPPED; a transaction hangs on topic sink."""

@@ -175,6 +175,8 @@ class FakeTopicStore(Faults):
         sieve: Sieve | None = None,
     ) -> TopicRead:
         with self.call("read", topic, isolation):
+            if topic in self.topics:
+                self.state.clean(topic)
             bounds = self._known_bounds(topic) if partly else KnownBounds(self._bounds(topic))
             records: list[Record] = []
             count = 0

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 
 from eosctl.core.findings import WARNING
 from tests.gameday.ground import Ground
-from tests.gameday.incident import Incident, Named, Saboteur, Until, play
+from tests.gameday.incident import Incident, Named, Saboteur, play
 from tests.hanging_transactions import unverified_transactions, write_in_a_transaction_that_no_coordinator_knows
 from tests.sandbox_fixtures import wait_until
 
@@ -97,7 +97,7 @@ INCIDENTS = (
         "a task-count record that breaks workers",
         task_count_of_another_type,
         (Named("wrong_type", "{}"),),
-        ("printf", "kafka-configs.sh", "printf", Until("eosctl task-counts validate"), "kafka-configs.sh"),
+        ("eosctl task-counts clean",),
     ),
 )  # fmt: skip
 

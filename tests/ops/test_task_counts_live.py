@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.ops.app import App
+from eosctl.ops.task_count_clean import plan_clean
+from eosctl.ops.task_count_clean_steps import apply_clean
 from eosctl.ops.task_counts import list_task_counts, replay_topic, show_task_counts, validate_task_counts
 from eosctl.profiles import Target
 from eosctl.sandbox.stack import Stack
@@ -106,37 +99,7 @@ def test_a_healthy_group_has_no_warning_and_knows_its_connectors(app: App, file_
     assert validate_task_counts(app, strict=False).exit_code == 0
 
 
-def _configure(stack: Stack, command: str) -> dict[str, str]:
-    """Does what a kafka-configs line says; what it sets."""
-    words = shlex.split(command)
-    assert words[:4] == ["kafka-configs.sh", "--bootstrap-server", stack.bootstrap_servers, "--alter"]
-    assert (words[4:6], words[6], words[8]) == (["--entity-type", "topics"], "--entity-name", "--add-config")
-    settings = dict(each.split("=") for each in words[9].split(","))
-    entries = [
-        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
-    ]
-    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
-    topic = ConfigResource(ResourceType.TOPIC, words[7], incremental_configs=entries)
-    for future in admin.incremental_alter_configs([topic]).values():
-        future.result(30)
-    return settings
-
-
-def _produce(stack: Stack, topic: str, key: str, value: str) -> None:
-    producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "log_level": 0})
-    producer.produce(topic, key=key.encode(), value=value.encode(), partition=0)
-    assert producer.flush(30) == 0
-
-
-def _produce_as(stack: Stack, command: str) -> None:
-    """Does what a line with the console producer says."""
-    printf, sent = (shlex.split(part) for part in command.split(" | "))
-    assert sent[:3] == ["kafka-console-producer.sh", "--bootstrap-server", stack.bootstrap_servers]
-    assert (printf[:2], sent[3], sent[5:]) == (["printf", r"%s\t%s\n"], "--topic", ["--property", "parse.key=true"])
-    _produce(stack, sent[4], *printf[2:])
-
-
-def test_the_printed_commands_remove_a_record_that_breaks_workers(
+def test_a_record_that_breaks_workers_is_cleaned_away_and_the_settings_are_as_before(
     app: App, file_source: FileSource, stack: Stack
 ) -> None:
     """The advice was to overwrite it: a worker that starts reads it all the same, until it is compacted away."""
@@ -145,18 +108,18 @@ def test_the_printed_commands_remove_a_record_that_breaks_workers(
     file_source.put()
     file_source.wait_running()
     wait_until(lambda: show_task_counts(app, name).rows[0]["recorded"] == 1, what="the record of the first round")
-    _produce(stack, topic, f"tasks-fencing-{name}", '{"task-count":"1"}')
-
-    def findings() -> Any:
-        return show_task_counts(app, name).rows[0]["findings"]
-
-    [found] = findings()
-    assert (found["code"], found["severity"]) == ("wrong_type", "error")
-    overwrite, change, roll, _look, back = re.findall(r"`([^`]*)`", found["fix"])
-    _produce_as(stack, overwrite)
-    changed = _configure(stack, change)
-    _produce_as(stack, roll)
-    wait_until(lambda: not findings(), what="compaction")
-    assert _configure(stack, back).keys() == changed.keys()
-    assert _configure(stack, back)["min.cleanable.dirty.ratio"] == "0.5"
+    producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "log_level": 0})
+    producer.produce(topic, key=f"tasks-fencing-{name}".encode(), value=b'{"task-count":"1"}', partition=0)
+    assert producer.flush(30) == 0
+    with app.topics() as store:
+        before = store.own_settings(topic)
+    findings: Any = show_task_counts(app, name).rows[0]["findings"]
+    assert [(each["code"], each["severity"]) for each in findings] == [("wrong_type", "error")]
+    assert "`eosctl task-counts clean`" in findings[0]["fix"]
+    report = apply_clean(app, plan_clean(app))
+    assert report.exit_code == 0, report.problems
+    assert [(row["code"], row["overwrite"], row["outcome"]) for row in report.rows] == [("wrong_type", 1, "removed")]
+    assert show_task_counts(app, name).rows[0]["findings"] == []
+    with app.topics() as store:
+        assert store.own_settings(topic) == before
     assert file_source.task_states() == ["RUNNING"]

@@ -1,0 +1,72 @@
+"""Which records of a config topic compaction is to take away, and what it takes to bring that about. Pure.
+
+A record that breaks a worker's reader does so until it is gone from the log: overwriting it is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from shlex import quote
+
+from eosctl.core.config_records import RecordKind, decode_key_text, parse_key
+from eosctl.core.config_topic import ConfigState, ConnectorState, IgnoredRecord
+from eosctl.core.records import Record
+
+WHILE_CLEANING: Mapping[str, str] = {
+    "segment.ms": "1000",
+    "min.cleanable.dirty.ratio": "0",
+    "min.compaction.lag.ms": "0",
+}
+"""With these the next record closes the segment that the others are in, and the cleaner takes it at its next look."""
+ROLLING_KEY = b"eosctl-compaction"
+"""A key that every worker reads and passes over; its record only has to stand behind the others."""
+SEGMENT_S = int(WHILE_CLEANING["segment.ms"]) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record to be compacted away; `first` is a count to be recorded before, under the same key, or None.
+
+    `anew` is what else has to write the key before compaction takes the record; empty where nothing has to.
+    """
+
+    record: IgnoredRecord
+    first: int | None = None
+    anew: str = ""
+
+
+def bad_records(state: ConfigState, records: Iterable[Record]) -> list[BadRecord]:
+    """Those that break a worker's reader, and task-count records that are passed over and written anew since."""
+    newest = {decode_key_text(record.key): record.offset for record in records if record.key is not None}
+    found = []
+    for record in state.ignored:
+        superseded = record.key is None or newest.get(record.key, -1) > record.offset  # a null key is never kept
+        is_count = record.key is not None and parse_key(record.key).kind is RecordKind.TASK_COUNT
+        if superseded and (record.breaks_reader or is_count):
+            found.append(BadRecord(record))
+        elif record.breaks_reader:
+            found.append(_newest_of_its_key(state.connectors.get(record.connector or ""), record))
+    return found
+
+
+def _newest_of_its_key(connector: ConnectorState | None, record: IgnoredRecord) -> BadRecord:
+    """A count that workers hold already changes nothing when it is recorded once more, but not while fencing is due."""
+    is_count = parse_key(record.key or "").kind is RecordKind.TASK_COUNT
+    held = None if connector is None or connector.pending_fencing else connector.task_count_record
+    if is_count and held is not None:
+        return BadRecord(record, first=held)
+    return BadRecord(record, anew=written_anew(record))
+
+
+def written_anew(record: IgnoredRecord) -> str:
+    """What has the leader write the key of a record again."""
+    commands = stop_and_resume(record.connector or "")
+    if parse_key(record.key or "").kind is RecordKind.TASK_COUNT:
+        return f"{commands} (the leader writes it anew; only with exactly-once)"
+    return f"{commands} (it writes its tasks anew)"
+
+
+def stop_and_resume(connector: str) -> str:
+    """What has the leader write the tasks of a connector anew."""
+    return f"`eosctl connectors stop {quote(connector)}`, then `eosctl connectors resume {quote(connector)}`"
