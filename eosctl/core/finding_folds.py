@@ -5,11 +5,14 @@ Nothing is lost to a program: the one that stands for many has the subjects of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from eosctl.core.findings import Finding
 
+MOST_ACTS = 10
+"""So many remedies that differ by their subject alone are shown each for itself."""
 MOST_ALIKE = 3
 """So many findings alike are shown each for itself; of more than that, as many are examples."""
 
@@ -17,13 +20,37 @@ MOST_ALIKE = 3
 def fold_alike(findings: Iterable[Finding]) -> list[Finding]:
     """One finding in place of more than MOST_ALIKE with the same code, topic and remedy, with a count and examples.
 
-    Where the remedies differ each is an act of its own, and each stays.
+    Where the remedies differ each is an act of its own, and each stays; more than MOST_ACTS that differ by their
+    subject alone are one, with the first as an example.
     """
-    alike: dict[tuple[object, ...], list[Finding]] = {}
+    same_act = _fold(findings, _act, MOST_ALIKE, _folded)
+    return _fold(same_act, _kind_of_act, MOST_ACTS, _acts)
+
+
+def _fold(
+    findings: Iterable[Finding], key: Callable[[Finding], object], most: int, one: Callable[[list[Finding]], Finding]
+) -> list[Finding]:
+    """`one` in place of more than `most` with the same key, where the first of them stands."""
+    alike: dict[object, list[Finding]] = {}
     for each in findings:
-        key = (each.code, each.severity, each.certain, each.fix, each.evidence.get("topic"))
-        alike.setdefault(key, []).append(each)
-    return [one for same in alike.values() for one in (same if len(same) <= MOST_ALIKE else [_folded(same)])]
+        alike.setdefault(key(each), []).append(each)
+    return [left for same in alike.values() for left in (same if len(same) <= most else [one(same)])]
+
+
+def _act(each: Finding) -> object:
+    return each.code, each.severity, each.certain, each.fix, each.evidence.get("topic")
+
+
+def _kind_of_act(each: Finding) -> object:
+    """The remedy without the subject, or a task's connector; what stands for many already stands for itself."""
+    alone = each.subject if "count" in each.evidence else None
+    names = [re.escape(name) for name in (each.subject, each.subject.rpartition("/")[0]) if name]
+    fix = re.sub(rf"(?<![\w.-])(?:{'|'.join(names)})(?![\w-])", "{}", each.fix) if names else each.fix
+    return each.code, each.severity, each.certain, fix, alone
+
+
+def _acts(same: Sequence[Finding]) -> Finding:
+    return replace(_folded(same), fix=f"For each of them, as for {same[0].subject}: {same[0].fix}")
 
 
 def _folded(same: Sequence[Finding]) -> Finding:

@@ -36,6 +36,13 @@ def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]
     return found
 
 
+def unassigned_since(records: Iterable[Record]) -> dict[Work, int]:
+    """When each connector and task that is UNASSIGNED was said to be so, which REST does not tell."""
+    newest = {work: record for record in records if (work := _work_of(record.key)) is not None}
+    told = ((work, record, _json_object(record.value)) for work, record in newest.items())
+    return {work: record.timestamp_ms for work, record, value in told if value and value.get("state") == "UNASSIGNED"}
+
+
 def _work_of(key: bytes | None) -> Work | None:
     text = (key or b"").decode("utf-8", "replace")
     task = _TASK.fullmatch(text)

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from eosctl.core.connector_topics import ConfiguredTopics, configured_topics
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
+from eosctl.ops.side_by_side import side_by_side
 from eosctl.ops.workers import discover_urls, in_turn
 from eosctl.report import Problem
+
+_PARALLEL_QUESTIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,9 @@ def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequ
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, urls):
         try:
-            return {name: worker.topics(name) for name in connectors}, ""
+            told = [worker.topics(connectors[0])]  # a worker that does not tell is asked once
+            told += side_by_side(worker.topics, connectors[1:], most=_PARALLEL_QUESTIONS)
+            return dict(zip(connectors, told, strict=True)), ""
         except EosctlError as exc:
             failures.append(exc)
     return {}, "; ".join(each.message for each in failures) or "the group has no member"

@@ -7,7 +7,6 @@ that is told faster.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from eosctl.core.config_records import OFFSETS_TOPIC
@@ -16,6 +15,7 @@ from eosctl.core.upgrade_observation import VALIDATION, Observation, ObservedCon
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
+from eosctl.ops.side_by_side import side_by_side
 from eosctl.ops.workers import NO_REST
 
 SUPPORT_PROPERTY = "exactly.once.support"
@@ -41,12 +41,8 @@ def with_validations(app: App, observation: Observation) -> Observation:
     if url is None or observation.connectors is None or not sources:
         return observation
     worker = replace(app, deadline=app.deadline.half()).worker(url)
-    pool = ThreadPoolExecutor(PARALLEL_VALIDATIONS)
-    try:
-        asked = {each.name: pool.submit(_validate, worker, each.config) for each in sources}
-        answers = {name: future.result() for name, future in asked.items()}
-    finally:
-        pool.shutdown(cancel_futures=True)
+    told = side_by_side(lambda each: _validate(worker, each.config), sources, most=PARALLEL_VALIDATIONS)
+    answers = {each.name: answer for each, answer in zip(sources, told, strict=True)}
     connectors = tuple(_with_answers(each, answers.get(each.name)) for each in observation.connectors)
     return replace(observation, connectors=connectors)
 

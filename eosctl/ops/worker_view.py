@@ -22,6 +22,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, UnreachableError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker
+from eosctl.ops.side_by_side import side_by_side
 
 WORKER_PATIENCE_S = 15.0  # a worker may take 10 s for the verdict on its own health
 ROOT_PATIENCE_S = 8.0  # which version it is a worker knows by heart
@@ -75,12 +76,8 @@ def _silence_of(app: App, url: str) -> EosctlError | None:
 
 def silences_of(app: App, urls: Mapping[str, str]) -> dict[str, EosctlError]:
     """Those of `urls` (by any name) where nothing answers, and why; asked side by side, for they may all hang."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(PARALLEL_WORKERS) as pool:
-        asked = {name: pool.submit(_silence_of, app, url) for name, url in urls.items()}
-        found = {name: future.result() for name, future in asked.items()}
-    return {name: silence for name, silence in found.items() if silence is not None}
+    found = side_by_side(lambda url: _silence_of(app, url), urls.values(), most=PARALLEL_WORKERS)
+    return {name: silence for name, silence in zip(urls, found, strict=True) if silence is not None}
 
 
 def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:

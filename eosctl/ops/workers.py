@@ -25,6 +25,7 @@ from eosctl.errors import (
 )
 from eosctl.ops.app import App
 from eosctl.ops.connect_groups import with_groups_there
+from eosctl.ops.side_by_side import side_by_side
 from eosctl.ops.worker_view import (
     PARALLEL_WORKERS,
     STANDALONE,
@@ -271,14 +272,13 @@ def _observe(
     app: App, pairs: Sequence[_Pair], given: Mapping[str, str], *, kafka_cluster_id: str | None = None
 ) -> tuple[WorkerObservation, ...]:
     """Each pair joined with its worker's own words; the workers are asked side by side."""
-    from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(PARALLEL_WORKERS) as pool:
-        asked = [
-            pool.submit(view_worker, app, given.get(url, url)) if url and (member is None or member.has_rest) else None
-            for member, url in pairs
-        ]
-        views = [WorkerView() if future is None else future.result() for future in asked]
+    def view(pair: _Pair) -> WorkerView:
+        member, url = pair
+        can_be_asked = member is None or member.has_rest
+        return view_worker(app, given.get(url, url)) if url and can_be_asked else WorkerView()
+
+    views = side_by_side(view, pairs, most=PARALLEL_WORKERS)
     return tuple(_observation(app, pair, view, kafka_cluster_id) for pair, view in zip(pairs, views, strict=True))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eosctl.core.finding_folds import fold_alike, under_cause
 from eosctl.core.findings import ERROR, Finding
 
@@ -39,6 +41,30 @@ def test_without_a_topic_places_are_counted() -> None:
 def test_what_is_mended_one_by_one_stays() -> None:
     each = [junk("t-0", fix=f"`eosctl txn abort --start-offset {number}`") for number in range(9)]
     assert fold_alike(each) == each
+
+
+def slow(name: str) -> Finding:
+    return Finding("fencing_slow", ERROR, name, f"{name} is slow", f"`eosctl connectors restart {name} --failed`")
+
+
+def test_remedies_that_differ_by_their_subject_alone_are_one_where_they_are_many() -> None:
+    """Five hundred connectors were five hundred rows."""
+    [one] = fold_alike(slow(f"c-{number}") for number in range(11))
+    assert (one.subject, one.evidence["count"]) == ("11 places", 11)
+    assert one.message == "11 times, the first 3 are: c-0 is slow; c-1 is slow; c-2 is slow"
+    assert one.fix == "For each of them, as for c-0: `eosctl connectors restart c-0 --failed`"
+    ten = [slow(f"c-{number}") for number in range(10)]
+    assert fold_alike(ten) == ten
+
+
+def test_tasks_differ_by_their_connector() -> None:
+    tasks = [replace(slow(f"c-{number}"), subject=f"c-{number}/7") for number in range(11)]
+    assert [each.evidence["count"] for each in fold_alike(tasks)] == [11]
+
+
+def test_what_stands_for_many_already_is_not_folded_again() -> None:
+    places = [junk(f"t-{number}", topic=f"t-{topic}") for topic in range(11) for number in range(4)]
+    assert [each.evidence["count"] for each in fold_alike(places)] == [4] * 11
 
 
 def test_what_follows_stands_below_its_cause() -> None:

@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.group_protocol import CONNECTOR_ITSELF
 from eosctl.core.records import Record
-from eosctl.core.status_topic import as_rest_tells, read_statuses, version_at
+from eosctl.core.status_topic import as_rest_tells, read_statuses, unassigned_since, version_at
 from tests.fakes.config_topic import config_records, created
 
 
@@ -57,3 +58,13 @@ def test_a_version_is_taken_only_where_all_that_is_owned_agrees() -> None:
     assert version_at([("a", 0), ("a", 1)], statuses) is None
     assert version_at([("a", 2)], statuses) is None
     assert version_at([], statuses) is None
+
+
+def test_since_when_something_is_unassigned() -> None:
+    gone: dict[str, object] = {**RUNS, "state": "UNASSIGNED"}
+    told = [
+        ("status-task-c-1-0", gone), ("status-task-c-1-1", gone), ("status-connector-c-1", gone), ("other", gone),
+        ("status-task-c-1-1", RUNS), ("status-task-c-1-2", b"junk"), ("status-task-c-1-3", None),
+    ]  # fmt: skip
+    records = [status(key, value, at)._replace(timestamp_ms=100 + at) for at, (key, value) in enumerate(told)]
+    assert unassigned_since(records) == {("c-1", 0): 100, ("c-1", CONNECTOR_ITSELF): 102}
