@@ -37,7 +37,42 @@ def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
 
 def under_causes(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
     """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
-    return _under_brokers(_under_workers(visit, findings))
+    return _under_brokers(_under_workers(visit, under_settings(findings)))
+
+
+def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """What tasks died of stands below the setting that they die of, and a gate below what it repeats."""
+    kept = dict(findings)
+    for check, causes in findings.items():
+        for cause in causes:
+            codes = _BRINGS_ABOUT.get((check, cause.code), frozenset())
+            following = [(at, each) for at in kept for each in kept[at] if each.code in codes and _is_of(cause, each)]
+            if all(each.code == _FENCING_DUE for _at, each in following):
+                continue
+            for at, gone in following:
+                kept[at] = [each for each in kept[at] if each is not gone]
+            told = under_cause(cause, [each for _at, each in following])
+            kept[check] = [told if each is cause else each for each in kept[check]]
+    return kept
+
+
+_FENCING_DUE = "mis_ordered"
+_BRINGS_ABOUT = {
+    ("connectors", "producer_refuses"): frozenset({"producer_refuses", _FENCING_DUE}),
+    ("connectors", "timeout_above_broker"): frozenset({"timeout_refused", _FENCING_DUE}),
+    ("connectors", "writes_own_offsets"): frozenset({"own_offsets_topic", _FENCING_DUE}),
+    ("offsets", "not_compacted"): frozenset({"offset_topic"}),
+    ("offsets", "deletes_old_offsets"): frozenset({"offset_topic"}),
+}
+"""Check and code of a setting that is wrong -> what is found because of it; that fencing is due, of dead tasks only."""
+
+
+def _is_of(cause: Finding, other: Finding) -> bool:
+    """Whether it is about the same connector or a task of it, or a gate about the same topic; not the cause itself."""
+    if other is cause:
+        return False
+    about = other.subject == cause.subject or other.subject.startswith(f"{cause.subject}/")
+    return about or cause.subject in other.message.split()
 
 
 def _under_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:

@@ -74,7 +74,7 @@ def fixes(invoke: Invoke, there: ConfigWorld, exit_code: int = 3, *more: str) ->
 
 @pytest.mark.parametrize(
     ("code", "name", "partitions"),
-    [("status_not_compact", STATUS, 5), ("config_topic", CONFIG_TOPIC, 1), ("offset_topic", OFFSETS, 25)],
+    [("status_not_compact", STATUS, 5), ("config_topic", CONFIG_TOPIC, 1), ("not_compacted", OFFSETS, 25)],
 )
 def test_a_wrong_cleanup_policy_is_mended_by_the_command_that_is_printed(
     invoke: Invoke, code: str, name: str, partitions: int

@@ -19,11 +19,15 @@ Saboteur = Callable[[Ground, str], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A finding; {} in `subject` stands for the saboteur's name, {worker} for the URL of the last worker."""
+    """A finding; {} in `subject` stands for the saboteur's name, {worker} for the URL of the last worker.
+
+    `follows` are codes of what must stand below it.
+    """
 
     code: str
     subject: str
     severity: str = ERROR
+    follows: tuple[str, ...] = ()
 
 
 class Until(str):
@@ -58,6 +62,8 @@ def play(incident: Incident, ground: Ground, name: str) -> None:
         rows = ground.wait_for(frozenset(wanted))
         named_s = time.monotonic()
         [cause] = [row for row in rows if (row["code"], row["subject"], row["severity"]) == wanted[0]]
+        below = {each["code"] for each in cause["evidence"].get("follows", ())}
+        assert below >= set(incident.named[0].follows), cause
         if incident.by_hand is not None:
             incident.by_hand(ground)
         for line, start in printed(cause["fix"], [each.replace("{}", name) for each in incident.healed_by]):

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
 
-from eosctl.core.findings import WARNING
 from eosctl.core.ids import task_transactional_id
 from eosctl.sandbox.zombie import Zombie
 from tests.gameday.ground import Ground
@@ -116,19 +115,14 @@ INCIDENTS = (
     Incident(
         "acks=1",
         acks_1,
-        (
-            Named("producer_refuses", "{}"),
-            Named("producer_refuses", "{}/0"),
-            Named("mis_ordered", "{}", WARNING),  # its new task set was fenced for nobody
-        ),
+        (Named("producer_refuses", "{}", follows=("producer_refuses",)),),
         by_hand=_no_overrides,
     ),
     Incident(
         "a transaction timeout that brokers refuse",
         timeout_too_long,
         (
-            Named("timeout_above_broker", "{}"),
-            Named("timeout_refused", "{}/0"),
+            Named("timeout_above_broker", "{}", follows=("timeout_refused",)),
             Named("idle_property", "{}"),
         ),
         by_hand=_no_overrides,

@@ -78,7 +78,7 @@ INCIDENTS = (
     Incident(
         "the offsets topic is deleted from",
         cleanup_policy("offset", "delete"),
-        (Named("not_compacted", "connect-offsets"), Named("offset_topic", "connect-eos")),
+        (Named("not_compacted", "connect-offsets", follows=("offset_topic",)),),
         ("kafka-configs.sh",),
     ),
     Incident(

@@ -52,9 +52,10 @@ def hung(ground: Ground, _name: str) -> Iterator[None]:
         sent(signal.SIGCONT)(ground)
 
 
+UNREACHABLE = Named("worker_unreachable", "{worker}", follows=("members_known", "modes_proven"))
 INCIDENTS = (
-    Incident("a worker was killed", killed, (Named("worker_unreachable", "{worker}"),), by_hand=start),
-    Incident("a worker hangs", hung, (Named("worker_unreachable", "{worker}"),), by_hand=sent(signal.SIGCONT)),
+    Incident("a worker was killed", killed, (UNREACHABLE,), by_hand=start),
+    Incident("a worker hangs", hung, (UNREACHABLE,), by_hand=sent(signal.SIGCONT)),
 )
 
 

@@ -1,0 +1,38 @@
+"""What doctor puts below the setting that brings it about."""
+
+from __future__ import annotations
+
+from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.ops.doctor_causes import under_settings
+
+
+def finding(code: str, subject: str, message: str = "", severity: str = ERROR) -> Finding:
+    return Finding(code, severity, subject, message or f"{subject} has it", "mend it")
+
+
+def test_what_tasks_died_of_stands_below_the_setting_that_they_die_of() -> None:
+    """acks=1 was three rows, of which one said to look again in a minute."""
+    cause, other = finding("producer_refuses", "c"), finding("producer_refuses", "c2/0")
+    died, due = finding("producer_refuses", "c/0"), finding("mis_ordered", "c", severity=WARNING)
+    found = under_settings({"failures": [died, other], "task_counts": [due], "connectors": [cause]})
+    assert (found["failures"], found["task_counts"]) == ([other], [])
+    [told] = found["connectors"]
+    follows = told.evidence["follows"]
+    assert isinstance(follows, list)
+    assert [(each["code"], each["subject"]) for each in follows] == [("producer_refuses", "c/0"), ("mis_ordered", "c")]
+
+
+def test_a_setting_that_no_task_died_of_yet_explains_nothing() -> None:
+    cause, due = finding("producer_refuses", "c"), finding("mis_ordered", "c", severity=WARNING)
+    before = {"failures": [finding("record_too_large", "c/0")], "task_counts": [due], "connectors": [cause]}
+    assert under_settings(before) == before
+
+
+def test_a_gate_about_a_topic_stands_below_what_is_said_of_the_topic() -> None:
+    """A wrong cleanup policy was two errors, and one of the remedies was no command."""
+    cause = finding("not_compacted", "connect-offsets")
+    gate = finding("offset_topic", "g", "connect-offsets has cleanup.policy=delete")
+    missing = finding("offset_topic", "g", "there is no topic my-connect-offsets")
+    found = under_settings({"gates": [gate, missing], "offsets": [cause]})
+    assert found["gates"] == [missing]
+    assert [each.code for each in found["offsets"]] == ["not_compacted"]
