@@ -171,8 +171,10 @@ def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, des
 
 
 def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:
-    """Where there is nothing to fence, the group that was named may be the wrong one."""
+    """Where there is nothing to fence, the group that was named may be a wrong one; ids of others need none."""
     if request.unknown_liveness or any(item.outcome is not Outcome.SKIPPED_UNKNOWN for item in items):
+        return
+    if items and not any(item.owner.kind in ("task", "leader", "ambiguous") for item in items):
         return
     with _waivable():
         require_ever_there(app, Known(ask_workers=False))

@@ -107,6 +107,11 @@ def test_fence_of_ids_that_are_there_asks_nothing_about_the_group(invoke: Invoke
     assert run(invoke, there, "fence app-1 --dry-run", "wrong").exit_code == 0
 
 
+@pytest.mark.parametrize("transactional_id", ["eosctl-offsets-wrong-writer", "app"])
+def test_an_unknown_id_that_is_no_tasks_asks_nothing_about_the_group(invoke: Invoke, transactional_id: str) -> None:
+    assert run(invoke, cluster(), f"fence {transactional_id} --dry-run", "wrong").exit_code == 0
+
+
 def test_what_is_said_is_in_the_document_too(invoke: Invoke) -> None:
     done = run(invoke, cluster(), "doctor", "wrong", "-o", "json")
     assert json.loads(done.stdout)["status"] == "error"
