@@ -7,11 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 
 from eosctl.core.findings import ERROR
 from tests.gameday.ground import Ground
-from tests.sandbox_fixtures import wait_until
 
 Saboteur = Callable[[Ground, str], AbstractContextManager[None]]
 """Breaks something under a name that nothing else has, and at its end takes away what it has put there."""
@@ -28,10 +26,6 @@ class Named:
     subject: str
     severity: str = ERROR
     follows: tuple[str, ...] = ()
-
-
-class Until(str):
-    """How a printed command begins that is run until it finds nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +60,16 @@ def play(incident: Incident, ground: Ground, name: str) -> None:
         assert below >= set(incident.named[0].follows), cause
         if incident.by_hand is not None:
             incident.by_hand(ground)
-        for line, start in printed(cause["fix"], [each.replace("{}", name) for each in incident.healed_by]):
-            wait_until(partial(ground.paste, line, may_find=isinstance(start, Until)), what=line)
+        for line in printed(cause["fix"], [each.replace("{}", name) for each in incident.healed_by]):
+            ground.paste(line)
         ground.wait_until_quiet()
         healed_s = time.monotonic()
     print(f"{incident.title} | {wanted[0][0]} | named {named_s - began_s:.1f} s | healed {healed_s - named_s:.1f} s")
     ground.wait_until_quiet()
 
 
-def printed(fix: str, starts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The commands of a remedy that begin so, in this order and no other, each with how it begins."""
+def printed(fix: str, starts: Sequence[str]) -> Iterator[str]:
+    """The commands of a remedy that begin so, in this order and no other."""
     lines = iter([each for each in re.findall(r"`([^`]*)`", fix) or [fix] if each.startswith(("eosctl ", *starts))])
     for start in starts:
-        yield next(each for each in lines if each.startswith(start)), start
+        yield next(each for each in lines if each.startswith(start))

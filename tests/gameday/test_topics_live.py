@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
@@ -16,7 +16,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     ResourceType,
 )
 
+from eosctl.core.client_settings import ClientSettings
 from eosctl.core.findings import WARNING
+from eosctl.deadline import Deadline
+from eosctl.kafka.topic_store import KafkaTopicStore
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, Saboteur, play
 from tests.hanging_transactions import unverified_transactions, write_in_a_transaction_that_no_coordinator_knows
@@ -31,6 +34,13 @@ def set_policy(ground: Ground, topic: str, policy: str) -> None:
     admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
     (future,) = admin.incremental_alter_configs([resource]).values()
     future.result(30)
+
+
+def own_settings(ground: Ground, topic: str) -> Mapping[str, str]:
+    """What is set for the topic itself."""
+    settings = ClientSettings(bootstrap_servers=(ground.stack.bootstrap_servers,))
+    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as store:
+        return store.own_settings(topic)
 
 
 def cleanup_policy(kind: str, policy: str) -> Saboteur:
@@ -64,13 +74,15 @@ def hanging_transaction(ground: Ground, name: str) -> Iterator[None]:
 
 @contextmanager
 def task_count_of_another_type(ground: Ground, name: str) -> Iterator[None]:
-    """A starting worker gives up reading the config topic at that record."""
+    """A starting worker gives up reading the config topic at that record; overwriting it helps nobody."""
+    topic = ground.stack.state.topics[ground.group]["config"]
     with ground.source(name) as source:
+        before = own_settings(ground, topic)
         producer = Producer({"bootstrap.servers": ground.stack.bootstrap_servers, "log_level": 0})
-        topic = ground.stack.state.topics[ground.group]["config"]
         producer.produce(topic, key=f"tasks-fencing-{name}".encode(), value=b'{"task-count":"1"}', partition=0)
         assert producer.flush(30) == 0
         yield
+        assert own_settings(ground, topic) == before
         assert source.task_states() == ["RUNNING"]
 
 

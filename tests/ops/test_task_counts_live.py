@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.ops.app import App
-from eosctl.ops.task_count_clean import plan_clean
-from eosctl.ops.task_count_clean_steps import apply_clean
 from eosctl.ops.task_counts import list_task_counts, replay_topic, show_task_counts, validate_task_counts
 from eosctl.profiles import Target
 from eosctl.sandbox.stack import Stack
@@ -97,29 +94,3 @@ def test_a_healthy_group_has_no_warning_and_knows_its_connectors(app: App, file_
     assert report.summary["checked_against_connect"] is True
     assert report.target["kafka_cluster_id"] == rest(file_source.url)["kafka_cluster_id"]
     assert validate_task_counts(app, strict=False).exit_code == 0
-
-
-def test_a_record_that_breaks_workers_is_cleaned_away_and_the_settings_are_as_before(
-    app: App, file_source: FileSource, stack: Stack
-) -> None:
-    """The advice was to overwrite it: a worker that starts reads it all the same, until it is compacted away."""
-    name, topic = file_source.name, app.target.config_topic
-    file_source.append("one")
-    file_source.put()
-    file_source.wait_running()
-    wait_until(lambda: show_task_counts(app, name).rows[0]["recorded"] == 1, what="the record of the first round")
-    producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "log_level": 0})
-    producer.produce(topic, key=f"tasks-fencing-{name}".encode(), value=b'{"task-count":"1"}', partition=0)
-    assert producer.flush(30) == 0
-    with app.topics() as store:
-        before = store.own_settings(topic)
-    findings: Any = show_task_counts(app, name).rows[0]["findings"]
-    assert [(each["code"], each["severity"]) for each in findings] == [("wrong_type", "error")]
-    assert "`eosctl task-counts clean`" in findings[0]["fix"]
-    report = apply_clean(app, plan_clean(app))
-    assert report.exit_code == 0, report.problems
-    assert [(row["code"], row["overwrite"], row["outcome"]) for row in report.rows] == [("wrong_type", 1, "removed")]
-    assert show_task_counts(app, name).rows[0]["findings"] == []
-    with app.topics() as store:
-        assert store.own_settings(topic) == before
-    assert file_source.task_states() == ["RUNNING"]
