@@ -6,8 +6,9 @@ only where they are allowed: a denied READ denies no DESCRIBE.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
@@ -15,6 +16,7 @@ from eosctl.core.acl import Acl
 from eosctl.core.acl_table import CLUSTER, Right
 
 ANY_PRINCIPAL = "User:*"
+_PREFIXED = "PREFIXED"
 _INCLUDED_IN = {
     "DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"},
     "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"},
@@ -43,40 +45,51 @@ class Judgement:
 
 
 class AclIndex:
-    """The cluster's ACLs, found by what they are about: one right asks for few of them, whatever their number."""
+    """The cluster's ACLs, found by pattern and principal: one right asks for few of them, whatever their number."""
 
     def __init__(self, acls: Iterable[Acl]) -> None:
         self._acls = tuple(acls)
-        self._literal = defaultdict[tuple[str, str], list[int]](list)
-        self._prefixed = defaultdict[tuple[str, str], list[int]](list)
-        self._denying = defaultdict[str, list[int]](list)
+        self._on = defaultdict[tuple[str, str, str], dict[str, list[int]]](dict)
         self._lengths = defaultdict[str, set[int]](set)
-        self.allowed_principals = frozenset(acl.principal for acl in self._acls if acl.permission == "ALLOW")
+        denying = defaultdict[tuple[str, str], list[tuple[str, int]]](list)
         for number, acl in enumerate(self._acls):
-            by_name = self._prefixed if acl.pattern_type == "PREFIXED" else self._literal
-            by_name[acl.resource_type, acl.name].append(number)
-            if acl.pattern_type == "PREFIXED":
+            of_principals = self._on[acl.pattern_type, acl.resource_type, acl.name]
+            of_principals.setdefault(acl.principal, []).append(number)
+            if acl.pattern_type == _PREFIXED:
                 self._lengths[acl.resource_type].add(len(acl.name))
             if acl.permission == "DENY":
-                self._denying[acl.resource_type].append(number)
+                denying[acl.resource_type, acl.principal].append((acl.name, number))
+        self._denying = {of: sorted(names) for of, names in denying.items()}
+        self.allowed_principals = frozenset(acl.principal for acl in self._acls if acl.permission == "ALLOW")
 
-    def about(self, right: Right) -> list[Acl]:
-        """Every ACL that could allow or deny any of `right` to somebody, in their order."""
-        kinds = (right.resource_type, "Cluster") if right.operation == "CREATE" else (right.resource_type,)
-        return [self._acls[number] for number in sorted({number for kind in kinds for number in self._of(kind, right)})]
+    def about(self, right: Right, principals: Collection[str]) -> list[Acl]:
+        """Every ACL of `principals` that could allow or deny any of `right`, in their order."""
+        found = {number for on in self._patterns(right) for each in principals for number in on.get(each, ())}
+        if right.pattern_type == _PREFIXED:  # a DENY on one of its names takes some of it away
+            for each in principals:
+                names = self._denying.get((right.resource_type, each), [])
+                for name, number in names[bisect_left(names, (right.name, -1)) :]:
+                    if not name.startswith(right.name):
+                        break
+                    found.add(number)
+        return [self._acls[number] for number in sorted(found)]
 
-    def _of(self, kind: str, right: Right) -> Iterator[int]:
-        for name in (right.name, "*", CLUSTER):
-            yield from self._literal.get((kind, name), ())
-        for length in self._lengths.get(kind, ()):
-            yield from self._prefixed.get((kind, right.name[:length]), ())
-        if right.pattern_type == "PREFIXED":  # a DENY on one of its names takes some of it away
-            yield from self._denying.get(kind, ())
+    def is_guarded(self, right: Right) -> bool:
+        """Whether an ACL, whoever's, is about all of `right`."""
+        firsts = (self._acls[next(iter(on.values()))[0]] for on in self._patterns(right))
+        return any(acl.resource_type == right.resource_type and _covers(acl, right) for acl in firsts)
+
+    def _patterns(self, right: Right) -> Iterator[Mapping[str, Sequence[int]]]:
+        """Of each pattern that may be about `right` the ACLs, by principal."""
+        for kind in (right.resource_type, "Cluster") if right.operation == "CREATE" else (right.resource_type,):
+            keys = [("LITERAL", kind, name) for name in {right.name, "*", CLUSTER}]
+            keys += [(_PREFIXED, kind, right.name[:length]) for length in self._lengths.get(kind, ())]
+            yield from (self._on[key] for key in dict.fromkeys(keys) if key in self._on)
 
 
 def judge(right: Right, principal: str, acls: AclIndex) -> Judgement:
     """Whether `principal` has `right`, and by which ACLs."""
-    matching = [acl for acl in acls.about(right) if acl.principal in (principal, ANY_PRINCIPAL)]
+    matching = acls.about(right, (principal, ANY_PRINCIPAL))
     denying = [acl for acl in matching if acl.permission == "DENY" and _denies(acl, right)]
     allowing = [acl for acl in matching if acl.permission == "ALLOW" and _allows(acl, right)]
     everywhere = [acl for acl in allowing if acl.host == "*"]
@@ -101,8 +114,7 @@ def is_certain(judgement: Judgement, acls: AclIndex, *, super_users: bool, open_
         return False
     right = judgement.right
     named = judgement.principal in acls.allowed_principals
-    guarded = any(acl.resource_type == right.resource_type and _covers(acl, right) for acl in acls.about(right))
-    return (named or not super_users) and (guarded or not open_to_all)
+    return (named or not super_users) and (not open_to_all or acls.is_guarded(right))
 
 
 def acl_of(right: Right, principal: str) -> Acl:
@@ -122,12 +134,12 @@ def _denies(acl: Acl, right: Right) -> bool:
     """Whether a DENY takes away any of `right`."""
     if acl.operation not in (right.operation, "ALL") or acl.resource_type != right.resource_type:
         return False
-    overlaps = right.pattern_type == "PREFIXED" and acl.name.startswith(right.name)
+    overlaps = right.pattern_type == _PREFIXED and acl.name.startswith(right.name)
     return overlaps or _covers(acl, right)
 
 
 def _covers(acl: Acl, right: Right) -> bool:
     """Whether the ACL's pattern matches every name that the right's pattern matches."""
-    if acl.pattern_type == "PREFIXED":
+    if acl.pattern_type == _PREFIXED:
         return right.name.startswith(acl.name)
     return acl.name == "*" or (right.pattern_type == "LITERAL" and acl.name == right.name)

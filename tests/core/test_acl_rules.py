@@ -112,3 +112,29 @@ def test_what_may_come_from_elsewhere_is_not_certainly_lacking(
 ) -> None:
     index = AclIndex(acls)
     assert is_certain(judge(TOPIC, W, index), index, super_users=super_users, open_to_all=open_to_all) is certain
+
+
+@pytest.mark.parametrize(
+    ("right", "asked"),
+    [
+        (IDS, [acl("WRITE", "g-c-", resource_type="TransactionalId", pattern_type="PREFIXED")]),
+        (TOPIC, [acl()]),
+        (CREATE, [acl("CREATE", "kafka-cluster", resource_type="Cluster")]),
+    ],
+)
+def test_few_acls_are_looked_at_however_many_there_are(right: Right, asked: list[Acl]) -> None:
+    """Ten thousand principals with an ACL on all names made `acls check --all` run for minutes."""
+    everywhere = [("Cluster", "kafka-cluster"), ("Topic", "*"), ("TransactionalId", "*"), ("Topic", right.name)]
+    others = [
+        acl("ALL", name, principal=f"User:{number}", resource_type=kind)
+        for kind, name in everywhere
+        for number in range(100)
+    ]
+    denied = [
+        acl(name=f"{other}-{number}", resource_type=right.resource_type, permission="DENY", principal="User:*")
+        for number in range(100)
+        for other in ("a", "z")
+    ]
+    index = AclIndex([*others, *asked, *denied])
+    assert index.about(right, (W, "User:*")) == asked
+    assert index.is_guarded(right)
