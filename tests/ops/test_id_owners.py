@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
 
 import pytest
 
 from eosctl.core.transaction_log import TOPIC
 from eosctl.ops.app import App
+from eosctl.ops.id_owners import owners_of_ids
 from eosctl.ops.txn import ListFilter, describe_transactions, list_transactions
 from eosctl.ops.txn_log import LogRequest, read_transaction_log
 from eosctl.ops.txn_partitions import list_producers
@@ -69,3 +70,35 @@ def test_nothing_more_is_asked_for_ids_that_read_in_one_way(world: World) -> Non
     assert asked == []
     list_transactions(world.app(), ListFilter())
     assert asked == ["groups"]
+
+
+class Names(frozenset[str]):
+    """Counts how often it is gone through or joined with another."""
+
+    uses: int
+
+    def __new__(cls, count: int) -> Names:
+        made = super().__new__(cls, (f"c{number}" for number in range(count)))
+        made.uses = 0
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        self.uses += 1
+        return super().__iter__()
+
+    def __or__(self, other: Set[object]) -> frozenset[str]:
+        self.uses += 1
+        return frozenset(self).union(str(each) for each in other)
+
+
+@pytest.mark.parametrize("prefix", ["g", "connect-cluster"])
+def test_no_set_of_names_is_made_per_id(prefix: str) -> None:
+    """`fence --prefix` with 100,000 ids and 1,000 connectors made one for each id."""
+    app, uses = World(group_id=prefix).app(), set[int]()
+    for count in (1, 200):
+        names = Names(50)
+        ids = [f"{prefix}-c{number}-0" for number in range(count)]
+        owners = owners_of_ids(app, ids, connectors=names, running=frozenset({"c0"}), groups=frozenset({prefix}))
+        assert (len(owners), owners[ids[0]].kind) == (count, "task")
+        uses.add(names.uses)
+    assert len(uses) == 1
