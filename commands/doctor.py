@@ -36,9 +36,10 @@ def doctor(app: App, *, strict: bool, validate: bool, expected: str | None, igno
     Changes nothing; but source connectors validate their configs, for which some log in to their databases
     (--no-validate leaves it out). What is accepted for good, say few_replicas:__transaction_state where there is one
     broker, is left to --ignore: it is counted, listed by -o wide and -o json, and changes no exit code. What follows
-    from a worker that does not answer stands below it, and of many findings alike there is one. Exit code 3 when a
-    finding is an error (with --strict, also for a warning), else 7 when a check could not run; 1 for a group of which
-    nothing is known. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
+    from a broker or a worker that does not answer stands below it, a Kafka that can't be reached is one row, and of
+    many findings alike there is one. Exit code 3 when a finding is an error (with --strict, also for a warning), else 7
+    when a check could not run; 1 for a group of which nothing is known. Needs Kafka Connect 3.3 and brokers of 3.0 or
+    newer.
 
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
     """

@@ -61,7 +61,6 @@ def main() -> None:
                 print(
                     f"{arguments.connectors} connectors, {arguments.tasks} tasks each; goal {GOAL_S} s, {GOAL_MIB} MiB"
                 )
-                subprocess.run(doctor, check=True)
                 compare("eosctl doctor", lambda: doctor, "curl and Kafka's tools", lambda: script, runs=arguments.runs)
         finally:
             stack.down()
@@ -73,7 +72,7 @@ def make_ids(stack: Stack, directory: Path, names: list[str], tasks: int) -> Non
     ids.write_text("".join(f"{GROUP}-{name}-{task}\n" for name in names for task in range(tasks)), encoding="utf-8")
     fence = [*(sys.executable, "-m", "eosctl", "fence", "--from-file", str(ids)), "--create-unknown", "--yes"]
     target = ["-b", stack.bootstrap_servers, "-g", GROUP, "--timeout", "10m"]
-    subprocess.run([*fence, *target], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*fence, *target], check=True, capture_output=True)
 
 
 def make_records(stack: Stack, names: list[str], tasks: int) -> None:

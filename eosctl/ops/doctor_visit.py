@@ -11,6 +11,7 @@ from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_gates import SUMMING_GATES, evaluate_gates
 from eosctl.core.upgrade_observation import Observation
+from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, UnsupportedError
 from eosctl.ops.absent_group import require_ever_there
@@ -50,10 +51,25 @@ class Visit:
         return silent
 
     def next_check(self) -> None:
-        """Gives the check that follows its share of the time, where brokers are silent: half of what is left."""
+        """Gives the check that follows its share of the time, where brokers are silent: half of what is left.
+
+        A worker that is known not to answer is not asked again.
+        """
+        app = self._whole
         if self._budget is not None:
             share_s = max(self._budget.remaining_s() / 2, LEAST_SHARE_S)
-            self.app = replace(self._whole, deadline=self._whole.deadline.half(at_most_s=share_s))
+            app = replace(app, deadline=app.deadline.half(at_most_s=share_s))
+        answering = self._answering()
+        self.app = replace(app, target=replace(app.target, connect_urls=answering)) if answering else app
+
+    def _answering(self) -> tuple[str, ...]:
+        """The URLs of the workers that answer, as they were given; none where no other has been found silent."""
+        if not isinstance(self._group, GroupObservation):
+            return ()
+        given = {parse_worker_url(url).text: url for url in self._whole.target.connect_urls}
+        answer = [each for each in (*self._group.members, *self._group.ways_in) if each.failure is None]
+        urls = [url for each in answer if each.has_rest and (url := each.url) is not None]
+        return tuple(given.get(url, url) for url in urls) if self.silent() else ()
 
     def group(self) -> GroupObservation:
         """The workers; raises what kept them from being seen."""

@@ -18,7 +18,7 @@ from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
 from tests.fakes.connectors import FILE_SOURCE
 from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, WHERE, cluster, doctor, found, write_worker_file
-from tests.fakes.faults import Call
+from tests.fakes.faults import EVERY, Call
 
 DOORS = ("describe_group", "describe", "open", "list_transactions", "topic_partitions")
 
@@ -268,6 +268,19 @@ def test_a_broker_that_does_not_answer_is_the_cause_of_what_can_not_be_known(inv
     assert rows[0]["subject"] == f"broker {gone}"
     assert "connection refused" in rows[0]["message"]
     assert {"config_topic", "offset_topic", "not_checked"} <= {each["code"] for each in rows[0]["evidence"]["follows"]}
+
+
+@pytest.mark.parametrize("frozen", [W1, W2])
+def test_a_worker_that_hangs_costs_one_wait(invoke: Invoke, frozen: str) -> None:
+    """Each check that asks workers in turn waited for it anew: 35 s."""
+    there = cluster(modes={W1: "enabled", W2: "enabled"})
+    asked: list[Call] = []
+    there.connect.before(EVERY, lambda call: asked.append(call))
+    there.connect.frozen.add(frozen)
+    urls = ("-u", frozen, "-u", W2 if frozen == W1 else W1)
+    codes = {row["code"] for row in doctor(invoke, there, *urls, "-o", "json").json()["data"]["rows"]}
+    assert "worker_unreachable" in codes
+    assert [call.method for call in asked if call.what[0] == frozen] == ["root"]
 
 
 def test_without_a_cluster_it_says_what_is_missing(invoke: Invoke) -> None:
