@@ -23,12 +23,18 @@ class Course:
     where the newest offset does not. What nobody can order counts as further on.
     """
 
-    key: OffsetKey
+    raw: bytes
     furthest: Record | None = None
     back: Record | None = None
     deleted_ms: int = -1
     _source: KnownSource | None = None
     _at: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def key(self) -> OffsetKey:
+        """Decoded when it is asked for: there may be millions of courses, and few of them are asked."""
+        key = decode_key(self.raw)
+        return key if isinstance(key, OffsetKey) else OffsetKey(self.raw, "", None)
 
     def take(self, record: Record, is_meant: IsMeant) -> None:
         """The next record of the key on its partition; that of `furthest` is parsed once, for there may be millions."""
@@ -79,16 +85,21 @@ class OffsetHistory:
         key = decode_key(raw)
         if not isinstance(key, OffsetKey) or not may_be_known(key.partition):
             return None
-        course = Course(key)
+        course = Course(raw)
         course.take(first, self.is_meant)
         return course
+
+    def has_gone_back(self, raw: bytes, partition: int) -> bool:
+        """Whether the newest offset of a key on a partition lies before a former one there."""
+        known = self._keys.get(partition, {}).get(raw)
+        return isinstance(known, Course) and known.back is not None
 
     def course(self, key: OffsetKey, partition: int) -> Course:
         """That of one key on one partition."""
         known = self._keys.get(partition, {}).get(key.raw)
         if isinstance(known, Course):
             return known
-        course = Course(key)
+        course = Course(key.raw)
         if known is not None:
             course.take(known, self.is_meant)
         return course

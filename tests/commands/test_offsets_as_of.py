@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from eosctl.core.records import OutRecord
+from eosctl.deadline import Clock
+from eosctl.ops.offset_as_of import as_of
 from eosctl.report import rfc3339
 from tests.conftest import Invoke, Outcome
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, OffsetWorld
@@ -143,3 +145,11 @@ def test_the_own_topic_counts_and_the_global_one_for_what_that_never_had(run: Ru
 )
 def test_bad_input_is_a_usage_error(run: Run, words: list[Any]) -> None:
     assert run(*words).exit_code == 2
+
+
+def test_a_time_is_taken_to_the_millisecond() -> None:
+    """Through a float `.001Z` became `.000`: the version that `offsets log` had shown for it was not found."""
+    clock = Clock()
+    for moment_ms in range(1_700_000_000_000, 1_700_000_001_000):
+        assert as_of(str(rfc3339(moment_ms)), clock).moment_ms == moment_ms
+    assert as_of("12", clock).log_offset == 12
