@@ -37,7 +37,10 @@ class BadRecord:
 
 
 def bad_records(state: ConfigState, records: Iterable[Record]) -> list[BadRecord]:
-    """Those that break a worker's reader, and task-count records that are passed over and written anew since."""
+    """Those that break a worker's reader, and task-count records that workers pass over.
+
+    Of the latter the newest of a key would take the count below it along, of which workers that run still know.
+    """
     newest = {decode_key_text(record.key): record.offset for record in records if record.key is not None}
     found = []
     for record in state.ignored:
@@ -45,9 +48,14 @@ def bad_records(state: ConfigState, records: Iterable[Record]) -> list[BadRecord
         is_count = record.key is not None and parse_key(record.key).kind is RecordKind.TASK_COUNT
         if superseded and (record.breaks_reader or is_count):
             found.append(BadRecord(record))
-        elif record.breaks_reader:
+        elif record.breaks_reader or (is_count and _has_count(state, record)):
             found.append(_newest_of_its_key(state.connectors.get(record.connector or ""), record))
     return found
+
+
+def _has_count(state: ConfigState, record: IgnoredRecord) -> bool:
+    connector = state.connectors.get(record.connector or "")
+    return connector is not None and connector.task_count_record is not None
 
 
 def _newest_of_its_key(connector: ConnectorState | None, record: IgnoredRecord) -> BadRecord:
