@@ -8,6 +8,8 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.records import TopicDescription
 
 _NULL = "eosctl-null"
+OTHER_NAMES = "Confluent's scripts are called the same, without .sh."
+"""What is said below lines that are pasted: the names in them are Apache Kafka's."""
 
 
 def kafka_script(name: str, settings: ClientSettings | None, option: str = "--command-config") -> list[str]:
@@ -46,5 +48,5 @@ def one_partition(topic: TopicDescription, settings: ClientSettings | None) -> s
     return (
         f"A topic never loses partitions, so it takes another one. Stop all workers, then `{made}`, then `{copied}`, "
         f"then set config.storage.topic={new} in every worker's file and start the workers. Partition 0 is all that "
-        "workers read: make changes again that went to the others."
+        f"workers read: make changes again that went to the others. {OTHER_NAMES}"
     )
