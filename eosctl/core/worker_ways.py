@@ -29,17 +29,22 @@ class Way(Enum):
     UNKNOWN = auto()
 
 
-def told_apart(members: Iterable[ConnectMember], given: Iterable[str]) -> dict[str, str]:
+def told_apart(
+    members: Iterable[ConnectMember], given: Iterable[str], addresses: Mapping[str, Collection[str]]
+) -> dict[str, str]:
     """Member id -> the given URL that is its own, for members that share a URL: by the address it is connected from.
 
-    One of two members on one address, and one with two given URLs, stay as they are.
+    `addresses` are those of the given URLs' hosts. One of two members on one address, and one with two given URLs, stay
+    as they are; a name with the addresses of several members is none of theirs.
     """
     there = list(members)
     shared = {url for url, _count in shared_urls(member.url for member in there)}
     at = Counter(_address(member.host.removeprefix("/")) for member in there)
     urls: dict[str, list[str]] = {}
     for url in given:
-        urls.setdefault(_address(urlsplit(url).hostname or ""), []).append(url)
+        of_members = {_address(each) for each in addresses.get(urlsplit(url).hostname or "", ())} & at.keys()
+        if len(of_members) == 1:
+            urls.setdefault(of_members.pop(), []).append(url)
     found = {}
     for member in there:
         address = _address(member.host.removeprefix("/"))

@@ -47,6 +47,12 @@ def _open_worker(app: App, url: str) -> ConnectWorker:
     return RestConnectWorker(url, deadline=app.deadline, access=app.target.connect)
 
 
+def _addresses_of(app: App, host: str) -> frozenset[str]:
+    from eosctl.connect.addresses import addresses_of
+
+    return addresses_of(host, app.deadline)
+
+
 def _no_profiles(profile: str) -> Target:
     raise UsageError(f"there are no profiles here, so no {profile}")
 
@@ -55,7 +61,8 @@ def _no_profiles(profile: str) -> Target:
 class App:
     """What an operation may use.
 
-    `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name.
+    `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,
+    `addresses_of` those of a host, none where that can't be told.
     """
 
     target: Target
@@ -68,6 +75,7 @@ class App:
     open_worker: Callable[[App, str], ConnectWorker] = _open_worker
     open_acls: Callable[[App], AclStore] = _open_acls
     target_of: Callable[[str], Target] = _no_profiles
+    addresses_of: Callable[[App, str], frozenset[str]] = _addresses_of
 
     def transactions(self) -> TransactionAdmin:
         """A native connection to the target's Kafka cluster."""

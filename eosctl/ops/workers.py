@@ -14,7 +14,7 @@ from eosctl.core.group_protocol import Work
 from eosctl.core.mirror_maker_nodes import KnownNodes, NodeMember, name_nodes
 from eosctl.core.worker_modes import WorkerMode, files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.core.worker_url import parse_worker_url
-from eosctl.core.worker_ways import Way, judge_way, told_apart
+from eosctl.core.worker_ways import Way, judge_way
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     EosctlError,
@@ -38,6 +38,7 @@ from eosctl.report import Problem, Row
 
 if TYPE_CHECKING:
     from eosctl.ops.ports import ConnectWorker
+from eosctl.ops.worker_addresses import own_urls
 
 REBALANCE_PATIENCE_S = 10.0
 # A worker answers REST up to a second before it joins its group (seen on 4.3.1), which is unknown (Dead) until then.
@@ -165,7 +166,7 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
         alone: list[_Pair] = [(None, url) for url in given]
         return GroupObservation(app.target.group_id, None, None, None, None, None, _observe(app, alone, given))
     group, cluster_id = read_group(app, gone_ok=gone_ok)
-    apart = told_apart(group.members, given)
+    apart = own_urls(app, group.members, given)
     pairs: list[_Pair] = [(each, apart.get(each.member_id) or _normalised(each.url)) for each in group.members]
     advertised = {url for _member, url in pairs}
     pairs += [(None, url) for url in given if url not in advertised]

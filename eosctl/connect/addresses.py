@@ -1,0 +1,15 @@
+"""The addresses of a worker's host."""
+
+from __future__ import annotations
+
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError
+from eosctl.resolving import resolve
+
+
+def addresses_of(host: str, deadline: Deadline) -> frozenset[str]:
+    """All that the name leads to; an address is its own, and a name that can't be resolved in time has none."""
+    try:
+        return frozenset(str(info[4][0]) for info in resolve(host, 0, deadline))
+    except EosctlError:
+        return frozenset()
