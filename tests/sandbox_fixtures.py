@@ -33,6 +33,7 @@ TWO_WORKERS = GroupSpec(
     (Eos.ENABLED,) * 2,
     worker_config={"session.timeout.ms": "600000", "plugin.path": str(SLOW_SOURCE)},
 )
+FEW_PARTITIONS = {"offset.storage.partitions": "3", "status.storage.partitions": "1"}
 FORGETS = {"offsets.retention.check.interval.ms": "1000"}
 LOGIN_LASTS_S = 60
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
@@ -51,7 +52,11 @@ def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **mo
 
 @contextmanager
 def added_group(stack: Stack, group: GroupSpec) -> Iterator[list[str]]:
-    """Another Connect group on the brokers of `stack` until the block ends; its workers' URLs."""
+    """Another Connect group on the brokers of `stack` until the block ends; its workers' URLs.
+
+    Its topics have few partitions: 30 of them on three brokers take as long to make as a worker to start.
+    """
+    group = replace(group, worker_config={**FEW_PARTITIONS, **group.worker_config})
     try:
         stack.add_group(group)
         yield stack.urls(group.group_id)
