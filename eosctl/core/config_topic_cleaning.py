@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.config_records import RecordKind, decode_key_text, parse_key
-from eosctl.core.config_topic import ConfigState, ConnectorState, IgnoredRecord
+from eosctl.core.config_topic import ConfigState, ConnectorState, IgnoredRecord, fold_config_topic
 from eosctl.core.records import Record
 
 WHILE_CLEANING: Mapping[str, str] = {
@@ -78,3 +78,17 @@ def written_anew(record: IgnoredRecord) -> str:
 def stop_and_resume(connector: str) -> str:
     """What has the leader write the tasks of a connector anew."""
     return f"`eosctl connectors stop {quote(connector)}`, then `eosctl connectors resume {quote(connector)}`"
+
+
+def forgotten_by_compaction(state: ConfigState, records: Iterable[Record]) -> list[str]:
+    """Connectors whose tasks no worker that starts would hold, once each key has its newest record alone (KAFKA-17719).
+
+    Their config was written again after their tasks, as it was; workers of 3.8 or newer then drop the commit before it.
+    """
+    newest = {record.key: record for record in records if record.key is not None}
+    left = fold_config_topic(sorted(newest.values(), key=lambda record: record.offset)).connectors
+    return [
+        name
+        for name, each in sorted(state.connectors.items())
+        if each.task_count and each.config is not None and name in left and left[name].forgotten_commit is not None
+    ]

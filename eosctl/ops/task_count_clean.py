@@ -10,7 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.absent_group import Recorded
-from eosctl.core.config_topic_cleaning import WHILE_CLEANING, BadRecord, bad_records
+from eosctl.core.config_topic_cleaning import (
+    WHILE_CLEANING,
+    BadRecord,
+    bad_records,
+    forgotten_by_compaction,
+    stop_and_resume,
+)
 from eosctl.core.kafka_scripts import only_compacted
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import Known, refuse_never_there
@@ -194,6 +200,15 @@ def _cautions(plan: CleanPlan, rows: Sequence[Row]) -> list[Problem]:
                 "restart_no_worker",
                 "do not restart a worker until the records are gone: it would stay behind the config topic for ever",
                 hint="Workers that run have passed them already.",
+                severity="warning",
+            )
+        )
+    for name in forgotten_by_compaction(plan.topic.state, plan.topic.read.records) if plan.records else ():
+        found.append(
+            Problem(
+                "tasks_forgotten",
+                f"compaction leaves the config of {name} behind its tasks: a worker that starts then has none of them",
+                hint=f"{stop_and_resume(name)}, before a worker is restarted: it writes its tasks again.",
                 severity="warning",
             )
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.config_topic import fold_config_topic
-from eosctl.core.config_topic_cleaning import bad_records
+from eosctl.core.config_topic_cleaning import bad_records, forgotten_by_compaction
 from eosctl.core.records import Record
 
 CONFIG = (b"connector-c", b'{"properties":{"name":"c"}}')
@@ -47,3 +47,24 @@ def test_what_is_to_go(records: list[tuple[bytes | None, bytes | None]], found: 
     log = [Record("t", 0, offset, -1, *pair) for offset, pair in enumerate([CONFIG, *records])]
     bad = bad_records(fold_config_topic(log), log)
     assert {each.record.offset: {"first": each.first, "anew": each.anew} for each in bad} == found
+
+
+TASK, ONE_TASK = (b"task-c-0", b'{"properties":{}}'), (b"commit-c", b'{"tasks":1}')
+
+
+@pytest.mark.parametrize(
+    ("records", "forgotten"),
+    [
+        ([CONFIG, TASK, ONE_TASK], []),
+        ([CONFIG, TASK, ONE_TASK, CONFIG], ["c"]),
+        ([CONFIG, TASK, ONE_TASK, CONFIG, TASK, ONE_TASK], []),
+        ([CONFIG, COMMIT, CONFIG], []),
+        ([CONFIG, TASK, ONE_TASK, (b"connector-c", None)], []),
+    ],
+)
+def test_whose_tasks_compaction_makes_workers_forget(
+    records: list[tuple[bytes, bytes | None]], forgotten: list[str]
+) -> None:
+    """A config that was written again as it was comes after its tasks, and nothing else of it is left."""
+    log = [Record("t", 0, offset, -1, *pair) for offset, pair in enumerate(records)]
+    assert forgotten_by_compaction(fold_config_topic(log), log) == forgotten

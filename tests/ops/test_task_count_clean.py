@@ -270,6 +270,20 @@ def test_tasks_that_come_while_a_record_is_overwritten_are_said(world: World) ->
     assert settings(world) == BEFORE
 
 
+def test_whose_tasks_compaction_makes_workers_forget_is_said_before(world: World) -> None:
+    """Compaction comes sooner or later anyhow; who brings it about should know."""
+    puts(world, BAD, GOOD)
+    [config] = [value for key, value in created("c", 3) if key == "connector-c"]
+    world.keep_config("connector-c", config)
+    said = [
+        each for each in show_clean(world.app(), plan_clean(world.app())).problems if each.code == "tasks_forgotten"
+    ]
+    assert [each.severity for each in said] == ["warning"]
+    assert str(said[0].hint).startswith(
+        "`eosctl connectors stop c`, then `eosctl connectors resume c`, before a worker"
+    )
+
+
 def test_a_plan_of_something_else_is_stale(world: World) -> None:
     puts(world, BAD, GOOD)
     plan = plan_clean(world.app())
