@@ -24,6 +24,7 @@ LINES = (
     "task-counts show orders",
     "task-counts validate",
     "task-counts write orders --count 2 --dry-run",
+    "task-counts clean --dry-run",
     "connectors check",
     "connectors trace orders",
     "connectors stop orders --dry-run",
