@@ -279,6 +279,7 @@ def _run(visit: Visit) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlEr
             raise
         except EosctlError as exc:
             if check.id == KAFKA:
+                visit.give_up(exc)
                 return _without_kafka(visit.app, exc)
             failed[check.id], findings[check.id] = exc, [_not_checked(check.id, exc)]
         if check.id == KAFKA:

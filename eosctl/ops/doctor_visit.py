@@ -50,6 +50,10 @@ class Visit:
             self._budget = self._whole.deadline.half(at_most_s=SILENT_BUDGET_S)
         return silent
 
+    def give_up(self, reason: EosctlError) -> None:
+        """Nothing is looked at any more."""
+        self._group = self._observation = reason
+
     def next_check(self) -> None:
         """Gives the check that follows its share of the time, where brokers are silent: half of what is left.
 
