@@ -93,11 +93,16 @@ class Traces:
         return any(_is_of(each, group_id, named) for each in self.ids or ())
 
     def theirs(self, group_id: str) -> str | None:
-        """What shows that the config topic, and these connectors in it, are another group's."""
+        """What shows that the config topic, and these connectors in it, are another group's.
+
+        Without such a topic it is enough that members of another group have a connector of that name.
+        """
         there = self.there()
         shown = self._by_file(group_id) or self._by_members(there)
         if shown is None and not self.has_ids(group_id):
             shown = self._by_ids(group_id, there)
+            if self.recorded is None and (members := self._by_members(self.connectors)) is not None:
+                return f"{self._about_topic()} that tells whose connector is meant: {members}"
         return None if shown is None else f"topic {self.config_topic} seems to be another group's: {shown}"
 
     def there(self) -> list[str]:
@@ -112,7 +117,7 @@ class Traces:
     def _by_members(self, there: Collection[str]) -> str | None:
         for other, group in sorted((self.others or {}).items()):
             name = next((name for name in there if name in group.connectors), None)
-            if name is not None and self.recorded is not None and self.recorded.may_be_read_by(group):
+            if name is not None and (self.recorded is None or self.recorded.may_be_read_by(group)):
                 return f"members of group {other} have connector {name}"
         return None
 

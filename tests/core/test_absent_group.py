@@ -86,6 +86,17 @@ def test_members_have_read_their_config_topic_behind_its_newest_commit_and_up_to
     assert told == {None: True, 3: False, 4: True, 6: True, 7: False}
 
 
+def test_without_a_config_topic_a_connector_of_that_name_in_another_group_is_enough() -> None:
+    """An offsets topic of a running group, and the name of a group without members, were written to at once."""
+    others = {"h": {"c"}}
+    said = traces(recorded=None, others=others).theirs("g")
+    assert said == (
+        "there is no topic configs to be read that tells whose connector is meant: members of group h have connector c"
+    )
+    assert traces("g-c-0", recorded=None, others=others).theirs("g") is None
+    assert traces(recorded=None, others={"h": {"d"}}).theirs("g") is None
+
+
 @pytest.mark.parametrize("found", [("g-c-0",), ()])
 def test_a_topic_that_others_use_is_theirs_though_the_group_has_ids(found: tuple[str, ...]) -> None:
     by_members = traces(*found, recorded=("c",), others={"h": {"c"}}).theirs("g")

@@ -178,6 +178,17 @@ def test_a_group_that_was_never_there_is_refused_where_nobody_runs_but_the_topic
     down(world, "mistyped", "new")  # as for the first workers of a new group
 
 
+def test_workers_down_wants_the_config_topic_where_another_group_runs_a_connector_of_that_name(world: World) -> None:
+    world.connect.forgotten = False
+    world.brokers.state.transactions.clear()
+    del world.topics.topics[CONFIGS]
+    down(world, "g")
+    world.other_group("h", H1).add("c")
+    with pytest.raises(RefusedError, match="that tells whose connector is meant: members of group h have connector c;"):
+        down(world, "g")
+    down(world, "g", "d")
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_fence_of_an_empty_group_asks_whether_the_connector_is_its_own(world: World, known: bool) -> None:
     """The recorded ids of a mistyped group are unknown to every coordinator: exit 0, and the zombies went on."""
