@@ -16,7 +16,7 @@ from eosctl.core.findings import ERROR, Finding
 from eosctl.core.offset_history import Course, OffsetHistory
 from eosctl.core.offset_log import lies_before
 from eosctl.core.offset_records import OffsetKey, as_plain_json, shown_value
-from eosctl.core.offset_views import Flag, Store, live, offset_views
+from eosctl.core.offset_views import Flag, OffsetView, Store, live, offset_views
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record
 from eosctl.core.store_names import DEDICATED, GLOBAL
@@ -82,9 +82,9 @@ def lost_offsets(
 
 
 def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable[Finding]:
-    """Offsets of the global topic that the connector's own one lacks; what a transaction hides may be among them."""
+    """Offsets of the global topic that the connector's own one lacks."""
     views = offset_views({GLOBAL: common.store, DEDICATED: own.store}, connector, dedicated_in_use=True)
-    unseen = [view for view in views if view.documented is not view.runtime and Flag.HIDDEN not in view.flags]
+    unseen = [view for view in views if view.documented is not view.runtime and not _is_meant_or_undecided(view)]
     if not unseen:
         return
     topic, other = own.store.topic, common.store.topic
@@ -108,6 +108,13 @@ def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable
         message = f"{connector}: its own topic {topic} is empty, it was deleted and made anew, or never filled"
         more = f"{offsets} not seen at runtime, {other} has them; tasks that start read their source from the beginning"
         yield Finding(EMPTY, ERROR, connector, f"{message}: {more}", fix, evidence)
+
+
+def _is_meant_or_undecided(view: OffsetView) -> bool:
+    """Whether a transaction hides what its own topic will have, or a deletion there came after the copy: a reset."""
+    deleted, copy = view.cells[DEDICATED], view.cells[GLOBAL]
+    is_reset = deleted is not None and copy is not None and deleted.timestamp_ms >= copy.timestamp_ms
+    return is_reset or Flag.HIDDEN in view.flags
 
 
 def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Finding]:

@@ -333,3 +333,14 @@ def test_a_former_topic_of_a_connector_that_was_deleted_in_between_is_not_its_ow
     there = scene(own=True, configs={}, records=records)
     there.topics.put(OWN, KEY, at(90))
     assert found(invoke, there, 0) == HEALTHY
+
+
+@pytest.mark.parametrize(("later", "is_hidden"), [(OWN, False), (OFFSETS, True)], ids=["a reset", "a later copy"])
+def test_a_deletion_in_its_own_topic_was_meant_unless_the_copy_is_younger(
+    invoke: Invoke, later: str, is_hidden: bool
+) -> None:
+    there = scene(own=True)
+    there.topics.put(OWN, OTHER, at(6))
+    for topic in (OFFSETS, OWN) if later == OWN else (OWN, OFFSETS):
+        there.topics.put(topic, KEY, None if topic == OWN else at(5))
+    assert (("offsets", "offsets_hidden", "error") in found_anyhow(invoke, there)) is is_hidden
