@@ -21,8 +21,13 @@ from eosctl.sandbox.stack import Stack
 
 def start_kafka(folder: Path) -> None:
     """Starts a broker and a worker of the newest version, and stops them."""
-    if not any((cache_dir(os.environ) / "classes").glob(f"worker-kafka-{DEFAULT_VERSION}-*.jsa")):
-        Stack.up(StackSpec(), folder / "stack", name="first", environ=os.environ).down()
+    if any((cache_dir(os.environ) / "classes").glob(f"worker-kafka-{DEFAULT_VERSION}-*.jsa")):
+        return
+    stack = Stack.up(StackSpec(), folder / "stack", name="first", environ=os.environ)
+    try:
+        stack.down()
+    finally:  # Ctrl-C may come while they end
+        stack.kill()
 
 
 def start_spark(folder: Path) -> None:

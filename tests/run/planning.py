@@ -22,7 +22,7 @@ LINT = (
     Part("lint", ("ruff", "check", "--quiet", *_SOURCES), _LINT_LIMIT_S),
 )
 FIRST_STARTS = tuple(
-    Part(f"first start of {what}", ("tests.run.first_starts", what), _LINT_LIMIT_S) for what in ("kafka", "spark")
+    Part(f"first start of {what}", ("tests.run.first_starts", what), PART_LIMIT_S) for what in ("kafka", "spark")
 )
 COLLECTION = Part("collection", ("pytest", "--collect-only", "-q"), _LINT_LIMIT_S)
 _UNIT_CHUNKS = 6
