@@ -64,7 +64,10 @@ def leader_transactional_id(group_id: str) -> str:
 
 
 def own_transactional_id(group_id: str) -> str:
-    """The id under which eosctl itself writes to a running group's config topic: nobody else's, and one per group."""
+    """The id under which eosctl itself writes to a running group's config topic: nobody else's, and one per group.
+
+    An upgrade takes it when it begins, so that it sees another eosctl begin.
+    """
     return f"eosctl-config-{group_id}"
 
 

@@ -26,6 +26,7 @@ from eosctl.ops.upgrade_apply import (
     prepare_roll,
 )
 from eosctl.ops.upgrade_back import TOUCHED_HINT, touched_by_others
+from eosctl.ops.upgrade_claim import Claim, claim_group, require_ours
 from eosctl.ops.upgrade_drivers import Acted, OwnsWorkers, SetsAlone
 from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
 from eosctl.ops.upgrade_look import View, look, with_driver_files
@@ -60,6 +61,7 @@ class _Run:
     roll: PreparedRoll
     view: View
     memory: Memory
+    claim: Claim
     members: Mapping[str, str] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     outcomes: list[StepOutcome] = field(default_factory=list)
@@ -85,9 +87,10 @@ def apply_roll(app: App, roll: PreparedRoll) -> Report:
 
     with roll.journal.hold(f"the upgrade of group {app.target.group_id}"):
         app = replace(app, on_event=sentences(app.on_event)).with_whole_timeout()
+        claim = claim_group(app)
         _require_unchanged(app, roll)
         _write_begin(roll)
-        run = _Run(app, roll, roll.view, roll.memory)
+        run = _Run(app, roll, roll.view, roll.memory, claim)
         failure: EosctlError | None = None
         try:
             _roll(run)
@@ -324,6 +327,7 @@ def _act(run: _Run, app: App, mode: Mode, workers: tuple[str, ...], *, again: Op
             read_ids(look_app(app, look_s), group) if mode is Mode.ENABLED else {},
             owners_of(group),
         )
+        require_ours(look_app(app, look_s), run.claim)
         roll.journal.write("start", mode=mode.value, workers=list(workers), members=members, at_once=at_once)
         words = f"{', '.join(workers)}: restarting as {mode.value}"
         app.on_event(Event(words, standings=standings(workers, mode, "restarting")))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.upgrade import Mode
-from eosctl.errors import ExitCode, StalePlanError
+from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnauthorizedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
@@ -18,6 +18,7 @@ from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.ops.upgrade_status import verify_upgrade
 from eosctl.ops.upgrade_task_ids import describe_ids, ids_of_tasks, without_ids
 from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.faults import KilledError
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, RollWorld, outcomes, roll, world
 
 RENAMED = "http://w2-new:8083"
@@ -169,3 +170,47 @@ def test_a_run_that_is_resumed_knows_it_under_its_new_url(tmp_path: Path) -> Non
     there.after_start.clear()
     done = roll(there.app(tmp_path), Renaming(there), None, resume=True)
     assert (done.exit_code, set(there.workers)) == (ExitCode.OK, {RENAMED, W1, W3}), done.problems
+
+
+class Killed(FakeDriver):
+    """The process dies before it restarts anything."""
+
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        raise KilledError
+
+
+def another_begins(there: RollWorld, tmp_path: Path) -> None:
+    """On another machine, whose journals are its own; it is killed before it restarts anything."""
+    elsewhere = there.app(tmp_path / "elsewhere")
+    with pytest.raises(KilledError):
+        roll(elsewhere, Killed(there), Mode.PREPARING)
+
+
+def test_an_upgrade_that_is_begun_elsewhere_ends_this_one_before_its_next_restart(tmp_path: Path) -> None:
+    """They met at the first change only: each restarted a worker, at the same time."""
+    there = world(w1="disabled", w2="disabled", w3="disabled")
+    done_one = f"{W2}: preparing, everything as before"
+    app = after(there, there.app(tmp_path / "here"), done_one, lambda: another_begins(there, tmp_path))
+    stopped = roll(app, FakeDriver(there))
+    assert [mode for _url, mode in there.starts] == ["preparing"], "no worker is restarted by either"
+    assert (stopped.exit_code, outcomes(stopped)[1][2]) == (ExitCode.PARTIAL, "failed")
+    assert "another eosctl began to work at group g: eosctl-config-g" in stopped.problems[0].message
+    assert "--resume goes on when that is over" in str(stopped.problems[0].hint)
+    again = roll(there.app(tmp_path / "here"), FakeDriver(there), None, resume=True)
+    assert (again.exit_code, set(there.workers.values())) == (ExitCode.OK, {"enabled"}), again.problems
+
+
+def test_an_upgrade_does_not_cut_off_another_eosctl_that_writes_now(tmp_path: Path) -> None:
+    there = world(w1="disabled", w2="disabled")
+    there.topics.state.transactions["eosctl-config-g"] = FakeTransaction(9, 0, state="Ongoing")
+    with pytest.raises(RefusedError, match="another eosctl writes to the config topic of group g now"):
+        roll(there.app(tmp_path), FakeDriver(there))
+    assert there.starts == []
+
+
+def test_without_the_right_to_tell_others_it_goes_on_and_says_so(tmp_path: Path) -> None:
+    there = world(w1="disabled")
+    there.brokers.calls.fail_always("fence", UnauthorizedError("not authorized"))
+    assert roll(there.app(tmp_path), FakeDriver(there)).exit_code is ExitCode.OK
+    said = [event.message for event in there.events if "eosctl-config-g" in event.message]
+    assert said == ["an upgrade that is begun elsewhere would not be noticed at once: eosctl-config-g: not authorized"]
