@@ -97,6 +97,9 @@ def apply_command(
 
     WORDS, PATH, NAME and DEST may hold {url} {host} {port}, WORDS also {mode} and {config}; no shell reads them.
 
+    Its one write to Kafka: it takes the TransactionalId eosctl-config-GROUP, and stops before the next restart where
+    another eosctl took that since. Without WRITE on it, two upgrades on two machines meet at the first restart only.
+
     No request reaches the nodes of a dedicated MirrorMaker: --driver print and command restart them all the same. A
     step goes by the member that left and the one that joined, by the node's file, and by what only that mode does
     (the leader's id, the tasks' ids); the result says which. WORDS and PATH hold {host} and {number} there.
