@@ -166,7 +166,7 @@ _WRITERS = (
     _Entry("config-writer", ("DESCRIBE",), _GROUP, "which tasks run"),
     _Entry("config-writer", _UPDATE, _CONFIGS, "task-counts write, rescue"),
     _Entry("config-writer", ("DESCRIBE_CONFIGS", "ALTER_CONFIGS"), _CONFIGS, "task-counts clean", optional=True),
-    _Entry("config-writer", _WRITE, _OWN, "task-counts write, rescue: the id to write under; upgrade apply tells others by it"),
+    _Entry("config-writer", _WRITE, _OWN, "task-counts write, rescue, upgrade apply: the id to take"),
     _Entry("config-writer", _WRITE, _LEADER, "task-counts write with no worker up", optional=True),
     _Entry("config-writer", _WRITE, _TASKS, "task-counts write, rescue: fencing comes first"),
     _Entry("aborter", ("DESCRIBE",), _TASKS, "txn abort: whose the transaction is"),
