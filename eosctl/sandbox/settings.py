@@ -108,7 +108,6 @@ def broker_properties(
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": str(16 << 20),  # a third of a broker's memory at its default
         "metadata.max.idle.interval.ms": "5000",  # at its default an idle broker takes twice the CPU time
-        "replica.fetch.wait.max.ms": "3000",  # so do idle followers: records come at once all the same
     }
     return {**properties, **(spec.secure.properties(files) if spec.secure else {}), **spec.broker_config}
 
