@@ -78,6 +78,12 @@ class Cluster:
         found["metadata"]["generation"] += 1
         self.write(what, found)
 
+    def hang(self, pod: str, reason: str) -> None:
+        """The pod is not Ready and never gets so."""
+        found = self.read(f"pod/{pod}")
+        waiting = {"containerStatuses": [{"state": {"waiting": {"reason": reason}}}]}
+        self._show({**found, "ready_in": 1, "stuck": True}, {**found["status"], **waiting})
+
     def refuse(self, says: str) -> None:
         """From now on kubectl fails with these words."""
         (self.folder / "says").write_text(says)

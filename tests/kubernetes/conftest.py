@@ -12,6 +12,8 @@ from eosctl.sandbox.stack import Stack
 from tests.kubernetes.control_plane import ControlPlane, control_plane
 from tests.kubernetes.node import KubeNode
 from tests.kubernetes.program_file import kept_program
+from tests.kubernetes.workloads import Scene
+from tests.sandbox_fixtures import wait_until
 
 collect_ignore_glob = [] if kept_program().exists() else ["test_*.py"]
 
@@ -31,3 +33,15 @@ def node(plane: ControlPlane, stack: Stack, tmp_path_factory: pytest.TempPathFac
     with KubeNode(plane, stack, tmp_path_factory.mktemp("pods"), network) as started:
         yield started
     assert started.failure is None
+
+
+@pytest.fixture
+def idle_scene(plane: ControlPlane, node: KubeNode, stack: Stack, unique: str, tmp_path: Path) -> Iterator[Scene]:
+    """A namespace without workloads; its pods are gone at the end."""
+    made = Scene(plane, stack, tmp_path, unique, unique)
+    made.create_namespace()
+    yield made
+    made.clear()
+    node.held.clear()
+    node.broken.clear()
+    wait_until(lambda: not node.pods, what="the pods to end")

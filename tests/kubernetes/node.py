@@ -1,7 +1,7 @@
 """In place of a kubelet: a Node, and a real Connect worker for each pod that the scheduler binds to it.
 
 A container's environment says how its worker runs, as with the images that make properties of `CONNECT_…` variables.
-Each pod has an address of its own on loopback. A pod without such variables runs, and does nothing.
+Each pod has an address of its own on loopback. A pod that is told of no brokers runs, and does nothing.
 """
 
 from __future__ import annotations
@@ -34,18 +34,23 @@ class _Running:
 
     address: str
     worker: Process | None
+    broken: bool = False
     shown: str = ""
 
 
 @dataclass
 class KubeNode(threading.Thread):
-    """The node's loop, between `with` and its end; `held` are names of pods whose containers are not started yet."""
+    """The node's loop, between `with` and its end.
+
+    `held` are names of pods whose containers are not started yet; containers of those that are `broken` end at once.
+    """
 
     plane: ControlPlane
     stack: Stack
     folder: Path
     network: str
     held: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
     pods: dict[str, _Running] = field(default_factory=dict)
     failure: BaseException | None = None
 
@@ -99,9 +104,10 @@ class KubeNode(threading.Thread):
                 return
             self._count += 1
             address = f"{self.network}.{self._count}"
-            self.pods[uid] = _Running(address, self._start_worker(pod, address))
+            broken = metadata["name"] in self.broken
+            self.pods[uid] = _Running(address, None if broken else self._start_worker(pod, address), broken)
         running = self.pods[uid]
-        state = _state_of(running)
+        state = "crashed" if running.broken else _state_of(running)
         if state != running.shown:
             self.plane.api("PATCH", f"{path}/status", {"status": _status(pod, running, state)})
             running.shown = state
@@ -119,7 +125,7 @@ class KubeNode(threading.Thread):
             for each in container.get("env") or ()
             if each["name"].startswith(_PREFIX)
         }
-        if not properties:
+        if "bootstrap.servers" not in properties:
             return None
         home = self.folder / f"{pod['metadata']['name']}-{self._count}"
         home.mkdir(parents=True)

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from eosctl.sandbox.stack import Stack
 from tests.envelope import envelope_of
-from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.node import KubeNode
 from tests.kubernetes.workloads import Scene, ended
 from tests.sandbox_fixtures import wait_until
@@ -21,16 +16,10 @@ pytestmark = pytest.mark.live
 
 
 @pytest.fixture
-def scene(plane: ControlPlane, node: KubeNode, stack: Stack, unique: str, tmp_path: Path) -> Iterator[Scene]:
-    """The StatefulSet `connect` with one disabled worker, and `other`, whose pod has none."""
-    made = Scene(plane, stack, tmp_path, unique, unique)
-    made.create_namespace()
-    made.add("connect", replicas=1)
-    yield made
-    for name in ("connect", "other"):
-        with suppress(Exception):
-            made.scale(name, 0)
-    wait_until(lambda: not node.pods, what="the pods to end")
+def scene(idle_scene: Scene) -> Scene:
+    """The StatefulSet `connect` with one disabled worker."""
+    idle_scene.add("connect", replicas=1)
+    return idle_scene
 
 
 def test_up_and_down(scene: Scene, node: KubeNode) -> None:

@@ -30,6 +30,7 @@ class Scene:
     group: str
 
     def create_namespace(self) -> None:
+        """Makes it, and a `kubectl` for PATH."""
         self.plane.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         bin_folder = self.folder / "bin"
         bin_folder.mkdir()
@@ -37,8 +38,8 @@ class Scene:
         script.write_text(f'#!/bin/sh\nexec "{self.plane.program}" kubectl "$@"\n')
         script.chmod(0o755)
 
-    def add(self, name: str, *, replicas: int, workers: bool = True, **spec: Any) -> None:
-        """A StatefulSet of disabled workers, or of pods that do nothing."""
+    def add(self, name: str, *, replicas: int, workers: bool = True, kind: str = "statefulset", **spec: Any) -> None:
+        """A workload of disabled workers, or of pods that do nothing."""
         made = GroupSpec(self.group)
         properties = worker_properties(
             made, Eos.DISABLED, bootstrap_servers=self.stack.bootstrap_servers, port=0, replication=1
@@ -51,18 +52,30 @@ class Scene:
         container = {"name": "connect", "image": "connect:tests", "env": env}
         template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
         selector = {"matchLabels": {"app": name}}
-        whole = {"replicas": replicas, "serviceName": name, "selector": selector, "template": template, **spec}
-        self.plane.create(self._path(), {"metadata": {"name": name}, "spec": whole})
+        service = {"serviceName": name} if kind == "statefulset" else {}
+        whole = {"replicas": replicas, "selector": selector, "template": template, **service, **spec}
+        self.plane.create(self._path(kind), {"metadata": {"name": name}, "spec": whole})
 
     def scale(self, name: str, replicas: int) -> None:
         """What an autoscaler does."""
         self.plane.api("PATCH", f"{self._path()}/{name}", {"spec": {"replicas": replicas}})
 
+    def clear(self) -> None:
+        """Takes all workloads away; no garbage collector runs, so their pods are taken away, too."""
+        for kind in ("statefulset", "deployment"):
+            self.plane.api("DELETE", self._path(kind))
+        self.plane.api("DELETE", f"/apis/apps/v1/namespaces/{self.namespace}/replicasets")
+        self.plane.api("DELETE", f"/api/v1/namespaces/{self.namespace}/pods")
+
+    def pod_uids(self) -> dict[str, str]:
+        """Name -> uid of the pods that stay."""
+        items = self.plane.api("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
+        found = [each["metadata"] for each in items if "deletionTimestamp" not in each["metadata"]]
+        return {str(each["name"]): str(each["uid"]) for each in found}
+
     def pod_uid(self, name: str) -> str | None:
         """The pod's; None while there is none that stays."""
-        items = self.plane.api("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
-        found = [each["metadata"] for each in items if each["metadata"]["name"] == name]
-        return next((str(each["uid"]) for each in found if "deletionTimestamp" not in each), None)
+        return self.pod_uids().get(name)
 
     def ready(self) -> list[str]:
         """The pods that are Ready."""
@@ -99,8 +112,8 @@ class Scene:
         done = self.eosctl("workers", "probe")
         return [str(row["mode"]) for row in envelope_of(done, "workers-probe")["data"]["rows"]]
 
-    def _path(self) -> str:
-        return f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets"
+    def _path(self, kind: str = "statefulset") -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}/{kind}s"
 
 
 def _ready(pod: Mapping[str, Any]) -> bool:

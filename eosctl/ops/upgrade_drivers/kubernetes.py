@@ -77,8 +77,9 @@ class KubernetesDriver:
     crowded: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def look(self, app: App, workload: Workload) -> Manifest:
-        """The workload as it is now; raises RefusedError where not all of its pods would be restarted."""
+        """The workload as it is now; raises RefusedError where it is somebody else's, or not all pods would restart."""
         now = self.kubectl.get(app, workload.text)
+        _refuse_owned(workload.text, now)
         reason, words = _not_rolling(workload.text, now)
         if reason:
             raise RefusedError(
@@ -213,6 +214,18 @@ class KubernetesDriver:
 
 def _members(workers: Sequence[WorkerObservation]) -> list[Member]:
     return [Member(each.url, each.client_host) for each in workers if each.member_id is not None]
+
+
+def _refuse_owned(workload: str, now: Manifest) -> None:
+    """Raises RefusedError where an operator made it, which takes changes back (Confluent's, say)."""
+    for owner in section(now, "metadata").get("ownerReferences") or ():
+        if owner.get("controller"):
+            whose = f"{owner.get('kind')}/{owner.get('name')} ({owner.get('apiVersion')})"
+            raise RefusedError(
+                f"{workload} is made by {whose}, whose operator takes back what is changed there; nothing was written",
+                hint=f"Set {SETTING} in that resource yourself (Confluent's Connect: spec.configOverrides.server); "
+                "--driver print waits for each worker, and checks it.",
+            )
 
 
 def _not_rolling(workload: str, now: Manifest) -> tuple[str, list[str]]:

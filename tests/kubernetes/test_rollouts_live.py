@@ -1,0 +1,65 @@
+"""The driver's part of a pass on real controllers; the pods do nothing, so no worker is started."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from eosctl.core.upgrade import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl
+from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver, kubernetes_driver
+from eosctl.profiles import Target
+from tests.kubernetes.node import KubeNode
+from tests.kubernetes.workloads import Scene
+from tests.sandbox_fixtures import wait_until
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture
+def scene(idle_scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setenv("PATH", f"{idle_scene.folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("KUBECONFIG", str(idle_scene.plane.kubeconfig))
+    return idle_scene
+
+
+def app_for(scene: Scene, *, timeout_s: float = 90.0) -> App:
+    return App(target=Target(), deadline=Deadline.after(timeout_s), state_dir=scene.folder)
+
+
+def driver_for(scene: Scene, workload: str) -> KubernetesDriver:
+    return kubernetes_driver(app_for(scene), [workload], Kubectl(scene.namespace))
+
+
+def test_every_pod_is_made_anew_also_where_nothing_changes(scene: Scene) -> None:
+    """Of a Deployment; what a StatefulSet does is in test_upgrade_kubernetes_live.py."""
+    scene.add("idle", kind="deployment", replicas=2, workers=False)
+    wait_until(lambda: len(scene.ready()) == 2, what="the pods")
+    driver, seen = driver_for(scene, "deploy/idle"), set(scene.pod_uids().values())
+    assert driver.expected(app_for(scene)) == 2
+    for _time in range(2):  # the second time its spec is what it was
+        driver.bring(app_for(scene), [], Mode.PREPARING)
+        now = set(scene.pod_uids().values())
+        assert len(now) == 2
+        assert seen.isdisjoint(now)
+        assert driver.mode(app_for(scene)) is Mode.PREPARING
+        seen |= now
+
+
+def test_a_pod_that_never_gets_ready_is_named_and_deleted_on_the_way_back(scene: Scene, node: KubeNode) -> None:
+    """A StatefulSet leaves it as it is when its spec changes again: the way back hung."""
+    scene.add("idle", replicas=1, workers=False)
+    wait_until(lambda: len(scene.ready()) == 1, what="the pod")
+    driver = driver_for(scene, "sts/idle")
+    node.broken.add("idle-0")
+    with pytest.raises(DeadlineError, match=r"not rolled out after 4 s; pod idle-0: CrashLoopBackOff: back-off"):
+        driver.bring(app_for(scene, timeout_s=4), [], Mode.PREPARING)
+    node.broken.clear()
+    broken = scene.pod_uid("idle-0")
+    driver.bring(app_for(scene), [], Mode.DISABLED)
+    assert scene.pod_uid("idle-0") not in (None, broken)
+    assert driver.mode(app_for(scene)) is Mode.DISABLED
