@@ -149,7 +149,8 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         owned = owned_gates(app, driver, begun, view.group, accepted=request.accepted, way_back=way_back)
     elif open_step is None:
         require_everybody(app, driver, begun, view.group)
-    stopping = [*view.stopping(but=_mended(open_step, view)), *(gate for gate in owned if gate.stops_apply)]
+    mended = _mended(open_step, view, driver)
+    stopping = [*view.stopping(but=mended), *(gate for gate in owned if gate.stops_apply)]
     return PreparedRoll(
         request=request,
         target=target,
@@ -216,12 +217,18 @@ def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
     return Lenience(accepted=accepted, by_files=by_files)
 
 
-def _mended(open_step: OpenStep | None, view: View) -> frozenset[str]:
-    """The gates that the first pass mends, and those that a repetition of the open step does."""
+def _mended(open_step: OpenStep | None, view: View, driver: Driver) -> frozenset[str]:
+    """The gates that the first pass mends, and those that a repetition of the open step does.
+
+    While a controller restarts pods, workers that are members do not answer yet: what nobody tells, the step waits for.
+    """
     if open_step is None:
         return _MENDED_BY_THE_ROLL
     mended = _MENDED_BY_THE_ROLL | _MENDED_BY_THE_OPEN_STEP
-    return mended | _MENDED_BY_ANY_WORKER if view.group.state == EMPTY else mended
+    if view.group.state == EMPTY:
+        return mended | _MENDED_BY_ANY_WORKER
+    untold = {gate.id for gate in view.gates if gate.status == "unknown" or gate.id == "group_stable"}
+    return mended | (_MENDED_BY_ANY_WORKER & untold) if driver.at_once else mended
 
 
 def _require_gates(names: Collection[str]) -> None:

@@ -391,6 +391,29 @@ def test_what_is_to_do_follows_from_the_journal_when_nobody_is_there(
     assert len(there.workers) == count
 
 
+def test_a_run_is_resumed_while_pods_are_being_restarted(cluster: Cluster, tmp_path: Path) -> None:
+    """A worker that was a member and did not answer yet made `same_kafka_cluster` unknown: --resume was refused."""
+    there = pods(cluster, 1)
+    url = "http://connect-0:8083"
+
+    def die(_url: str) -> None:
+        raise KilledError
+
+    there.after_start.append(die)
+    with pytest.raises(KilledError):
+        roll(there, tmp_path / "state")
+    there.after_start.clear()
+    there.connect.hidden.add(url)
+    app, prepared = prepare(there, tmp_path / "state", None, resume=True)
+    assert list(there.workers) == [url]
+    assert "same_kafka_cluster" in {gate.id for gate in prepared.gates if gate.stops_apply}
+    assert prepared.blocking == ()
+    there.connect.hidden.clear()
+    report = apply_roll(app, prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert there.workers == {url: "enabled"}
+
+
 def test_between_the_passes_with_nobody_there(cluster: Cluster, tmp_path: Path) -> None:
     """Nobody was there to be brought to enabled, and so it was finished."""
     there = pods(cluster, 1)
