@@ -27,7 +27,7 @@ def scene(idle_scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return idle_scene
 
 
-def app_for(scene: Scene, *, timeout_s: float = 90.0) -> App:
+def app_for(scene: Scene, *, timeout_s: float = 240.0) -> App:
     return App(target=Target(), deadline=Deadline.after(timeout_s), state_dir=scene.folder)
 
 
@@ -38,7 +38,7 @@ def driver_for(scene: Scene, workload: str) -> KubernetesDriver:
 def test_every_pod_is_made_anew_also_where_nothing_changes(scene: Scene) -> None:
     """Of a Deployment; what a StatefulSet does is in test_upgrade_kubernetes_live.py."""
     scene.add("idle", kind="deployment", replicas=2, workers=False)
-    wait_until(lambda: len(scene.ready()) == 2, what="the pods")
+    wait_until(lambda: len(scene.ready()) == 2, what="the pods", timeout_s=120)
     driver, seen = driver_for(scene, "deploy/idle"), set(scene.pod_uids().values())
     assert driver.expected(app_for(scene)) == 2
     for _time in range(2):  # the second time its spec is what it was
@@ -53,7 +53,7 @@ def test_every_pod_is_made_anew_also_where_nothing_changes(scene: Scene) -> None
 def test_a_pod_that_never_gets_ready_is_named_and_deleted_on_the_way_back(scene: Scene, node: KubeNode) -> None:
     """A StatefulSet leaves it as it is when its spec changes again: the way back hung."""
     scene.add("idle", replicas=1, workers=False)
-    wait_until(lambda: len(scene.ready()) == 1, what="the pod")
+    wait_until(lambda: len(scene.ready()) == 1, what="the pod", timeout_s=120)
     driver = driver_for(scene, "sts/idle")
     node.broken.add("idle-0")
     with pytest.raises(DeadlineError, match=r"not rolled out after 4 s; pod idle-0: CrashLoopBackOff: back-off"):

@@ -26,7 +26,7 @@ def test_up_and_down(scene: Scene, node: KubeNode) -> None:
     """Seen on a real control plane: the other group's pods were restarted (`--workload` was compared with nothing),
     a run that was resumed with nobody in the group ended after `preparing`, and a pod more was waited for in vain.
     """
-    wait_until(lambda: scene.ready() == ["connect-0"], what="the worker", timeout_s=120)
+    wait_until(lambda: scene.ready() == ["connect-0"], what="the worker", timeout_s=240)
     _refused(scene)
     _cut_off_with_nobody_there(scene, node)
     resumed = scene.eosctl(*scene.apply("--resume", "--dry-run"))
@@ -61,7 +61,7 @@ def _cut_off_with_nobody_there(scene: Scene, node: KubeNode) -> None:
     node.held.add("connect-0")
     running = scene.start(*scene.apply("--to", "enabled", "--yes"))
     try:
-        wait_until(lambda: scene.pod_uid("connect-0") not in (None, before), what="the new pod", timeout_s=120)
+        wait_until(lambda: scene.pod_uid("connect-0") not in (None, before), what="the new pod", timeout_s=240)
     finally:
         os.killpg(running.pid, signal.SIGKILL)
         ended(running)
@@ -72,7 +72,7 @@ def _scaled_on_the_way_down(scene: Scene) -> None:
     before = scene.pod_uid("connect-0")
     running = scene.start(*scene.apply("--to", "disabled", "--yes"))
     try:
-        wait_until(lambda: scene.pod_uid("connect-0") not in (None, before), what="the new pod", timeout_s=120)
+        wait_until(lambda: scene.pod_uid("connect-0") not in (None, before), what="the new pod", timeout_s=240)
         scene.scale("connect", 2)
         done = ended(running)
     finally:

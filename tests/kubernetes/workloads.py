@@ -105,7 +105,7 @@ class Scene:
     def apply(self, *words: str, workload: str = "statefulset/connect") -> Sequence[str]:
         """The words of an `upgrade apply`."""
         where = ["--driver", "kubernetes", "--workload", workload, "--namespace", self.namespace]
-        return ["upgrade", "apply", *where, "--settle-timeout", "120s", *words]
+        return ["upgrade", "apply", *where, "--settle-timeout", "300s", *words]
 
     def modes(self) -> list[str]:
         """The proven modes of the group's members."""
@@ -122,6 +122,6 @@ def _ready(pod: Mapping[str, Any]) -> bool:
 
 
 def ended(process: subprocess.Popen[str]) -> Outcome:
-    """Waits for a process, three minutes at most."""
-    stdout, stderr = process.communicate(timeout=180)
+    """Waits for a process, as long as a loaded machine may take."""
+    stdout, stderr = process.communicate(timeout=400)
     return Outcome(process.returncode, stdout, stderr)
