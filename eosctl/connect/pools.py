@@ -15,6 +15,7 @@ from eosctl.resolving import resolve
 
 _DEFAULT_PROXY_PORTS = {"http": 80, "https": 443}
 _SOCKS_PORT = 1080
+_CONNECTIONS = 16  # to one host: as many questions as anybody asks side by side; urllib3 logs each one above
 
 
 def open_pool(proxy: Proxy | None, *, context: ssl.SSLContext | None = None) -> urllib3.PoolManager:
@@ -23,7 +24,7 @@ def open_pool(proxy: Proxy | None, *, context: ssl.SSLContext | None = None) -> 
     Raises UnsupportedError for a SOCKS proxy where the package is missing that speaks with those.
     """
     if proxy is None:
-        return urllib3.PoolManager(retries=False, cert_reqs="CERT_REQUIRED", ssl_context=context)
+        return urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS, cert_reqs="CERT_REQUIRED", ssl_context=context)
     if proxy.is_socks:
         return _socks_pool(proxy, context)
     parts = urlsplit(proxy.url.reveal())
@@ -32,6 +33,7 @@ def open_pool(proxy: Proxy | None, *, context: ssl.SSLContext | None = None) -> 
         proxy.shown,
         proxy_headers=urllib3.make_headers(proxy_basic_auth=pair),
         retries=False,
+        maxsize=_CONNECTIONS,
         cert_reqs="CERT_REQUIRED",
         ssl_context=context,
     )
@@ -47,7 +49,9 @@ def _socks_pool(proxy: Proxy, context: ssl.SSLContext | None) -> urllib3.PoolMan
             f"${proxy.variable} names a SOCKS proxy ({proxy.shown}), and the Python package PySocks is not installed",
             hint="pip install 'eosctl[socks]'",
         ) from exc
-    return SOCKSProxyManager(proxy.url.reveal(), retries=False, cert_reqs="CERT_REQUIRED", ssl_context=context)
+    return SOCKSProxyManager(
+        proxy.url.reveal(), retries=False, maxsize=_CONNECTIONS, cert_reqs="CERT_REQUIRED", ssl_context=context
+    )
 
 
 def resolve_url(url: str, proxy: Proxy | None, deadline: Deadline) -> None:
