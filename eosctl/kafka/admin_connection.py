@@ -53,6 +53,7 @@ class InterruptibleAdmin(AdminClient):
     describe_cluster = interruptible(AdminClient.describe_cluster)
     describe_configs = interruptible(AdminClient.describe_configs)
     describe_topics = interruptible(AdminClient.describe_topics)
+    incremental_alter_configs = interruptible(AdminClient.incremental_alter_configs)
     list_groups = interruptible(AdminClient.list_groups)
     list_offsets = interruptible(AdminClient.list_offsets)
 
