@@ -13,6 +13,7 @@ from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.worker_report import SILENT_CODES
 
 KAFKA, MIRROR_MAKER = "kafka", "dedicated_mirror_maker"
+_NO_LEADER = "LEADER_NOT_AVAILABLE"  # the name of the Kafka error, which messages have
 _Findings = Mapping[str, Sequence[Finding]]
 
 
@@ -37,7 +38,7 @@ def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
 
 def under_causes(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
     """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
-    return _under_brokers(_under_workers(visit, under_settings(findings)))
+    return under_dead_brokers(_under_brokers(_under_workers(visit, under_settings(findings))))
 
 
 def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
@@ -89,6 +90,24 @@ def _under_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
     following = [each for check, found in findings.items() if check != KAFKA for each in found if caused(each)]
     kept = {check: [each for each in found if not caused(each)] for check, found in findings.items()}
     return {**kept, KAFKA: [under_cause(first, fold_alike(following)), *others]}
+
+
+def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """What has no leader, and so could not be looked at, is put down to the first broker that is down."""
+    place = next(
+        ((check, each) for check, found in findings.items() for each in found if each.code == BROKER_DOWN), None
+    )
+    if place is None:
+        return dict(findings)
+    at, cause = place
+
+    def caused(each: Finding) -> bool:
+        return not each.certain and _NO_LEADER in each.message
+
+    following = [each for found in findings.values() for each in found if caused(each)]
+    kept = {check: [each for each in found if not caused(each)] for check, found in findings.items()}
+    told = under_cause(cause, fold_alike(following)) if following else cause
+    return {**kept, at: [told if each is cause else each for each in kept[at]]}
 
 
 def _under_workers(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:

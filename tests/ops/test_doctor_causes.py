@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.ops.doctor_causes import under_settings
+from eosctl.ops.doctor_causes import under_dead_brokers, under_settings
 
 
 def finding(code: str, subject: str, message: str = "", severity: str = ERROR) -> Finding:
@@ -36,3 +38,19 @@ def test_a_gate_about_a_topic_stands_below_what_is_said_of_the_topic() -> None:
     found = under_settings({"gates": [gate, missing], "offsets": [cause]})
     assert found["gates"] == [missing]
     assert [each.code for each in found["offsets"]] == ["not_compacted"]
+
+
+def test_what_has_no_leader_stands_below_the_broker_that_is_down() -> None:
+    """Topics of one replica made two rows of it, and no command mends the second."""
+    down, other = finding("broker_down", "broker 3"), finding("broker_down", "broker 4")
+    unseen = replace(
+        finding("not_checked", "transactions", "could not ask for orders-0: LEADER_NOT_AVAILABLE"), certain=False
+    )
+    else_where = replace(finding("not_checked", "transactions", "could not ask for orders-1: timed out"), certain=False)
+    found = under_dead_brokers({"topics": [down, other], "transactions": [unseen, else_where]})
+    assert (found["transactions"], found["topics"][1]) == ([else_where], other)
+    follows = found["topics"][0].evidence["follows"]
+    assert isinstance(follows, list)
+    assert [each["message"] for each in follows] == [unseen.message]
+    without = {"topics": [finding("no_leader", "orders")], "transactions": [unseen]}
+    assert under_dead_brokers(without) == without
