@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.client_overrides import client_overrides
+from eosctl.core.collision_findings import collisions, leader_collisions
 from eosctl.core.commit_age import commit_age, commit_interval_ms, offset_age
 from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.connector_topics import configured_topics
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
-from eosctl.core.id_collisions import rivals
-from eosctl.core.ids import connector_path, leader_transactional_id, task_transactional_id
+from eosctl.core.ids import connector_path, task_transactional_id
 from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_findings import missing_topic_finding, topic_findings
 from eosctl.core.override_policy import flush_timeouts, policy_of, setting_to_change
@@ -26,7 +26,6 @@ from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import (
     BROKER_SETTINGS,
-    OTHER_GROUPS,
     VALIDATION,
     Observation,
     ObservedConnector,
@@ -42,7 +41,6 @@ MIRROR_SOURCE, _ISOLATION = "MirrorSource", "isolation.level"
 NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
 """MirrorMaker's connectors that copy nothing: what they write twice does no harm (KIP-618 leaves them out)."""
 _NEEDS_SETTINGS = "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms"
-_NEEDS_GROUPS = "Needs DESCRIBE on the groups whose names begin like this one's."
 _NO_API = "does not implement the API required for preflight validation"
 
 Rule = Callable[[ObservedConnector, Observation], Iterable[Finding]]
@@ -297,33 +295,6 @@ def properties(connector: ObservedConnector, _observation: Observation) -> Itera
         )  # fmt: skip
 
 
-def collisions(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Whether another group's task or leader uses a transactional id of this connector."""
-    if observation.group_id is None or observation.rival_groups is None:
-        yield Finding(
-            "id_collision_unknown", WARNING, connector.name,
-            f"whether another group has the ids of {connector.name} is not known: "
-            f"{observation.why_unseen(OTHER_GROUPS)}",
-            _NEEDS_GROUPS, certain=False,
-        )  # fmt: skip
-        return
-    if OTHER_GROUPS in observation.forbidden:
-        yield Finding(
-            "id_collision_unknown", INFO, "connectors",
-            f"whether groups that one may not see have ids of these connectors is not known: "
-            f"{observation.why_unseen(OTHER_GROUPS)}",
-            _NEEDS_GROUPS, certain=False,
-        )  # fmt: skip
-    ids = [task_transactional_id(observation.group_id, connector.name, task) for task in connector.tasks()]
-    yield from collision_findings(connector.name, ids, observation)
-
-
-def leader_collisions(observation: Observation) -> Iterable[Finding]:
-    """Whether another group's task uses the id of this group's leader."""
-    if observation.group_id is not None:
-        yield from collision_findings("leader", [leader_transactional_id(observation.group_id)], observation)
-
-
 def worker_properties(observation: Observation) -> Iterable[Finding]:
     """The same as `properties` for the workers' own files."""
     for file in observation.files:
@@ -331,23 +302,6 @@ def worker_properties(observation: Observation) -> Iterable[Finding]:
             yield Finding(
                 "idle_property", ERROR, file.path, f"{file.path} sets {name}, which does nothing: it is {right}",
                 "Rename the property.", {"property": name},
-            )  # fmt: skip
-
-
-def collision_findings(subject: str, ids: Iterable[str], observation: Observation) -> Iterable[Finding]:
-    """A finding per other user of one of these ids."""
-    for transactional_id in ids:
-        for rival, sure in rivals(transactional_id, observation.group_id or "", observation.rival_groups or {}):
-            if not sure:
-                words = "whether that runs is not known now; if so, the two fence each other"
-            elif rival.connector is None:
-                words = "the two fence each other"
-            else:
-                words = "unless that is a sink, the two fence each other"
-            yield Finding(
-                "id_collision" if sure else "id_collision_possible", ERROR if sure else WARNING, subject,
-                f"{transactional_id} is also the id of {rival}: {words}",
-                "Rename the connector, or the group.", {"transactional_id": transactional_id}, certain=sure,
             )  # fmt: skip
 
 

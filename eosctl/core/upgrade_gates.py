@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from eosctl.core import connector_findings as connectors
 from eosctl.core.client_overrides import client_overrides
+from eosctl.core.collision_findings import collisions, leader_collisions
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.gate import Gate, Verdict
 from eosctl.core.kafka_scripts import one_partition, only_compacted
@@ -226,8 +227,8 @@ def _verdict_of(found: Sequence[Finding], proof: str) -> Verdict:
 def _id_collisions(observation: Observation) -> Verdict:
     if observation.connectors is None or observation.group_id is None or observation.rival_groups is None:
         return Verdict(unknowns=[observation.why_unseen("other groups")])
-    found = list(connectors.leader_collisions(observation))
-    found += [finding for each in observation.sources() for finding in connectors.collisions(each, observation)]
+    found = list(leader_collisions(observation))
+    found += [finding for each in observation.sources() for finding in collisions(each, observation)]
     return _verdict_of(found, "no other group uses a transactional id of this one")
 
 

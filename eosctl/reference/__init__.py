@@ -6,9 +6,10 @@ Data only. A test collects every code in the source and wants it here; another w
 from __future__ import annotations
 
 from eosctl.reference.entry import Entry
+from eosctl.reference.errors import ERRORS
 from eosctl.reference.findings import FINDINGS
 from eosctl.reference.gates import GATES
-from eosctl.reference.problems import ERRORS, WARNINGS
+from eosctl.reference.problems import WARNINGS
 from eosctl.reference.words import EXIT_CODES, WORDS
 
 SECTIONS: dict[str, tuple[Entry, ...]] = {

@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.collision_findings import collisions, leader_collisions
 from eosctl.core.commit_age import commit_age
 from eosctl.core.connector_findings import (
     RULES,
     Rule,
     boundary,
     broker_maximum,
-    collisions,
     connector_findings,
     fencing_pace,
     group_findings,
     interval,
-    leader_collisions,
     offsets_topic,
     own_topic,
     properties,
