@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,9 @@ class Scene:
         return f'["{self.source.name}",{{"filename":"{file}"}}]'.encode()
 
     def there_now(self) -> list[Line]:
-        """Every record there, in its order."""
-        return [(message.key() or b"", message.value()) for message in self.there.messages(self.topic)]
+        """Every record there, by key, those of one in their order: partitions come as they like."""
+        told = [(message.key() or b"", message.value()) for message in self.there.messages(self.topic)]
+        return sorted(told, key=itemgetter(0))
 
     def here_now(self) -> dict[bytes, tuple[int, bytes | None]]:
         """Partition and newest value of each key of this connector in the global topic here."""

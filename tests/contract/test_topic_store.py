@@ -220,7 +220,7 @@ def test_what_was_set_for_a_topic_is_told_apart_from_defaults_and_can_be_changed
     store.change_settings(name, {"segment.ms": "1000", "min.cleanable.dirty.ratio": None})
     changed = {"cleanup.policy": "compact", "segment.ms": "1000"}
     wait_until(lambda: store.own_settings(name) == changed, what="the change to be told")
-    assert store.describe([name])[name].config["segment.ms"] == "1000"
+    wait_until(lambda: store.describe([name])[name].config["segment.ms"] == "1000", what="every broker to know it")
     store.change_settings(name, {"segment.ms": None, "retention.ms": None})
     wait_until(lambda: list(store.own_settings(name)) == ["cleanup.policy"], what="the default to be back")
 
