@@ -23,7 +23,7 @@ from tests.kubernetes.program_file import build_program  # noqa: E402
 from tests.run import planning  # noqa: E402
 from tests.run.parts import Part, Result, environment, run_parts  # noqa: E402
 
-_LIVE_AT_ONCE, _FAST_AT_ONCE = 7, 3
+_LIVE_AT_ONCE, _FAST_AT_ONCE = 6, 3
 _SLOWEST = 25
 
 
