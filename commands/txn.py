@@ -100,8 +100,8 @@ def producers_command(app: App, topic: str, partition: int | None) -> Report:
 
 
 @txn.command("hanging")
-@click.option("--topic", metavar="TOPIC", help="Look at this topic.")
-@click.option("--all", "all_topics", is_flag=True, help="Look at every partition of the cluster.")
+@click.option("--topic", metavar="TOPIC", help="Look at this topic [default: at every partition of the cluster].")
+@click.option("--all", "all_topics", is_flag=True, help="Look at every partition of the cluster, which is the default.")
 @click.option(
     "--max-transaction-timeout",
     type=Duration(),
@@ -116,12 +116,12 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
     Not those that take long: their coordinator will end them. Where a broker is gone, its partitions are rows with the
     reason not_checked, and the exit code is 7. Needs Kafka 3.0 or newer, and READ on the topics.
 
-    Example: eosctl txn hanging --all -b kafka:9092
+    Example: eosctl txn hanging -b kafka:9092
     """
     from eosctl.ops.txn_partitions import find_hanging_transactions
 
-    if (topic is None) != all_topics:
-        raise UsageError("give either --topic NAME or --all")
+    if topic is not None and all_topics:
+        raise UsageError("--topic and --all contradict each other", hint="Without either it looks at every partition.")
     return find_hanging_transactions(app, topic, max_transaction_timeout_ms=int(max_transaction_timeout * 1000))
 
 

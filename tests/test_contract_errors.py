@@ -56,7 +56,7 @@ BAD_WITHOUT_KAFKA = {
     "task-counts replay": 2,
     "txn list --state open": 2,
     "txn abort --topic t --partition -1": 2,
-    "txn hanging": 2,
+    "txn hanging --topic t --all": 2,
     "upgrade plan": 2,
     "upgrade plan --to sideways": 2,
     "upgrade verify": 2,

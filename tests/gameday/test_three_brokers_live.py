@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
@@ -66,6 +67,26 @@ def test_sinks_only(ground: Ground) -> None:
 def test_mirror_maker_only(ground: Ground) -> None:
     with ground.running(mirrors(ground)):
         ground.wait_until_quiet()
+
+
+def test_what_asks_every_broker_is_answered(ground: Ground, unique: str) -> None:
+    """One DescribeConfigs for all brokers was refused, and gates and checks of every such cluster were unknown."""
+
+    def document(*words: str) -> Any:
+        done = ground.invoke(*words, "-o", "json")
+        assert done.exit_code == 0, (words, done.stderr)
+        return done.json()["data"]
+
+    with ground.source(unique) as source:
+        assert document("connectors", "check", "--connector", unique, "--strict")["rows"] == []
+        for way in (("verify", "--to", "enabled"), ("plan", "--to", "disabled")):
+            gates = {gate["gate"]: gate["status"] for gate in document("upgrade", *way)["gates"]}
+            assert set(gates.values()) <= {"pass", "unknown"}, gates
+            assert gates["broker_transaction_timeout"] == "pass"
+        ground.eosctl("offsets", "switch", "--connector", unique, "--to", f"own-{unique}")
+        source.append("two")
+        source.wait_position(8)
+        assert document("rescue", "--connector", unique, "--dry-run")["rows"] == []
 
 
 @contextmanager

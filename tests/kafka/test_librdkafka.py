@@ -162,6 +162,7 @@ def test_tls_and_login_failures_have_hints_of_their_own(code: int, words: str) -
         (KafkaError._SSL, UnauthorizedError),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, NotFoundError),
         (KafkaError._TRANSPORT, UnreachableError),
+        (KafkaError._DESTROY_BROKER, UnreachableError),  # of a connection that was cut while it was replaced
         (KafkaError._TIMED_OUT, UnreachableError),
         (KafkaError.POLICY_VIOLATION, BrokerError),
     ],
