@@ -139,7 +139,8 @@ class Traces:
 
 def groups_there(group_id: str, groups: Collection[str], bootstrap_servers: Sequence[str]) -> str:
     """The Connect groups that are there in place of `group_id`, the most alike first, and how to list them."""
-    command = f"`kafka-groups.sh --bootstrap-server {quote(','.join(bootstrap_servers))} --list --protocol connect`"
+    script = f"kafka-groups.sh --bootstrap-server {quote(','.join(bootstrap_servers))} --list --protocol connect"
+    command = f"`{script}` (of Kafka 4.0 or newer)"
     if not groups:
         return f"No Connect group can be seen on this Kafka cluster; {command} lists those that one may DESCRIBE."
     alike = alike_first(group_id, groups)

@@ -9,9 +9,10 @@ import json
 from collections.abc import Sequence
 
 from eosctl.core.config_topic import ConfigState, ConnectorState
-from eosctl.core.hidden_secrets import encodable, hide_secrets, shown_value
+from eosctl.core.hidden_secrets import hide_secrets, shown_value
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record
+from eosctl.core.wording import encodable
 
 
 def is_config_key(key: bytes | None) -> bool:

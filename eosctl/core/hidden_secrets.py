@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from eosctl.core.wording import encodable
+
 _SECRET_NAME = re.compile(
     r"password|passwd|passphrase|\bpwd\b|\bpass\b|secret|token|credential|jaas|webhook|connection[._-]?string"
     r"|(api|access|account|encryption|master|private|shared|signing|ssl)[._-]?.*key",
@@ -25,8 +27,3 @@ def shown_value(name: str, value: object) -> object:
     if _SECRET_NAME.search(name) and not (value.startswith("${") and value.endswith("}")):
         return "***"
     return encodable(_SECRET_IN_URL.sub("***", value))
-
-
-def encodable(text: str) -> str:
-    """Text that can be encoded: JSON may spell half a surrogate pair."""
-    return text.encode("utf-8", "replace").decode("utf-8")

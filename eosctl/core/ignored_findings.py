@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.findings import Finding
+from eosctl.core.wording import did_you_mean
 from eosctl.errors import UsageError
 
 
@@ -29,10 +30,7 @@ def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin:
     for text in texts:
         code, colon, subject = text.partition(":")
         if code not in known_codes:
-            import difflib
-
-            near = difflib.get_close_matches(code, known_codes, n=3, cutoff=0.5)
-            hint = f"Did you mean {', '.join(near)}?" if near else "See all codes: eosctl explain"
+            hint = did_you_mean(code, known_codes, most=3, otherwise="See all codes: eosctl explain")
             raise UsageError(f"{origin}: no finding has the code {code!r}", hint=hint)
         if colon and not subject:
             raise UsageError(f"{origin}: {text!r} names no subject", hint=f"Write CODE:SUBJECT, or {code} alone.")

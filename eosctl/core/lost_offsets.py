@@ -7,7 +7,6 @@ before the former one: afterwards all was read again, and nothing is left to put
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import join, quote
@@ -15,7 +14,7 @@ from shlex import join, quote
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.offset_history import Course, OffsetHistory
 from eosctl.core.offset_log import lies_before
-from eosctl.core.offset_records import OffsetKey, as_plain_json, shown_value
+from eosctl.core.offset_records import OffsetKey, as_plain_json, json_text, shown_value
 from eosctl.core.offset_views import Flag, OffsetView, Store, live, offset_views
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record
@@ -213,7 +212,7 @@ def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: 
     put_back = _commands(connector, jumps, keys=keys, show_time=show_time)
     return Finding(
         WENT_BACK, ERROR, connector,
-        f"{connector}: the offset of {_text(first.key.partition)} went back from {_value(first.furthest)} "
+        f"{connector}: the offset of {json_text(first.key.partition)} went back from {_value(first.furthest)} "
         f"({_place(first.furthest)}) to {_value(first.back)} ({_place(first.back)}){more}: what lies between is read "
         "again, and is in Kafka twice",
         f"Before any restart: {_around(connector, put_back)}. If somebody meant it: `eosctl doctor --ignore "
@@ -251,7 +250,7 @@ def _commands(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: S
 
 def _set(connector: str, as_of: str, topic: str, keys: Iterable[OffsetKey]) -> str:
     words = ["eosctl", "offsets", "set", "--connector", connector, "--as-of", as_of, "--from", topic]
-    partitions = [word for key in keys for word in ("--partition", _text(key.partition))]
+    partitions = [word for key in keys for word in ("--partition", json_text(key.partition))]
     return f"`{join([*words, *partitions])}`"
 
 
@@ -260,13 +259,9 @@ def _around(connector: str, commands: str) -> str:
     return f"`eosctl connectors stop {quote(connector)}`, {commands}, `eosctl connectors resume {quote(connector)}`"
 
 
-def _text(value: object) -> str:
-    return json.dumps(as_plain_json(value), ensure_ascii=False, separators=(",", ":"))
-
-
 def _value(record: Record) -> str:
     value = shown_value(record.value)
-    return "something that is not JSON" if isinstance(value, bytes) else _text(value)
+    return "something that is not JSON" if isinstance(value, bytes) else json_text(value)
 
 
 def _place(record: Record) -> str:

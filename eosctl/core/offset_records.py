@@ -15,6 +15,7 @@ from enum import StrEnum, unique
 
 from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.records import Record
+from eosctl.core.wording import encodable
 
 _BRACE = ord("{")
 _MAY_BE_NOTHING = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:null|\Z)")
@@ -152,13 +153,14 @@ def shown_value(value: bytes | None) -> object:
 def as_plain_json(value: object) -> object:
     """`value` without what strict JSON or UTF-8 can't carry: infinite numbers become text, half surrogates U+FFFD."""
     if isinstance(value, dict):
-        return {_encodable(name): as_plain_json(member) for name, member in value.items()}
+        return {encodable(name): as_plain_json(member) for name, member in value.items()}
     if isinstance(value, list):
         return [as_plain_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return _encodable(value) if isinstance(value, str) else value
+    return encodable(value) if isinstance(value, str) else value
 
 
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+def json_text(value: object) -> str:
+    """`as_plain_json` in one line, as messages show it and commands take it."""
+    return json.dumps(as_plain_json(value), ensure_ascii=False, separators=(",", ":"))

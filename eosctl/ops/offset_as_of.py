@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.offset_log import State, Version, version_at
-from eosctl.core.offset_records import as_plain_json
+from eosctl.core.offset_records import json_text
 from eosctl.deadline import Clock
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
@@ -73,7 +72,7 @@ def _at_moment(connector: str, topics: Sequence[Sequence[Version]], moment_ms: i
         return then
     if now is None or now.is_tombstone:
         return None
-    shown, moment = _shown(now), rfc3339(moment_ms)
+    shown, moment = json_text(now.key.partition), rfc3339(moment_ms)
     if then is not None:
         raise RefusedError(
             f"{shown} had no offset at {moment}: it was deleted at {rfc3339(then.record.timestamp_ms)}; nothing was "
@@ -128,10 +127,6 @@ def _places(versions: Iterable[Version]) -> str:
 def _place(version: Version) -> str:
     record = version.record
     return f"offset {record.offset} of {record.topic}-{record.partition} ({rfc3339(record.timestamp_ms)})"
-
-
-def _shown(version: Version) -> str:
-    return json.dumps(as_plain_json(version.key.partition), ensure_ascii=False, separators=(",", ":"))
 
 
 def _show_log(connector: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
+from eosctl.core.wording import did_you_mean
 from eosctl.errors import NotFoundError
 from eosctl.reference import SECTIONS, Entry
 from eosctl.report import Report
@@ -25,8 +25,7 @@ def show_schema(kind: str) -> Report:
 
 
 def _nearest(word: str, known: Iterable[str], *, listing: str) -> str:
-    near = difflib.get_close_matches(word, known, n=5, cutoff=0.5)
-    return f"Did you mean {', '.join(near)}?" if near else f"See all of them: {listing}"
+    return did_you_mean(word, known, most=5, otherwise=f"See all of them: {listing}")
 
 
 def list_entries() -> Report:

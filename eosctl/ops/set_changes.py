@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.known_sources import KnownSource, known_source, lsn_number, lsn_texts
 from eosctl.core.offset_changes import Change, MemberChange, offset_changes, type_name
 from eosctl.core.offset_log import members_of
-from eosctl.core.offset_records import as_plain_json
+from eosctl.core.offset_records import as_plain_json, json_text
 from eosctl.core.offset_views import PlannedWrite, Store, live
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError
@@ -86,7 +85,7 @@ def shape_refusal(changes: Iterable[KeyChange]) -> RefusedError | None:
     number = lsn_number(first.after) if isinstance(first.before, int) else None
     better = f"{first.after} is the number {number}. " if number is not None else ""
     return RefusedError(
-        f"{first.member} of {_shown(key.partition)} is {type_name(first.before)} now, and would be "
+        f"{first.member} of {json_text(key.partition)} is {type_name(first.before)} now, and would be "
         f"{type_name(first.after)}{more}: a task that expects the other type fails; nothing was written",
         hint=f"{better}Write the type that is there; --force-shape writes what was given.",
     )
@@ -99,7 +98,7 @@ def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) 
     """
     forward = [key for key in changes if key.goes(Change.FORWARD)]
     if forward:
-        where = ", ".join(_shown(key.partition) for key in forward[:3]) + (", ..." if len(forward) > 3 else "")
+        where = ", ".join(json_text(key.partition) for key in forward[:3]) + (", ..." if len(forward) > 3 else "")
         message = (
             f"{counted(len(forward), 'offset goes', 'offsets go')} forward ({where}): what lies between is not read"
         )
@@ -113,7 +112,3 @@ def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) 
     for source in {each.name: each for each in back}.values():
         message = f"this looks like an offset of {source.name}: {source.keeps}"
         yield Problem("source_keeps", message, hint=source.instead, severity="warning")
-
-
-def _shown(partition: Mapping[str, object] | None) -> str:
-    return json.dumps(as_plain_json(partition), ensure_ascii=False, separators=(",", ":"))

@@ -135,7 +135,7 @@ def test_the_groups_that_are_there_are_named_the_most_alike_first() -> None:
     there = ["a", "b", "connect-b", "conect", "d", "e"]
     assert groups_there("connect", there, ["h:1", "i:1"]) == (
         "Connect groups of this Kafka cluster: conect, connect-b, e, a, b and 1 more, which "
-        "`kafka-groups.sh --bootstrap-server h:1,i:1 --list --protocol connect` lists."
+        "`kafka-groups.sh --bootstrap-server h:1,i:1 --list --protocol connect` (of Kafka 4.0 or newer) lists."
     )
     assert groups_there("connect", ["x"], ["h:1"]) == "Connect groups of this Kafka cluster: x."
 

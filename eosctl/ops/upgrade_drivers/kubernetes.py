@@ -41,6 +41,8 @@ from eosctl.ops.workers import WorkerObservation
 
 DEFAULT_VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
 _PAUSE = "strimzi.io/pause-reconciliation"
+_Now = tuple[Workload, Manifest]
+"""A workload, and what Kubernetes says of it."""
 
 
 def kubernetes_driver(
@@ -118,19 +120,20 @@ class KubernetesDriver:
 
     def expected(self, app: App) -> int:
         """The replicas that the workloads want now."""
-        return sum(replicas(self.kubectl.get(app, each.text)) for each in self.workloads)
+        return _wanted(self._now(app))
 
     def absent(self, app: App, members: Sequence[WorkerObservation]) -> Sequence[str]:
         """The pods in which no member is, and those that are still to be made."""
-        missing = self.expected(app) - len(members)
-        left = match_pods(self._pods(app), _members(members)).pods if missing > 0 else ()
+        there = self._now(app)
+        missing = _wanted(there) - len(members)
+        left = match_pods(self._pods(app, there), _members(members)).pods if missing > 0 else ()
         names = [f"pod {each.name}" for each in left][: max(0, missing)]
         made = range(len(names) + 1, missing + 1)
         return [*names, *(f"pod to come {number} of {names_of(self.workloads)}" for number in made)]
 
     def mode(self, app: App) -> Mode | None:
         """What all templates say, where every pod is made from them."""
-        there = [(each, self.kubectl.get(app, each.text)) for each in self.workloads]
+        there = self._now(app)
         said = {self._said(each, now) if observed(now) else None for each, now in there}
         rolling = [now for each, now in there if not each.is_strimzi and not rolled_out(now)]
         value = said.pop() if len(said) == 1 and not rolling else None
@@ -148,7 +151,7 @@ class KubernetesDriver:
         return (
             judge_workload(
                 [each.text for each in self.workloads],
-                self._pods(app),
+                self._pods(app, self._now(app)),
                 _members(members),
                 accepted=WORKLOAD_GATE in accepted,
                 complete=complete,
@@ -205,11 +208,16 @@ class KubernetesDriver:
             )
         return Gate(KUBECTL_GATE, "pass", "kubectl auth can-i says yes to every change")
 
-    def _pods(self, app: App) -> list[Pod]:
-        found = []
-        for each in self.workloads:
-            found += list_pods(app, self.kubectl, each, self.kubectl.get(app, each.text))
-        return found
+    def _now(self, app: App) -> list[_Now]:
+        """The workloads as they are now."""
+        return [(each, self.kubectl.get(app, each.text)) for each in self.workloads]
+
+    def _pods(self, app: App, there: Sequence[_Now]) -> list[Pod]:
+        return [pod for each, now in there for pod in list_pods(app, self.kubectl, each, now)]
+
+
+def _wanted(there: Sequence[_Now]) -> int:
+    return sum(replicas(now) for _workload, now in there)
 
 
 def _members(workers: Sequence[WorkerObservation]) -> list[Member]:
