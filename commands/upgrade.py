@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from eosctl.ops.app import App
 from eosctl.report import Report
 
+from .kubernetes_options import kubernetes_driver_of, place_options, pod_options
 from .options import EosctlGroup, accept_gate_option, pass_app, validation_option
 from .upgrade_apply import apply_command
 
@@ -37,8 +39,12 @@ def upgrade() -> None:
     "--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan to a file for `apply`."
 )
 @validation_option
+@place_options("also judge the gates of `apply --driver kubernetes` (repeatable).")
+@pod_options()
 @pass_app
-def plan_command(app: App, target: str, *, hard: bool, plan_out: Path | None, validate: bool) -> Report:
+def plan_command(
+    app: App, target: str, *, hard: bool, plan_out: Path | None, validate: bool, **workloads: Any
+) -> Report:
     """Which workers to restart, in which order, and what has to be true before.
 
     Changes nothing; but each source connector validates its config, for which some log in to their databases
@@ -46,14 +52,16 @@ def plan_command(app: App, target: str, *, hard: bool, plan_out: Path | None, va
     unknown gates alone are exit code 0, though those that guard data stop `apply`, and the plan says so. Give the
     workers' files (-w) so that preparing and disabled can be told apart, and the rights of the users that they name be
     held against the cluster's ACLs. --hard adds what going back to an older Connect takes: offsets to copy, aborted
-    records to repair, one roll or two. Needs Kafka Connect 3.3 or newer.
+    records to repair, one roll or two. With --workload, kubectl is asked
+    whether `apply --driver kubernetes` may begin: three gates more. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade plan --to enabled -b kafka:9092 -g connect-cluster
     """
     from eosctl.core.upgrade import Mode
     from eosctl.ops.upgrade import plan_upgrade
 
-    return plan_upgrade(app, Mode(target), hard=hard, plan_out=plan_out, validate=validate)
+    driver = kubernetes_driver_of(app, workloads)
+    return plan_upgrade(app, Mode(target), hard=hard, plan_out=plan_out, validate=validate, driver=driver)
 
 
 @upgrade.command("status")
@@ -79,22 +87,25 @@ def status_command(app: App) -> Report:
     help="The mode that every worker shall have.",
 )
 @accept_gate_option
+@place_options("also hold its pods against the members (repeatable).")
 @pass_app
-def verify_command(app: App, target: str, *, accept_gate: tuple[str, ...]) -> Report:
+def verify_command(app: App, target: str, *, accept_gate: tuple[str, ...], **workloads: Any) -> Report:
     """Exit code 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
 
     Changes nothing; but each source connector validates its config, for which some log in to their databases. A gate
     that can't be told counts as one that fails; but rights_granted is a warning then, for ACLs are not everybody's to
     see, and so is each gate that --accept-gate names; modes_proven among them takes modes that nothing proves, or that
     only a file tells. preparing and disabled can be proven by the workers' files only (-w), or while an upgrade of
-    eosctl's own is the last that happened to the worker. Needs Kafka Connect 3.3 or newer.
+    eosctl's own is the last that happened to the worker. With --workload each member must be in one of its pods, and
+    each pod must have a member. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade verify --to enabled -b kafka:9092 -g connect-cluster
     """
     from eosctl.core.upgrade import Mode
     from eosctl.ops.upgrade_status import verify_upgrade
 
-    return verify_upgrade(app, Mode(target), accepted=frozenset(accept_gate))
+    driver = kubernetes_driver_of(app, workloads, only_look=True)
+    return verify_upgrade(app, Mode(target), accepted=frozenset(accept_gate), driver=driver)
 
 
 upgrade.add_command(apply_command)

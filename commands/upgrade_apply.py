@@ -13,6 +13,7 @@ from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
+from .kubernetes_options import kubernetes_driver_of, place_options, pod_options
 from .options import Duration, EosctlCommand, accept_gate_option, pass_app, write_options
 from .session import read_text_file
 
@@ -61,15 +62,8 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @click.option("--unit", metavar="NAME", help="systemd: the unit of a worker.")
 @click.option("--ssh", metavar="DEST", help="systemd: where a worker runs; without it, here.")
 @click.option("--sudo", is_flag=True, default=None, help="systemd: edit and restart with sudo -n, as root.")
-@click.option(
-    "--workload", multiple=True, metavar="KIND/NAME",
-    help="kubernetes: statefulset/, deployment/, kafkaconnect/ or kafkamirrormaker2/NAME; every one of the group "
-    "(repeatable).",
-)  # fmt: skip
-@click.option("--namespace", metavar="NAME", help="kubernetes: the namespace.")
-@click.option("--context", metavar="NAME", help="kubernetes: the context of kubectl's configuration.")
-@click.option("--kubeconfig", metavar="PATH", help="kubernetes: kubectl's configuration file.")
-@click.option("--env-name", metavar="NAME", help="kubernetes: the variable that sets the mode in the pods.")
+@place_options("every one of the group (repeatable).", prefix="kubernetes: ")
+@pod_options(prefix="kubernetes: ")
 @click.option("--sandbox", metavar="NAME", help="sandbox: its name (default: default).")
 @click.option(
     "--accept-gone", multiple=True, metavar="URL",
@@ -179,11 +173,10 @@ def _make(app: App, name: str, given: dict[str, Any]) -> Driver:
 
             return SystemdDriver(given["unit"], given["properties_file"], given["ssh"], bool(given["sudo"]))
         case "kubernetes":
-            from eosctl.ops.upgrade_drivers.kubectl import Kubectl
-            from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
-
-            kubectl = Kubectl(given["namespace"], given["context"], given["kubeconfig"])
-            return kubernetes_driver(app, given["workload"], kubectl, variable=given["env_name"])
+            names = [option for option, drivers in _DRIVER_OPTIONS.items() if "kubernetes" in drivers]
+            driver = kubernetes_driver_of(app, {option: given[option] for option in names})
+            if driver is not None:
+                return driver
         case "sandbox":
             from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
 

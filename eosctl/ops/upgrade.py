@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eosctl.core.gate import Gate
 from eosctl.core.hard_downgrade import plan_hard_downgrade
 from eosctl.core.upgrade import Mode, plan_passes, what_is_lost
-from eosctl.core.upgrade_observation import Observation
 from eosctl.core.upgrade_plan import make_plan, plan_file_text
 from eosctl.errors import ExitCode, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
+from eosctl.ops.upgrade_drivers import Driver
 from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
-from eosctl.ops.upgrade_look import NOTHING_KNOWN, Lenience, look
+from eosctl.ops.upgrade_look import NOTHING_KNOWN, Lenience, View, look
+from eosctl.ops.upgrade_owned import owned_gates, place_of
 from eosctl.report import Report
 
 
 def plan_upgrade(
-    app: App, target: Mode, *, hard: bool = False, plan_out: Path | None = None, validate: bool = True
+    app: App,
+    target: Mode,
+    *,
+    hard: bool = False,
+    plan_out: Path | None = None,
+    validate: bool = True,
+    driver: Driver | None = None,
 ) -> Report:
     """The passes that lead to `target` and the gates on the way; exit 3 when a gate fails.
 
     `plan_out` is a file that `upgrade apply` takes.
     Without `validate` no connector is asked for its verdict, and the gates that rest on it are unknown.
+    With a `driver` whose platform owns the workers, the gates of that, too.
     With `hard`, `data.hard` has what an older Connect needs besides. Raises UsageError for `hard` with another target,
     and what `observe_workers` raises; what else can't be looked at makes its gates unknown.
     """
@@ -31,7 +38,11 @@ def plan_upgrade(
         raise UsageError(
             "--hard is about an older Connect, so it goes with --to disabled", hint="Leave one of them out."
         )
-    observation, gates = _look(app, target, validate=validate)
+    view, way_back = _look(app, target, validate=validate)
+    observation, gates, place = view.observation, view.gates, None
+    if driver is not None:
+        place = place_of(app, driver, None)
+        gates += tuple(owned_gates(app, driver, None, view.group, accepted=(), way_back=way_back))
     passes = plan_passes(observation.workers, target)
     statuses = [gate.status for gate in gates]
     plan = make_plan(
@@ -56,6 +67,7 @@ def plan_upgrade(
             "gates": [gate.as_row() for gate in gates],
             "losses": list(what_is_lost(observation.workers, target, requiring=observation.requiring_exactly_once())),
             **({"hard": plan_hard_downgrade(observation)} if hard else {}),
+            **({"place": place} if place else {}),
             "plan": plan.digest(),
             "plan_file": None if plan_out is None else str(plan_out),
         },
@@ -64,12 +76,15 @@ def plan_upgrade(
     )
 
 
-def _look(app: App, target: Mode, *, validate: bool) -> tuple[Observation, tuple[Gate, ...]]:
-    """What is seen of the group, and what this machine's journal knows of workers that left it, or come back."""
+def _look(app: App, target: Mode, *, validate: bool) -> tuple[View, bool]:
+    """What is seen of the group, and what this machine's journal knows of workers that left it, or come back.
+
+    And whether this is the way back from an upgrade that the journal has.
+    """
     roll = None
     if app.target.client is not None and app.target.group_id is not None:
         with app.transactions() as admin:
             roll = newest_roll(upgrade_journal(app, admin.cluster_id()))
     lenience = Lenience(way_back=roll is not None and roll.is_taken_back_by(target))
     view = look(app, target, roll.lost_memory if roll else NOTHING_KNOWN, lenience=lenience, validate=validate)
-    return view.observation, view.gates
+    return view, lenience.way_back

@@ -14,7 +14,7 @@ from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import Driver, OwnsWorkers
 from eosctl.ops.upgrade_journal import Roll
-from eosctl.ops.workers import GroupObservation
+from eosctl.ops.workers import GroupObservation, WorkerObservation
 
 
 def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> list[UpgradeWorker]:
@@ -25,9 +25,12 @@ def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObs
     if begun is None or not isinstance(driver, OwnsWorkers):
         return []
     newest = begun.open.mode if begun.open else begun.steps[-1][0] if begun.steps else Mode.UNKNOWN
-    members = [member for member in group.members if member.member_id is not None]
     evidence = ("it is no member of the group now",)
-    return [UpgradeWorker(name, newest, evidence=evidence) for name in driver.absent(app, members)]
+    return [UpgradeWorker(name, newest, evidence=evidence) for name in driver.absent(app, _members(group))]
+
+
+def _members(group: GroupObservation) -> list[WorkerObservation]:
+    return [member for member in group.members if member.member_id is not None]
 
 
 def with_platform(
@@ -67,8 +70,14 @@ def owned_gates(
     """The gates of the driver's platform; while pods are being restarted they can't be compared with members."""
     if begun is not None or not isinstance(driver, OwnsWorkers):
         return ()
-    members = [member for member in group.members if member.member_id is not None]
-    return driver.gates(app, members, accepted=accepted, complete=not way_back)
+    return driver.gates(app, _members(group), accepted=accepted, complete=not way_back)
+
+
+def match_gates(
+    app: App, driver: OwnsWorkers | None, group: GroupObservation, *, accepted: Collection[str]
+) -> tuple[Gate, ...]:
+    """The gate that each member is a worker of the platform, and the other way round; none without a platform."""
+    return (driver.match(app, _members(group), accepted=accepted, complete=True),) if driver is not None else ()
 
 
 def require_everybody(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.gate import Gate
@@ -14,8 +15,10 @@ from eosctl.errors import ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
 from eosctl.ops.upgrade_apply import describe_roll, lenience_of
+from eosctl.ops.upgrade_drivers import OwnsWorkers
 from eosctl.ops.upgrade_journal import Brought, Roll, newest_roll, upgrade_journal
 from eosctl.ops.upgrade_look import NOTHING_KNOWN, View, look
+from eosctl.ops.upgrade_owned import match_gates
 from eosctl.report import Json, Problem, Report, rfc3339
 
 _JUDGED_PER_WORKER = MODES_GATE
@@ -47,16 +50,19 @@ def upgrade_status(app: App) -> Report:
     )
 
 
-def verify_upgrade(app: App, target: Mode, *, accepted: frozenset[str] = frozenset()) -> Report:
+def verify_upgrade(
+    app: App, target: Mode, *, accepted: frozenset[str] = frozenset(), driver: OwnsWorkers | None = None
+) -> Report:
     """Findings that keep the group from being wholly and provably in `target`; exit 3 when there are any.
 
     That the rights can't be judged, or may not be looked at, is a warning only: it says nothing of what workers do now.
     So are gates that are `accepted` as they are; with `modes_proven`, modes that nothing proves, or a file alone tells.
-    Raises what `observe_workers` raises.
+    With a `driver`, the members must be the workers of its platform. Raises what `observe_workers` raises.
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)
     view = look(app, target, roll.memory if roll else NOTHING_KNOWN, lenience=lenience_of(accepted, roll))
+    view = replace(view, gates=(*view.gates, *match_gates(app, driver, view.group, accepted=accepted)))
     elsewhere = [each for each in view.observation.workers if each.mode is not target or not each.confirmed]
     taken = [each for each in elsewhere if MODES_GATE in accepted and target in each.possible]
     findings = [

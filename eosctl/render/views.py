@@ -317,6 +317,8 @@ def _plan_lines(report: Report) -> Iterable[str]:
             yield f"  {printable(step['worker'])}: {'; '.join(step['actions'])}"
     if not passes:
         yield "\nno worker has to change"
+    if report.data.get("place"):
+        yield f"\nchanges: {printable(str(report.data['place']))}"
     yield "\ngates"
     for gate in gates if isinstance(gates, list) else []:
         yield f"  {gate['status']:<7}  {gate['id']}: {printable(gate['evidence'])}"

@@ -104,6 +104,7 @@ UPGRADE_KINDS: dict[str, Kind] = {
             "plan": "str",
             "plan_file": "str|null",
             "hard?": _HARD,
+            "place?": "str",
         },
     ),
 }

@@ -45,3 +45,9 @@ def test_a_plan_without_a_failing_gate_exits_0(invoke: Any) -> None:
 def test_a_target_has_to_be_named_and_known(invoke: Any) -> None:
     assert invoke("upgrade", "plan", *WHERE).exit_code == 2
     assert invoke("upgrade", "plan", "--to", "on", *WHERE).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["plan", "verify"])
+def test_where_kubernetes_is_means_nothing_without_a_workload(invoke: Any, command: str) -> None:
+    outcome = invoke("upgrade", command, "--to", "enabled", "--namespace", "kafka", *WHERE)
+    assert (outcome.exit_code, "--namespace needs --workload" in outcome.stderr) == (2, True), outcome

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,96 +25,22 @@ from eosctl.errors import (
 )
 from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_apply import PreparedRoll, RollRequest, prepare_roll
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl
 from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver, kubernetes_driver
 from eosctl.ops.upgrade_drivers.workloads import parse_workload
 from eosctl.ops.upgrade_report import JOINED
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.profiles import Target
-from eosctl.report import Report
-from tests.fakes.faults import EVERY, Call, KilledError
+from tests.fakes.faults import Call, KilledError
 from tests.fakes.kubectl import Cluster
-from tests.fakes.rolling import RollWorld
+from tests.ops.kubernetes_stage import ON_DELETE, VARIABLE, deleted, pods, prepare, roll
 
-ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
 SETTING = "exactly.once.source.support"
-VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    directory = tmp_path / "bin"
-    directory.mkdir()
-    monkeypatch.setenv("PATH", f"{directory}{os.pathsep}{os.environ['PATH']}")
-    found = Cluster(tmp_path / "cluster")
-    with found.install(directory):
-        yield found
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> App:
     return App(target=Target(), deadline=Deadline.after(30), state_dir=tmp_path)
-
-
-@dataclass
-class Pods(RollWorld):
-    """A worker in each pod of the StatefulSet `connect`, in the mode that it had when the pod was made."""
-
-    cluster: Cluster = field(default_factory=lambda: Cluster(Path()))
-    seen: dict[str, str] = field(default_factory=dict)
-    held: bool = False  # workers that are made anew don't come up yet
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.topics.before("read", self.follow)
-        self.brokers.calls.before(EVERY, self.follow)
-        self.connect.before("connectors", self.follow)
-
-    def follow(self, _call: Call | None = None) -> None:
-        """Pods that are deleted and made anew are workers that leave and come."""
-        mode = self.cluster.variables("statefulset/connect").get(VARIABLE, "disabled")
-        there = {f"http://{name}:8083": pod for name, pod in self.cluster.pods().items() if name.startswith("connect-")}
-        for url in self.seen.keys() - there.keys():
-            del self.seen[url]
-            self.stop(url)
-        for url, pod in there.items():
-            if self.seen.get(url) == pod["metadata"]["uid"]:
-                continue
-            self.stop(url)
-            if not self.held and pod["status"]["conditions"][0]["status"] == "True":
-                self.seen[url], self.files[url] = pod["metadata"]["uid"], mode
-                self.start(url)
-
-
-def pods(cluster: Cluster, count: int, **spec: Any) -> Pods:
-    """So many disabled workers, the first pod's leads."""
-    cluster.add("statefulset/connect", pods=count, spec=spec)
-    there = Pods({f"http://connect-{number}:8083": "disabled" for number in range(count)}, cluster=cluster)
-    there.seen |= {f"http://{name}:8083": pod["metadata"]["uid"] for name, pod in cluster.pods().items()}
-    return there
-
-
-def prepare(
-    there: Pods,
-    state: Path,
-    target: Mode | None = Mode.ENABLED,
-    *,
-    workloads: Sequence[str] = ("statefulset/connect",),
-    **request: Any,
-) -> tuple[App, PreparedRoll]:
-    app = there.app(state)
-    driver = kubernetes_driver(app, workloads, Kubectl())
-    request = {"settle_timeout_s": 60.0, **request}
-    return app, prepare_roll(app, RollRequest(target, **request), driver)
-
-
-def roll(there: Pods, state: Path, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:
-    return apply_roll(*prepare(there, state, target, **request))
-
-
-def deleted(cluster: Cluster) -> list[str]:
-    return [words[1] for words in cluster.calls() if words[0] == "delete"]
 
 
 def test_pods_that_nobody_restarts_are_deleted_one_by_one_the_leader_last(cluster: Cluster, tmp_path: Path) -> None:

@@ -67,10 +67,15 @@ class OwnsWorkers(Protocol):
     def place(self, app: App, /) -> str:
         """What it changes, and where, in words: a run that is resumed must change the same."""
 
+    def match(
+        self, app: App, members: Sequence[WorkerObservation], /, *, accepted: Collection[str], complete: bool
+    ) -> Gate:
+        """Whether the members are the workers that it owns; `complete`: every worker has to be there."""
+
     def gates(
         self, app: App, members: Sequence[WorkerObservation], /, *, accepted: Collection[str], complete: bool
     ) -> Sequence[Gate]:
-        """What must be true of its platform before anything is written; `complete`: every worker has to be there."""
+        """What must be true of its platform before anything is written, `match` first."""
 
 
 @runtime_checkable

@@ -53,12 +53,16 @@ def kubernetes_driver(
     Raises UsageError for another kind, NotFoundError, RefusedError where not all pods would be restarted, and what
     kubectl raises.
     """
-    given = dict.fromkeys(parse_workload(each) for each in workloads)
-    named = tuple(as_stored(app, kubectl, each) for each in given)
-    driver = KubernetesDriver(named, kubectl, variable or DEFAULT_VARIABLE)
-    there = {each.text: driver.look(app, each) for each in named}
+    driver = replace(named_workloads(app, workloads, kubectl), variable=variable or DEFAULT_VARIABLE)
+    there = {each.text: driver.look(app, each) for each in driver.workloads}
     by_hand = frozenset(text for text, now in there.items() if deletes_by_hand(now))
     return replace(driver, deleted_by_us=by_hand, crowded={text: several_at_once(now) for text, now in there.items()})
+
+
+def named_workloads(app: App, workloads: Sequence[str], kubectl: Kubectl) -> KubernetesDriver:
+    """These workloads only to be looked at; raises UsageError for another kind, and what kubectl raises."""
+    given = dict.fromkeys(parse_workload(each) for each in workloads)
+    return KubernetesDriver(tuple(as_stored(app, kubectl, each) for each in given), kubectl)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +148,24 @@ class KubernetesDriver:
         namespace = f"namespace {self.kubectl.namespace}" if self.kubectl.namespace else "the context's namespace"
         return f"{names_of(self.workloads)} in {namespace} of {self.kubectl.where(app)}"
 
+    def match(
+        self, app: App, members: Sequence[WorkerObservation], *, accepted: Collection[str], complete: bool
+    ) -> Gate:
+        """gate workload_matches."""
+        return judge_workload(
+            [each.text for each in self.workloads],
+            self._pods(app, self._now(app)),
+            _members(members),
+            accepted=WORKLOAD_GATE in accepted,
+            complete=complete,
+        )
+
     def gates(
         self, app: App, members: Sequence[WorkerObservation], *, accepted: Collection[str], complete: bool
     ) -> Sequence[Gate]:
         """The gates of DRIVER_GATE_IDS."""
         return (
-            judge_workload(
-                [each.text for each in self.workloads],
-                self._pods(app, self._now(app)),
-                _members(members),
-                accepted=WORKLOAD_GATE in accepted,
-                complete=complete,
-            ),
+            self.match(app, members, accepted=accepted, complete=complete),
             judge_rolling(self.crowded, accepted=ROLLING_GATE in accepted),
             self._rights(app, accepted=KUBECTL_GATE in accepted),
         )
