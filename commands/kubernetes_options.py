@@ -35,7 +35,16 @@ def place_options(what: str, *, prefix: str = "") -> Callable[[_F], _F]:
 
 def pod_options(*, prefix: str = "") -> Callable[[_F], _F]:
     """Adds how the mode is set in a pod."""
-    return click.option("--env-name", metavar="NAME", help=f"{prefix}the variable that sets the mode in the pods.")
+
+    def add(function: _F) -> _F:
+        named = click.option(
+            "--container", metavar="NAME", help=f"{prefix}the worker's container, where its variables do not tell."
+        )(function)
+        return click.option("--env-name", metavar="NAME", help=f"{prefix}the variable that sets the mode in the pods.")(
+            named
+        )
+
+    return add
 
 
 def kubernetes_driver_of(app: App, given: Mapping[str, Any], *, only_look: bool = False) -> KubernetesDriver | None:
@@ -54,4 +63,4 @@ def kubernetes_driver_of(app: App, given: Mapping[str, Any], *, only_look: bool 
     kubectl = Kubectl(given["namespace"], given["context"], given["kubeconfig"])
     if only_look:
         return named_workloads(app, given["workload"], kubectl)
-    return kubernetes_driver(app, given["workload"], kubectl, variable=given["env_name"])
+    return kubernetes_driver(app, given["workload"], kubectl, variable=given["env_name"], container=given["container"])

@@ -33,6 +33,7 @@ _DRIVER_OPTIONS = {
     "context": ("kubernetes",),
     "kubeconfig": ("kubernetes",),
     "env_name": ("kubernetes",),
+    "container": ("kubernetes",),
     "sandbox": ("sandbox",),
 }
 _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file"), "kubernetes": ("workload",)}

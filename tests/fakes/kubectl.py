@@ -106,10 +106,10 @@ class Cluster:
         found = {path.stem.partition(" ")[2]: json.loads(path.read_text()) for path in self.folder.glob("pod *.json")}
         return dict(sorted(found.items()))
 
-    def variables(self, what: str) -> dict[str, str]:
-        """The environment variables of its pods' template."""
-        (container,) = self.read(what)["spec"]["template"]["spec"]["containers"]
-        return {each["name"]: each["value"] for each in container["env"]}
+    def variables(self, what: str, container: str = "connect") -> dict[str, str]:
+        """The environment variables of a container of its pods' template."""
+        containers = {each["name"]: each for each in self.read(what)["spec"]["template"]["spec"]["containers"]}
+        return {each["name"]: each["value"] for each in containers[container].get("env", ())}
 
     def calls(self) -> list[list[str]]:
         """What kubectl was run with, without what only looks."""
@@ -136,8 +136,8 @@ class Cluster:
                 return self._list(selector)
             case ["get", what, "--ignore-not-found", *_options, "--output", "json"]:
                 return self._get(self._short(what))
-            case ["set", "env", what, setting]:
-                self._set_env(what, *setting.split("=", 1))
+            case ["set", "env", what, "--containers", container, setting]:
+                self._set_env(what, container, *setting.split("=", 1))
             case ["patch", what, "--type", "merge", "--patch", patch]:
                 self._set(self._short(what), json.loads(patch)["spec"])
             case ["patch", what, "--type", "json", "--patch", patch]:
@@ -201,11 +201,12 @@ class Cluster:
     def _pods_of(self, name: str) -> list[dict[str, Any]]:
         return [pod for each, pod in self.pods().items() if each.rpartition("-")[0] == name]
 
-    def _set_env(self, what: str, name: str, value: str) -> None:
-        self._there(what)
-        env = [{"name": each, "value": said} for each, said in {**self.variables(what), name: value}.items()]
-        template = self.read(what)["spec"]["template"]
-        template["spec"]["containers"][0]["env"] = env
+    def _set_env(self, what: str, container: str, name: str, value: str) -> None:
+        template = self._there(what)["spec"]["template"]
+        for each in template["spec"]["containers"]:
+            if each["name"] == container:
+                others = [one for one in each.get("env", ()) if one["name"] != name]
+                each["env"] = [*others, {"name": name, "value": value}]
         self._set(what, {"template": template})
 
     def _set(self, what: str, values: dict[str, Any]) -> None:

@@ -119,9 +119,9 @@ class KubeNode(threading.Thread):
             process.stop([running.worker.process])
 
     def _start_worker(self, pod: Mapping[str, Any], address: str) -> Process | None:
-        (container,) = pod["spec"]["containers"]
         properties = {
             each["name"].removeprefix(_PREFIX).lower().replace("_", "."): each.get("value", "")
+            for container in pod["spec"]["containers"]
             for each in container.get("env") or ()
             if each["name"].startswith(_PREFIX)
         }

@@ -108,10 +108,10 @@ def test_a_controller_that_rolls_is_waited_for(cluster: Cluster, app: App, kind:
     cluster.add(f"{kind}/connect", pods=1)
     driver = kubernetes_driver(app, [f"{kind}/connect"], Kubectl("ns"), variable="X")
     driver.bring(app, ["http://w"], Mode.ENABLED)
-    set_env = ["set", "env", f"{kind}/connect", "X=enabled"]
+    set_env = ["set", "env", f"{kind}/connect", "--containers", "connect", "X=enabled"]
     assert cluster.calls() == [set_env]
     assert cluster.pods()["connect-0"]["starts"] == 2
-    assert driver.actions(["http://w"], Mode.ENABLED)[0] == f"kubectl --namespace ns set env {kind}/connect X=enabled"
+    assert driver.actions(["http://w"], Mode.ENABLED)[0] == f"kubectl --namespace ns {' '.join(set_env)}"
     driver.bring(app, ["http://w"], Mode.ENABLED)
     assert cluster.calls()[1:] == [set_env, ["rollout", "restart", f"{kind}/connect"]]
     assert cluster.pods()["connect-0"]["starts"] == 3
@@ -404,7 +404,8 @@ def test_a_group_of_two_workloads(cluster: Cluster, tmp_path: Path) -> None:
     _app, prepared = prepare(there, tmp_path / "state", workloads=both)
     assert prepared.blocking == ()
     assert [line for line in prepared.driver.actions([], Mode.ENABLED) if line.startswith("kubectl")] == [
-        f"kubectl set env {what} {VARIABLE}=enabled" for what in ("statefulset/connect", "deployment/more")
+        f"kubectl set env {what} --containers connect {VARIABLE}=enabled"
+        for what in ("statefulset/connect", "deployment/more")
     ]
 
 

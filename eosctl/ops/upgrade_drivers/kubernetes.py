@@ -16,9 +16,10 @@ from typing import ClassVar
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import TARGETS, Mode
 from eosctl.core.wording import counted
+from eosctl.core.workload_containers import worker_container
 from eosctl.core.workload_pods import KUBECTL_GATE, WORKLOAD_GATE, Member, Pod, judge_workload, match_pods
 from eosctl.core.workload_rolling import ROLLING_GATE, judge_rolling, several_at_once
-from eosctl.errors import RefusedError
+from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import SETTING, Acted
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
@@ -46,17 +47,35 @@ _Now = tuple[Workload, Manifest]
 
 
 def kubernetes_driver(
-    app: App, workloads: Sequence[str], kubectl: Kubectl, *, variable: str | None = None
+    app: App,
+    workloads: Sequence[str],
+    kubectl: Kubectl,
+    *,
+    variable: str | None = None,
+    container: str | None = None,
 ) -> KubernetesDriver:
-    """The driver for these workloads as they are now.
+    """The driver for these workloads as they are now; `container` runs the worker, if that must be said.
 
-    Raises UsageError for another kind, NotFoundError, RefusedError where not all pods would be restarted, and what
-    kubectl raises.
+    Raises UsageError for another kind or container, NotFoundError, RefusedError where not all pods would be restarted
+    or nothing tells which container is the worker, and what kubectl raises.
     """
     driver = replace(named_workloads(app, workloads, kubectl), variable=variable or DEFAULT_VARIABLE)
-    there = {each.text: driver.look(app, each) for each in driver.workloads}
-    by_hand = frozenset(text for text, now in there.items() if deletes_by_hand(now))
-    return replace(driver, deleted_by_us=by_hand, crowded={text: several_at_once(now) for text, now in there.items()})
+    there = [(each, driver.look(app, each)) for each in driver.workloads]
+    there = [(_with_container(each, now, container, driver.variable), now) for each, now in there]
+    return replace(
+        driver,
+        workloads=tuple(each for each, _now in there),
+        deleted_by_us=frozenset(each.text for each, now in there if deletes_by_hand(now)),
+        crowded={each.text: several_at_once(now, container=each.container) for each, now in there},
+    )
+
+
+def _with_container(workload: Workload, now: Manifest, named: str | None, variable: str) -> Workload:
+    if not workload.is_strimzi:
+        return replace(workload, container=worker_container(workload.text, now, named=named, variable=variable))
+    if named is not None:
+        raise UsageError(f"--container is for statefulset/ and deployment/: {workload.text} has the mode in its spec")
+    return workload
 
 
 def named_workloads(app: App, workloads: Sequence[str], kubectl: Kubectl) -> KubernetesDriver:
@@ -196,12 +215,13 @@ class KubernetesDriver:
     def _change(self, workload: Workload, mode: Mode) -> list[str]:
         if workload.is_strimzi:
             return workload.patch(SETTING, mode.value)
-        return ["set", "env", workload.text, f"{self.variable}={mode.value}"]
+        container = ["--containers", workload.container] if workload.container else []
+        return ["set", "env", workload.text, *container, f"{self.variable}={mode.value}"]
 
     def _said(self, workload: Workload, now: Manifest) -> str | None:
         if workload.is_strimzi:
             return workload.said(now, SETTING)
-        return template_variable(now, self.variable)
+        return template_variable(now, workload.container, self.variable)
 
     def _rights(self, app: App, *, accepted: bool) -> Gate:
         """gate kubectl_rights: what reading does not prove."""

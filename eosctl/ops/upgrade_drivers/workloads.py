@@ -38,12 +38,14 @@ class Workload:
     """One workload: `text` is what kubectl is given.
 
     `config` is where the worker's config is in a resource of Strimzi's; a number there is the place in a list.
+    `container` is the worker's in the pods of the others, once it was found.
     """
 
     kind: str
     name: str
     text: str
     config: tuple[str | int, ...] = ("spec", "config")
+    container: str | None = None
 
     @property
     def is_strimzi(self) -> bool:
@@ -162,11 +164,11 @@ def deletes_by_hand(workload: Manifest) -> bool:
     return section(workload, "spec", "updateStrategy").get("type") == "OnDelete"
 
 
-def template_variable(workload: Manifest, name: str) -> str | None:
-    """The value that the containers of its pods have for an environment variable; None where they differ or lack it."""
+def template_variable(workload: Manifest, container: str | None, name: str) -> str | None:
+    """The value that a container of its pods has for a variable; None where the template lacks it."""
     containers = section(workload, "spec", "template", "spec").get("containers") or ()
-    said = {str(each.get("value")) for one in containers for each in one.get("env") or () if each.get("name") == name}
-    return said.pop() if len(said) == 1 else None
+    env = [each for one in containers if one.get("name") == container for each in one.get("env") or ()]
+    return next((str(each.get("value")) for each in env if each.get("name") == name), None)
 
 
 def pod_names(stateful_set: Manifest) -> list[str]:

@@ -1,0 +1,62 @@
+"""Which container of a workload's pods runs the Connect worker: the others, and init containers, are left alone. Pure.
+
+Sidecars stand in the same list (`spec.template.spec.containers`), before the worker as often as behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+from eosctl.errors import RefusedError, UsageError
+
+Container = Mapping[str, Any]
+_OF_WORKERS = frozenset({"BOOTSTRAP_SERVERS", "GROUP_ID", "CONNECT_BOOTSTRAP_SERVERS", "CONNECT_GROUP_ID"})
+"""What images of Connect make properties of, whatever else they are told."""
+
+
+def worker_container(workload: str, manifest: Mapping[str, Any], *, named: str | None, variable: str) -> str:
+    """The name of the worker's container: the one that is named, or that alone has the variable, or such an image.
+
+    Raises UsageError where there is none of that name, RefusedError where more than one may be it.
+    """
+    pod = ((manifest.get("spec") or {}).get("template") or {}).get("spec") or {}
+    containers: Sequence[Container] = pod.get("containers") or ()
+    names = [str(each.get("name")) for each in containers]
+    if named is not None:
+        if named not in names:
+            init = named in [each.get("name") for each in pod.get("initContainers") or ()]
+            raise UsageError(
+                f"--container {named}: {workload} has {'it as an init container' if init else 'none of that name'}",
+                hint=f"Its containers are {', '.join(names)}.",
+            )
+        return named
+    found = _narrowed(containers, (lambda each: variable in _variables(each), _has_worker_variables, _is_connect_image))
+    if len(found) == 1:
+        return str(found[0].get("name"))
+    raise RefusedError(
+        f"{workload} has the containers {', '.join(names)}, and nothing tells which of them is the worker: none or "
+        f"several have the variable {variable}, or an image of Connect; nothing was written",
+        hint=f"--container says which: {' or '.join(f'--container {quote(name)}' for name in names)}.",
+    )
+
+
+def _narrowed(containers: Sequence[Container], signs: Sequence[Callable[[Container], bool]]) -> Sequence[Container]:
+    """Those with the most telling signs: a sign that none of them has, tells nothing."""
+    for sign in signs:
+        containers = [each for each in containers if sign(each)] or containers
+    return containers
+
+
+def _variables(container: Container) -> set[str]:
+    return {str(each.get("name")) for each in container.get("env") or ()}
+
+
+def _has_worker_variables(container: Container) -> bool:
+    return bool(_variables(container) & _OF_WORKERS)
+
+
+def _is_connect_image(container: Container) -> bool:
+    """By the last part of its name, without registry and tag: `cp-kafka-connect`, `debezium/connect`."""
+    return "connect" in str(container.get("image", "")).partition("@")[0].rpartition("/")[2].partition(":")[0]
