@@ -35,6 +35,10 @@ TWO_WORKERS = GroupSpec(
 )
 FEW_PARTITIONS = {"offset.storage.partitions": "3", "status.storage.partitions": "1"}
 FORGETS = {"offsets.retention.check.interval.ms": "1000"}
+EVERYBODY_IS_SUPER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 LOGIN_LASTS_S = 60
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
@@ -347,6 +351,7 @@ def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureSta
 
 @pytest.fixture(scope="session")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Three brokers, internal topics replicated to all, no workers."""
-    with sandbox(StackSpec(brokers=3, groups=()), tmp_path_factory, name="three") as started:
+    """Three brokers whose authorizer allows everybody everything, internal topics replicated to all, no workers."""
+    spec = StackSpec(brokers=3, groups=(), broker_config=EVERYBODY_IS_SUPER)
+    with sandbox(spec, tmp_path_factory, name="three") as started:
         yield started

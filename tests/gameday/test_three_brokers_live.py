@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +19,8 @@ from eosctl.sandbox import process
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
-from tests.gameday.ground import Ground
+from tests.envelope import envelope_of
+from tests.gameday.ground import FINDINGS, OK, Ground
 from tests.gameday.incident import Incident, Named, play
 from tests.sandbox_fixtures import added_group, mirror_config, wait_until
 
@@ -84,6 +89,37 @@ def test_what_asks_every_broker_is_answered(ground: Ground, unique: str) -> None
         source.append("two")
         source.wait_position(8)
         assert document("rescue", "--connector", unique, "--dry-run")["summary"]["verdict"] == "healthy"
+        _migrate(ground, unique)
+
+
+def _migrate(ground: Ground, connector: str) -> None:
+    """A process of its own, as there is one Spark in each; the new topic has the brokers' number of replicas."""
+    ground.eosctl("connectors", "stop", connector)
+    words = ["--connector", connector, "--to", f"moved-{connector}", "--partitions", "2", "--yes"]
+    line = [sys.executable, "-m", "eosctl", "offsets", "migrate", *words, "-o", "json", "--master", "local[1]"]
+    environ = {**os.environ, "XDG_CONFIG_HOME": str(ground.folder / "config"), "XDG_STATE_HOME": str(ground.folder)}
+    done = subprocess.run(line, env=environ, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    summary = json.loads(done.stdout)["data"]["summary"]
+    assert (summary["counts"]["write"], summary["verified"]) == (1, 1)
+
+
+def test_acls_are_missed_added_and_known_to_every_broker(ground: Ground, unique: str) -> None:
+    """Brokers hear of an ACL one after the other: whichever is asked has it in the end."""
+    scope = ["--connector", unique, "--tasks", "1", "--output-topic", unique, "--principal", f"User:{unique}"]
+
+    def missing() -> int:
+        done = ground.invoke("acls", "check", *scope, "-o", "json")
+        rows = done.json()["data"]["rows"]
+        found = len([row for row in rows if row["code"] == "acl_missing"])
+        assert done.exit_code == (FINDINGS if found else OK), (done.stdout, done.stderr)
+        return found
+
+    assert missing()
+    ground.eosctl("acls", "apply", *scope)
+    wait_until(lambda: not missing(), what="the brokers to know the ACLs")
+    again = ground.invoke("acls", "apply", *scope, "--dry-run", "-o", "json")
+    assert set(envelope_of(again, "acls-apply-plan")["data"]["summary"]["counts"]) == {"keep"}
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -87,26 +89,51 @@ def test_a_leader_that_does_not_claim_its_id_is_found_out(
 ) -> None:
     """The person who was told to set `preparing` only restarts the worker: it leads, as `disabled` as before."""
     with added_group(three_brokers, GroupSpec(unique, (Eos.DISABLED,))):
-        words = ["upgrade", "apply", "--to", "preparing", "--driver", "print", "--yes", "--timeout", "60s"]
-        line = [sys.executable, "-m", "eosctl", *words, *group_flags(three_brokers, unique)]
-        environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
-        talk = tmp_path / "talk"
-        with talk.open("wb") as stderr:
-            apply = subprocess.Popen(line, env=environ, stdout=stderr, stderr=stderr, start_new_session=True)
-        try:
+        where = group_flags(three_brokers, unique)
+        with rolling_by_hand(tmp_path, "--to", "preparing", *where) as (apply, talk):
             wait_until(lambda: "NOW: set" in talk.read_text(), what="the order to restart")
             three_brokers.restart_node(f"{unique}-worker-0")
             found = f"leads the group and has not claimed its transactional id: is it {Eos.DISABLED.value}?"
             wait_until(lambda: found in talk.read_text(), what="the leader to be found out")
             apply.send_signal(signal.SIGINT)
             assert apply.wait(60) == 130, talk.read_text()
-        finally:
-            apply.kill()
-            apply.wait()
         assert "everything as before" not in talk.read_text()
 
-        flags = [*group_flags(three_brokers, unique), "-o", "json"]
+        flags = [*where, "-o", "json"]
         known = invoke("txn", "describe", f"connect-cluster-{unique}", *flags)
         assert (known.exit_code, f"no coordinator knows connect-cluster-{unique}" in known.stderr) == (1, True)
         verified = envelope_of(invoke("upgrade", "verify", "--to", "preparing", *flags), "upgrade-verify", 3)
         assert [row["code"] for row in verified["data"]["rows"]] == ["mode_unproven"]
+
+        with rolling_by_hand(tmp_path, "--resume", *where) as (apply, talk):
+            wait_until(lambda: "NOW: set" in talk.read_text(), what="the order to restart")
+            three_brokers.restart_node(f"{unique}-worker-0", mode=Eos.PREPARING)
+            assert apply.wait(120) == 0, talk.read_text()
+        verified = envelope_of(invoke("upgrade", "verify", "--to", "preparing", *flags), "upgrade-verify")
+        assert verified["data"]["rows"] == []
+
+
+@contextmanager
+def rolling_by_hand(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """An `upgrade apply --driver print` that runs until the block ends at most, and the file of all that it says."""
+    line = [
+        sys.executable,
+        "-m",
+        "eosctl",
+        "upgrade",
+        "apply",
+        "--driver",
+        "print",
+        "--yes",
+        "--timeout",
+        "60s",
+        *words,
+    ]
+    environ, talk = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}, folder / "talk"
+    with talk.open("wb") as output:
+        apply = subprocess.Popen(line, env=environ, stdout=output, stderr=output, start_new_session=True)
+    try:
+        yield apply, talk
+    finally:
+        apply.kill()
+        apply.wait()
