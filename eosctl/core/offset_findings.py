@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from shlex import quote
+from shlex import join, quote
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.config_records import UnparsableValueError, decode_value
@@ -261,6 +261,10 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
         who = f"by producer {producer.producer_id} (epoch {producer.producer_epoch}), "
         who += f"transactional id {blocked.transactional_id}" if blocked.transactional_id else "which no id owns"
     hint = f"`eosctl txn hanging --topic {quote(blocked.topic)}`, then `eosctl txn abort`."
+    if producer is not None:
+        place = ("--topic", blocked.topic, "--partition", str(bound.partition))
+        command = join(("eosctl", "txn", "abort", *place, "--start-offset", str(producer.txn_start_offset)))
+        hint = f"`{command}` ends it, unless a coordinator may."
     if described is not None and blocked.transactional_id is not None:
         hint = (
             f"It ends by itself {described.transaction_timeout_ms / 1000:g} s after its start; "

@@ -1,15 +1,17 @@
-"""What stands still: internal topics that can't be written, transactions that do not end, connectors at rest."""
+"""What stands still: topics that can't be written, or read on, transactions that do not end, connectors at rest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.commit_age import commit_interval_ms
 from eosctl.core.findings import ERROR, INFO, Finding
 from eosctl.core.ids import task_transactional_id
-from eosctl.core.records import Placement, TopicDescription
+from eosctl.core.records import Bounds, Placement, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
+from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 from eosctl.core.wording import counted
 
@@ -128,6 +130,66 @@ def long_transactions(observation: Observation) -> Iterable[Finding]:
                     "transaction_timeout_ms": ongoing.timeout_ms,
                 },
             )  # fmt: skip
+
+
+LEAST_LONG_MS, MOST_USUAL_MS = 30_000, 120_000
+"""Half of a transaction's timeout is long, but never less than the one, which is half of the default, nor more than the
+other."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTopic:
+    """A topic of these connectors, and its partitions whose last stable offset stays behind their end."""
+
+    topic: str
+    connectors: Sequence[str]
+    bounds: Sequence[Bounds]
+
+
+def is_open_long(transaction: TransactionDescription, now_ms: int) -> bool:
+    """Whether it has used up half of its timeout, as `long_transactions` has it, or two minutes."""
+    limit_ms = min(max(transaction.transaction_timeout_ms / 2, LEAST_LONG_MS), MOST_USUAL_MS)
+    return transaction.started_ms is not None and now_ms - transaction.started_ms > limit_ms
+
+
+def held_topics_finding(holder: TransactionDescription, held: Sequence[HeldTopic], *, now_ms: int) -> Finding:
+    """A transaction of anybody's, open for long, behind which readers of what connectors have written wait."""
+    name, age_s = holder.transactional_id, (now_ms - (holder.started_ms or now_ms)) // 1000
+    places = [f"{each.topic}-{bound.partition} at {bound.lso:,}" for each in held for bound in each.bounds]
+    more = f" and of {len(places) - _MOST_NAMED:,} more" if len(places) > _MOST_NAMED else ""
+    writers = sorted({connector for each in held for connector in each.connectors})
+    others = f" and {len(writers) - _MOST_NAMED} more" if len(writers) > _MOST_NAMED else ""
+    return Finding(
+        "data_topic_held", ERROR, name,
+        f"{name} (producer {holder.producer_id}) has had a transaction open for {age_s:,} s ({holder.state.value}): it "
+        f"keeps the last stable offset of {', '.join(places[:_MOST_NAMED])}{more}, where "
+        f"{', '.join(writers[:_MOST_NAMED])}{others} may write, and who reads committed records waits there",
+        f"See `eosctl txn describe {quote(name)}`. {_end_of(holder)}",
+        {
+            "transactional_id": name,
+            "producer_id": holder.producer_id,
+            "producer_epoch": holder.producer_epoch,
+            "state": holder.state.value,
+            "started_ms": holder.started_ms,
+            "age_ms": age_s * 1000,
+            "transaction_timeout_ms": holder.transaction_timeout_ms,
+            "connectors": writers,
+            "partitions": [_held_place(each.topic, bound) for each in held for bound in each.bounds],
+        },
+    )  # fmt: skip
+
+
+def _end_of(holder: TransactionDescription) -> str:
+    if holder.state is not TransactionState.ONGOING:
+        return "Its end is decided, and brokers have not written it to every partition: see which of them are down."
+    return (
+        f"Its coordinator aborts it {holder.transaction_timeout_ms / 1000:g} s after its start; "
+        f"`eosctl fence {quote(holder.transactional_id)}` aborts it now, and its application fails."
+    )
+
+
+def _held_place(topic: str, bound: Bounds) -> Mapping[str, object]:
+    return {"topic": topic, "partition": bound.partition, "lso": bound.lso, "end": bound.end}
 
 
 def _interval_ms(connector: ObservedConnector, observation: Observation) -> int:

@@ -38,6 +38,7 @@ from eosctl.ops.doctor_causes import KAFKA, MIRROR_MAKER, kafka_findings, under_
 from eosctl.ops.doctor_report import Outcome, doctor_report
 from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.fence_report import NOT_CHECKED
+from eosctl.ops.held_topics import find_held_topics
 from eosctl.ops.offset_lint import offset_findings
 from eosctl.ops.past_writes import with_past_fences
 from eosctl.ops.ports import TopicStore
@@ -106,7 +107,18 @@ def _transactions(visit: Visit) -> _Found:
     if not report.summary["partitions"]:  # brokers leave out what one may not see, without a word
         raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
     hanging = [row for row in report.rows if row["reason"] != NOT_CHECKED]
-    return [*map(hanging_finding, hanging), *_of_problems("transactions", report.problems)]
+    held, untold = _held_topics(visit)
+    problems = dict.fromkeys([*report.problems, *untold])
+    return [*map(hanging_finding, hanging), *held, *_of_problems("transactions", problems)]
+
+
+def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
+    """Nothing where the connectors can't be seen, which is a finding of other checks."""
+    try:
+        seen = visit.observation()
+    except EosctlError:
+        return (), ()
+    return find_held_topics(visit.app, seen)
 
 
 def _task_counts(visit: Visit) -> _Found:

@@ -35,6 +35,7 @@ _OPEN = {
     TransactionState.PREPARE_ABORT,
     TransactionState.PREPARE_EPOCH_FENCE,
 }
+_OPEN_BEFORE_4 = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,15 @@ def list_transactions(app: App, wanted: ListFilter) -> Report:
         faults=listings.missing,
         judged=1,  # what no coordinator answers is an error, not a report
     )
+
+
+def list_open_longer_than(app: App, admin: TransactionAdmin, least_ms: int) -> TransactionListings:
+    """The ids whose transaction has been open for so long; brokers before Kafka 3.8 list all that are open."""
+    wanted = ListFilter(open_longer_than_ms=least_ms)
+    try:
+        return _list_there(admin, wanted)
+    except UnsupportedError:
+        return _list_here(app, admin, replace(wanted, states=_OPEN_BEFORE_4))
 
 
 def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:

@@ -78,6 +78,13 @@ GROUP_FINDINGS = (
         "See the task's worker's log; mend brokers that can't be written, or let the task commit more often.",
     ),
     Entry(
+        "data_topic_held",
+        "A transaction of somebody's has been open for more than half of its timeout (30 s at least), or for two "
+        "minutes, on a topic to which connectors of this group write: who reads committed records there gets none that "
+        "came after it.",
+        "`eosctl txn describe` tells whose it is; `eosctl fence` ends it, and its application fails.",
+    ),
+    Entry(
         "below_min_isr",
         "Partitions of an internal topic have fewer replicas in sync than its min.insync.replicas: tasks are RUNNING "
         "and commit nothing.",

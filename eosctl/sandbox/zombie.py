@@ -13,7 +13,9 @@ class Zombie:
     transactional id over fences whoever holds it.
     """
 
-    def __init__(self, bootstrap_servers: str, transactional_id: str, *, topic: str, record: bytes) -> None:
+    def __init__(
+        self, bootstrap_servers: str, transactional_id: str, *, topic: str, record: bytes, timeout_ms: int = 600_000
+    ) -> None:
         import logging
 
         from confluent_kafka import Producer
@@ -23,7 +25,7 @@ class Zombie:
         settings = {
             "bootstrap.servers": bootstrap_servers,
             "transactional.id": transactional_id,
-            "transaction.timeout.ms": 600_000,
+            "transaction.timeout.ms": timeout_ms,
             "enable.metrics.push": False,
         }
         self._producer = Producer(settings, logger=silent)

@@ -11,16 +11,17 @@ import pytest
 
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import OutRecord, Record
-from tests.conftest import Invoke, Outcome
+from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
 from tests.fakes.connectors import FILE_SOURCE
-from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, WHERE, cluster, doctor, found, transaction_topic
+from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, WHERE, cluster, doctor, found, run_fix, transaction_topic
 from tests.fakes.faults import Call
 
 OWN = "a-orders-offsets"
 FENCED = "org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer"
+MEANT = "If somebody meant it"
 KEY, OTHER, THIRD = (f'["orders",{{"filename":"{name}"}}]'.encode() for name in ("/f o", "/g", "/h"))
 
 
@@ -48,17 +49,6 @@ def rows(invoke: Invoke, there: ConfigWorld, exit_code: int = 3) -> list[Mapping
     return found
 
 
-def run_fix(invoke: Invoke, there: ConfigWorld, row: Mapping[str, Any]) -> list[Outcome]:
-    """Runs the commands of a fix as they are printed, up to the one that is for what was meant."""
-    commands = re.findall(r"`(eosctl [^`]*)`", str(row["fix"]).partition("If somebody meant it")[0])
-    done = []
-    for command in commands:
-        words = [*shlex.split(command)[1:], *(("--via", "topic") if " offsets set " in command else ())]
-        done.append(invoke(*words, "--yes", *WHERE, "-u", W1, **there.surroundings))
-        assert done[-1].exit_code == 0, (command, done[-1].stderr)
-    return done
-
-
 def test_offsets_that_tasks_would_not_see_come_before_all_that_restarts(invoke: Invoke) -> None:
     """`offsets list` showed "not seen at runtime: 2 of 3", doctor said all is well, and a restart read the source."""
     there = scene(offset(KEY, at(5)), offset(OTHER, at(6)), own=True)
@@ -82,7 +72,7 @@ def test_the_merge_that_is_printed_heals_it(invoke: Invoke) -> None:
     there = scene(offset(KEY, at(5)), own=True)
     there.topics.put(OWN, OTHER, at(6))
     [row] = [row for row in rows(invoke, there) if row["severity"] == "error"]
-    run_fix(invoke, there, row)
+    run_fix(invoke, there, row, until=MEANT)
     assert found(invoke, there, 0) == HEALTHY
     assert there.topics.newest(OWN) == {KEY: at(5), OTHER: at(6)}
 
@@ -93,7 +83,7 @@ def test_a_topic_that_was_deleted_and_made_anew(invoke: Invoke) -> None:
     row = rows(invoke, there)[0]
     assert (row["code"], row["severity"], row["subject"]) == ("offsets_topic_empty", "error", "orders")
     assert "its own topic a-orders-offsets is empty, it was deleted and made anew, or never filled" in row["message"]
-    run_fix(invoke, there, row)
+    run_fix(invoke, there, row, until=MEANT)
     assert found(invoke, there, 0) == HEALTHY
 
 
@@ -138,7 +128,7 @@ def test_an_offset_that_went_back_is_healed_by_the_command_that_is_printed(invok
         'connect-offsets --partition \'{"filename":"/f o"}\'`, `eosctl connectors resume orders`. If somebody meant '
         "it: `eosctl doctor --ignore offsets_went_back:orders`."
     )
-    run_fix(invoke, there, row)
+    run_fix(invoke, there, row, until=MEANT)
     assert there.topics.newest(OFFSETS)[KEY] == at(40)
     assert "offsets_went_back" not in [each[1] for each in found_anyhow(invoke, there)]
 
@@ -157,7 +147,7 @@ def test_several_that_went_back_at_once_are_one_command(invoke: Invoke) -> None:
     assert "--as-of 2023-11-14T" in row["fix"]
     assert row["fix"].count("offsets set") == 1
     assert "--partition" not in row["fix"], "all that it has went back"
-    run_fix(invoke, there, row)
+    run_fix(invoke, there, row, until=MEANT)
     assert there.topics.newest(OFFSETS) == {KEY: at(40), OTHER: at(90)}
 
 
@@ -169,7 +159,7 @@ def test_copies_in_the_global_topic_tell_of_a_topic_that_was_made_anew_and_is_wr
     row = rows(invoke, there)[0]
     assert row["code"] == "offsets_went_back"
     assert "--as-of 0 --from connect-offsets" in row["fix"]
-    run_fix(invoke, there, row)
+    run_fix(invoke, there, row, until=MEANT)
     assert there.topics.newest(OWN)[KEY] == at(40)
 
 
@@ -227,7 +217,7 @@ def test_only_what_went_back_is_named(invoke: Invoke) -> None:
     there = scene(*(offset(key, at(position)) for key, position in values))
     [row] = [row for row in rows(invoke, there) if row["code"] == "offsets_went_back"]
     assert (row["evidence"]["went_back"], row["fix"].count("offsets set"), row["fix"].count("--partition")) == (2, 1, 2)
-    run_fix(invoke, there, row)
+    run_fix(invoke, there, row, until=MEANT)
     assert there.topics.newest(OFFSETS) == {KEY: at(40), OTHER: at(90), THIRD: at(3)}
 
 
@@ -237,7 +227,7 @@ def test_what_went_back_one_after_the_other_is_put_back_one_by_one(invoke: Invok
     there = scene(*(offset(key, at(position)) for key, position in values))
     [row] = [row for row in rows(invoke, there) if row["code"] == "offsets_went_back"]
     assert row["fix"].count("offsets set") == 2
-    run_fix(invoke, there, row)
+    run_fix(invoke, there, row, until=MEANT)
     assert there.topics.newest(OFFSETS) == {KEY: at(40), OTHER: at(90)}
 
 
@@ -305,7 +295,7 @@ def test_the_topic_that_the_config_named_before_has_what_the_global_one_lacks(in
     row = rows(invoke, there)[0]
     assert (row["code"], row["subject"], row["evidence"]["hidden"]) == ("offsets_hidden", "orders", 1)
     assert "1 of 2 offsets not seen at runtime: a-orders-offsets, which its config named before, has" in row["message"]
-    run_fix(invoke, there, row)
+    run_fix(invoke, there, row, until=MEANT)
     assert found(invoke, there, 0) == HEALTHY
     assert there.topics.newest(OFFSETS) == {KEY: at(5), OTHER: at(6)}
 
@@ -315,7 +305,7 @@ def test_the_topic_that_the_config_named_before_was_further_on(invoke: Invoke) -
     there.topics.put(OWN, KEY, at(90))
     row = rows(invoke, there)[0]
     assert (row["code"], row["evidence"]["offsets"][0]["former"]["topic"]) == ("offsets_went_back", OWN)
-    run_fix(invoke, there, row)
+    run_fix(invoke, there, row, until=MEANT)
     assert there.topics.newest(OFFSETS)[KEY] == at(90)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,15 +10,20 @@ import pytest
 from tests.conftest import Invoke
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
-from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, cluster, doctor, found, transaction_topic
+from tests.fakes.doctor_scene import (
+    HEALTHY,
+    OFFSETS,
+    W1,
+    W2,
+    cluster,
+    doctor,
+    found,
+    row_of,
+    run_fix,
+    transaction_topic,
+)
+from tests.fakes.faults import Call
 from tests.fakes.world import STATUSES
-
-
-def row_of(invoke: Invoke, there: ConfigWorld, code: str) -> dict[str, Any]:
-    """The one row with that code."""
-    rows = doctor(invoke, there, "-o", "json").json()["data"]["rows"]
-    [row] = [row for row in rows if row["code"] == code]
-    return dict(row)
 
 
 def later(there: ConfigWorld, seconds: float) -> None:
@@ -88,3 +94,99 @@ def test_a_worker_whose_tasks_commit_nothing_is_one_row(invoke: Invoke) -> None:
     rows = found(invoke, there, 0)
     assert [row for row in rows if row[1] != HEALTHY[0][1]] == [("connectors", "worker_commits_nothing", "warning")]
     assert row_of(invoke, there, "worker_commits_nothing")["subject"] == "w2:8083"
+
+
+DATA, HOLDER = "orders topic", "billing's job"
+
+
+def held(*partitions: tuple[str, int], timeout_ms: int = 60_000, open_s: float = 50, **changes: Any) -> ConfigWorld:
+    """The healthy cluster, whose connector has written to DATA; somebody's transaction has been open for a while."""
+    there = cluster(**changes)
+    there.connect.connectors["orders"].topics.add(DATA)
+    there.topics.add_topic(DATA, 3, {})
+    there.topics.add_topic("another's", 1, {})
+    there.brokers.state.open_transaction(HOLDER, *partitions)
+    there.brokers.state.transactions[HOLDER].timeout_ms = timeout_ms
+    there.time.now_s += open_s
+    return there
+
+
+def codes(invoke: Invoke, there: ConfigWorld) -> set[str]:
+    document = doctor(invoke, there, "-o", "json").json()
+    return {row["code"] for row in document["data"]["rows"]}
+
+
+def test_a_transaction_of_anybodys_that_holds_a_topic_of_the_connectors_is_named_and_ended(invoke: Invoke) -> None:
+    """Consumers got nothing more, `txn list` knew who it was, and doctor said that all is well."""
+    there = held((DATA, 0), (DATA, 2), ("another's", 0))
+    row = row_of(invoke, there, "data_topic_held")
+    known = there.brokers.state.transactions[HOLDER]
+    assert (row["check"], row["severity"], row["subject"]) == ("transactions", "error", HOLDER)
+    assert row["message"] == (
+        f"{HOLDER} (producer {known.producer_id}) has had a transaction open for 50 s (Ongoing): it keeps the last "
+        f"stable offset of {DATA}-0 at 0, {DATA}-2 at 0, where orders may write, and who reads committed records waits "
+        "there"
+    )
+    assert row["evidence"]["started_ms"] == known.started_ms
+    assert [(each["topic"], each["partition"]) for each in row["evidence"]["partitions"]] == [(DATA, 0), (DATA, 2)]
+    described, fenced = run_fix(invoke, there, row)
+    assert "Ongoing" in described.stdout
+    assert "fenced" in fenced.stdout
+    assert "data_topic_held" not in codes(invoke, there)
+
+
+def test_two_minutes_are_long_whatever_the_timeout(invoke: Invoke) -> None:
+    assert "data_topic_held" in codes(invoke, held((DATA, 0), timeout_ms=900_000, open_s=121))
+
+
+@pytest.mark.parametrize("config", [{"topic.prefix": "ord"}, {"topic.prefix": "ord", "transforms": "route"}])
+def test_topics_are_also_known_by_what_configs_say(invoke: Invoke, config: dict[str, str]) -> None:
+    there = held((DATA, 0), configs={"orders": config})
+    there.connect.connectors["orders"].topics.clear()
+    assert row_of(invoke, there, "data_topic_held")["evidence"]["connectors"] == ["orders"]
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        pytest.param(lambda: held(("another's", 0)), id="on nobody's topic"),
+        pytest.param(lambda: held((DATA, 0), open_s=29), id="for less than half of the timeout"),
+        pytest.param(lambda: held((DATA, 0), timeout_ms=200_000, open_s=95), id="for less than half of a long one"),
+        pytest.param(lambda: held((DATA, 0), timeout_ms=2_000, open_s=29), id="about to be aborted"),
+        pytest.param(lambda: held((OFFSETS, 3), open_s=100), id="on the offsets topic, which has a finding of its own"),
+    ],
+)
+def test_what_holds_nobody_of_the_group_up_is_none(invoke: Invoke, there: Callable[[], ConfigWorld]) -> None:
+    assert "data_topic_held" not in codes(invoke, there())
+
+
+def test_a_partition_without_a_record_of_it_is_not_held(invoke: Invoke) -> None:
+    there = held((DATA, 0))
+    there.brokers.state.transactions[HOLDER].partitions.add((DATA, 1))
+    places = row_of(invoke, there, "data_topic_held")["evidence"]["partitions"]
+    assert [each["partition"] for each in places] == [0]
+
+
+def test_brokers_before_38_know_no_duration_and_are_asked_for_open_ones(invoke: Invoke) -> None:
+    there = held((DATA, 0))
+    there.brokers.versions["ListTransactions"] = (0, 0)
+    assert row_of(invoke, there, "data_topic_held")["subject"] == HOLDER
+
+
+def test_no_connector_is_asked_for_its_topics_while_no_transaction_is_open_for_long(invoke: Invoke) -> None:
+    """With 500 connectors that would be 500 requests at each look."""
+    asked: list[Call] = []
+    there = held((DATA, 0), open_s=20)
+    there.connect.before("topics", asked.append)
+    assert "data_topic_held" not in codes(invoke, there)
+    for_the_rights = len(asked)
+    there.time.now_s += 60
+    assert "data_topic_held" in codes(invoke, there)
+    assert len(asked) == 2 * for_the_rights + 1
+
+
+def test_a_task_that_is_told_as_such_is_told_once(invoke: Invoke) -> None:
+    there = held((DATA, 0))
+    state = there.brokers.state
+    state.transactions["g-orders-0"] = state.transactions.pop(HOLDER)
+    assert codes(invoke, there) & {"data_topic_held", "transaction_open_long"} == {"transaction_open_long"}

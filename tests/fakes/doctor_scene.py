@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +61,22 @@ def write_worker_file(path: Path) -> Path:
     )
     path.chmod(0o600)
     return path
+
+
+def row_of(invoke: Invoke, there: ConfigWorld, code: str) -> dict[str, Any]:
+    """The one row with that code."""
+    rows = doctor(invoke, there, "-o", "json").json()["data"]["rows"]
+    [row] = [row for row in rows if row["code"] == code]
+    return dict(row)
+
+
+def run_fix(invoke: Invoke, there: ConfigWorld, row: Mapping[str, Any], *, until: str = "\0") -> list[Outcome]:
+    """Runs the commands of a fix as they are printed, one after the other, up to the words `until`."""
+    commands = re.findall(r"`(eosctl [^`]*)`", str(row["fix"]).partition(until)[0])
+    assert commands, row
+    done = []
+    for command in commands:
+        words = [*shlex.split(command)[1:], *(("--via", "topic") if " offsets set " in command else ())]
+        done.append(invoke(*words, *WHERE, "-u", W1, input="y\n", can_ask=True, **there.surroundings))
+        assert done[-1].exit_code == 0, (command, done[-1].stdout, done[-1].stderr)
+    return done

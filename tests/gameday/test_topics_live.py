@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.findings import WARNING
 from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.sandbox.zombie import Zombie
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, Saboteur, play
 from tests.hanging_transactions import unverified_transactions, write_in_a_transaction_that_no_coordinator_knows
@@ -73,6 +75,19 @@ def hanging_transaction(ground: Ground, name: str) -> Iterator[None]:
 
 
 @contextmanager
+def topic_held_by_a_stranger(ground: Ground, name: str) -> Iterator[None]:
+    """Somebody's transaction stays open on the topic of a connector, for longer than half of its timeout."""
+    timeout_ms, servers = 70_000, ground.stack.bootstrap_servers
+    with ground.source(name) as source:
+        began_s = time.monotonic()
+        with Zombie(servers, f"{name}-stranger", topic=source.topic, record=b"open", timeout_ms=timeout_ms):
+            wait_until(lambda: time.monotonic() - began_s > timeout_ms / 2000, what="half of the timeout to be over")
+            yield
+        source.append("two")
+        source.wait_position(8)
+
+
+@contextmanager
 def task_count_of_another_type(ground: Ground, name: str) -> Iterator[None]:
     """A starting worker gives up reading the config topic at that record; overwriting it helps nobody."""
     topic = ground.stack.state.topics[ground.group]["config"]
@@ -104,6 +119,12 @@ INCIDENTS = (
         hanging_transaction,
         (Named("hanging_transaction", "{}-0"), Named("ids_may_be_hidden", "transactions", WARNING)),
         ("eosctl txn abort",),
+    ),
+    Incident(
+        "a stranger's transaction on a data topic",
+        topic_held_by_a_stranger,
+        (Named("data_topic_held", "{}-stranger"),),
+        ("eosctl txn describe", "eosctl fence"),
     ),
     Incident(
         "a task-count record that breaks workers",
