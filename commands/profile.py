@@ -103,7 +103,7 @@ def import_command(ctx: click.Context, name: str, file: str) -> Report:
 
     Example: eosctl profile import prod /etc/kafka/connect-distributed.properties
     """
-    from eosctl.core.java_properties import split_list
+    from eosctl.core.lists import split_list
     from eosctl.ops.profiles import import_settings
 
     session = ctx.ensure_object(Session)

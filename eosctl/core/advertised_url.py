@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eosctl.core.java_properties import is_reference, split_list
+from eosctl.core.java_properties import is_reference
+from eosctl.core.lists import split_list
 
 _LISTENER = re.compile(r"(https?)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?\d+)", re.IGNORECASE)
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not bound to

@@ -14,8 +14,9 @@ from typing import cast
 from eosctl.core.client_sasl import TOKEN_COMMAND, sasl_fields
 from eosctl.core.client_settings import ClientSettings, Secret
 from eosctl.core.client_stores import StoreFile, endpoint_stores, store_files
-from eosctl.core.java_properties import PROVIDER, Properties, split_list
+from eosctl.core.java_properties import PROVIDER, Properties
 from eosctl.core.librdkafka_limits import REQUEST_TIMEOUT, fitted
+from eosctl.core.lists import split_list
 from eosctl.core.pem import pem_lines
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

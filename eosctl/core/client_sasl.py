@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from eosctl.core.client_settings import Secret
 from eosctl.core.client_stores import endpoint_authorities, endpoint_properties
-from eosctl.core.java_properties import Properties, split_list
+from eosctl.core.java_properties import Properties
+from eosctl.core.lists import split_list
 
 if TYPE_CHECKING:
     from eosctl.core.jaas import LoginModule

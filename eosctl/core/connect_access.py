@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from eosctl.core.client_settings import Secret
 from eosctl.core.proxies import Proxies
-from eosctl.core.worker_url import WorkerUrl, basic_authorization
+
+if TYPE_CHECKING:
+    from eosctl.core.worker_url import WorkerUrl
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +53,7 @@ class ConnectAccess:
         if self.token is not None:
             return Secret(f"Bearer {self.token.reveal()}")
         if self.password is not None:
+            from eosctl.core.worker_url import basic_authorization
+
             return basic_authorization(self.username or "", self.password.reveal())
         return None

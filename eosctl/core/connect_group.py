@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from eosctl.core.group_protocol import (
     CONNECTOR_ITSELF,
-    PROTOCOL_TYPE,
     Work,
     decode_assignment,
     decode_metadata,
@@ -14,7 +13,7 @@ from eosctl.core.group_protocol import (
     owned_work,
 )
 from eosctl.core.mirror_maker_nodes import is_flow
-from eosctl.core.transactions import RawGroup, RawGroupMember
+from eosctl.core.transactions import PROTOCOL_TYPE, RawGroup, RawGroupMember
 from eosctl.errors import NotFoundError
 
 STABLE = "Stable"

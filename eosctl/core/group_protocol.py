@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from eosctl.errors import ProtocolError
 
-PROTOCOL_TYPE = "connect"
 NEWEST_VERSION = 2
 CONNECTOR_ITSELF = -1
 

@@ -131,11 +131,6 @@ def is_reference(value: str) -> bool:
     return PROVIDER.search(value) is not None
 
 
-def split_list(text: str) -> tuple[str, ...]:
-    """The items of a comma-separated list, blanks around them removed."""
-    return tuple(item.strip() for item in text.split(",") if item.strip())
-
-
 def properties_text(properties: Mapping[str, str]) -> str:
     """A .properties file in ASCII: Java reads such files as ISO-8859-1, so everything else is an escape."""
     return "".join(f"{name}={_escaped(value)}\n" for name, value in properties.items())

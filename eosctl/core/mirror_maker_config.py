@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from eosctl.core.java_properties import Properties, is_reference, split_list, trimmed
+from eosctl.core.java_properties import Properties, is_reference, trimmed
+from eosctl.core.lists import split_list
 from eosctl.errors import UsageError
 
 CLUSTERS = "clusters"

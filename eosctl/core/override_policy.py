@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.findings import ERROR, INFO, Finding
-from eosctl.core.java_properties import is_reference, split_list
+from eosctl.core.java_properties import is_reference
 from eosctl.core.kafka_version import kafka_version
+from eosctl.core.lists import split_list
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import Observation, ObservedConnector
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from eosctl.core.client_properties import client_from_properties
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.java_properties import PROVIDER, Properties, split_list
+from eosctl.core.java_properties import PROVIDER, Properties
+from eosctl.core.lists import split_list
 from eosctl.errors import EosctlError
 
 CLUSTER_PROPERTY = "producer.override.bootstrap.servers"

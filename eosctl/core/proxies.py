@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from eosctl.core.client_settings import Secret
-from eosctl.core.java_properties import split_list
-from eosctl.core.worker_url import is_this_machine
+from eosctl.core.lists import split_list
 from eosctl.errors import UsageError
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
@@ -48,6 +47,8 @@ class Proxies:
 
     def of(self, url: str) -> Proxy | None:
         """The proxy on the way to `url`, None where it is reached directly; raises UsageError for what can't be one."""
+        from eosctl.core.worker_url import is_this_machine
+
         parts = urlsplit(url)
         proxy = self.by_scheme.get(parts.scheme) or self.by_scheme.get("all")
         if proxy is None or is_this_machine(parts.hostname or ""):

@@ -1,13 +1,19 @@
-"""Transactional ids and their state, as coordinators and partition leaders report them."""
+"""Transactional ids and their state, as coordinators and partition leaders report them.
+
+What brokers answer are named tuples, as on the wire: there may be hundreds of thousands of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from typing import NamedTuple
 
 from eosctl.errors import UnreachableError
 
+PROTOCOL_TYPE = "connect"
+"""The protocol type of a Connect group."""
 TRANSACTIONAL_ID_NOT_FOUND = 105  # the error code of an id that its coordinator does not know
 
 
@@ -39,8 +45,7 @@ class KafkaFault:
         return f"{self.name}: {self.message}" if self.message not in ("", self.name) else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinator:
+class Coordinator(NamedTuple):
     """The broker that coordinates a transactional id or a group."""
 
     node_id: int
@@ -48,8 +53,7 @@ class Coordinator:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionDescription:
+class TransactionDescription(NamedTuple):
     """One answer of DescribeTransactions; `started_ms` is None unless a transaction is open.
 
     `last_started_ms` is when the last one began, open or ended; None where the producer has had none yet,
@@ -67,8 +71,7 @@ class TransactionDescription:
     last_started_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionListing:
+class TransactionListing(NamedTuple):
     """One line of ListTransactions, with the broker that gave it."""
 
     transactional_id: str
@@ -77,8 +80,7 @@ class TransactionListing:
     coordinator_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionListings:
+class TransactionListings(NamedTuple):
     """The ids of the coordinators that could be asked; `missing` says of which others the ids are left out."""
 
     found: Sequence[TransactionListing]
@@ -94,8 +96,7 @@ class TransactionListings:
         return self.found
 
 
-@dataclass(frozen=True, slots=True)
-class FenceAnswer:
+class FenceAnswer(NamedTuple):
     """What InitProducerId answered for one transactional id: producer id and epoch, or a fault.
 
     `confirmed` is False when the deadline came, or the connection broke, before the coordinator's last word.
@@ -110,8 +111,7 @@ class FenceAnswer:
     attempts: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveProducer:
+class ActiveProducer(NamedTuple):
     """One active producer of a partition (DescribeProducers); `txn_start_offset` None: no open transaction."""
 
     topic: str
@@ -124,8 +124,7 @@ class ActiveProducer:
     txn_start_offset: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class RawGroupMember:
+class RawGroupMember(NamedTuple):
     """A member of a group, metadata and assignment still as bytes."""
 
     member_id: str
@@ -135,8 +134,7 @@ class RawGroupMember:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class RawGroup:
+class RawGroup(NamedTuple):
     """DescribeGroups' answer for one group; an unknown group has `state` "Dead" and no members."""
 
     group_id: str

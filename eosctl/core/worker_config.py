@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.advertised_url import advertised
 from eosctl.core.client_properties import ClientProperties, client_from_properties
-from eosctl.core.java_properties import Properties, is_reference, parse_properties, split_list, trimmed
+from eosctl.core.java_properties import Properties, is_reference, parse_properties, trimmed
+from eosctl.core.lists import split_list
 from eosctl.core.mirror_maker_config import (
     choose_flow,
     idle_modes,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.absent_group import OtherGroup, Recorded, Traces, judge_absence
 from eosctl.core.connect_group import DEAD, EMPTY, ConnectGroup, connect_group
-from eosctl.core.group_protocol import PROTOCOL_TYPE
+from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError
 from eosctl.ops.app import App

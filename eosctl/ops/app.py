@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eosctl.core.connect_map import reachable_url
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import UsageError
 from eosctl.events import OnEvent, ignore_events
@@ -91,6 +90,8 @@ class App:
 
     def worker(self, url: str) -> ConnectWorker:
         """The REST interface of the worker that is known as `url`, wherever it is reached from here."""
+        from eosctl.core.connect_map import reachable_url
+
         return self.open_worker(self, reachable_url(url, self.target.connect_map))
 
     def with_whole_timeout(self) -> App:

@@ -31,9 +31,7 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UnsupportedError
 from eosctl.events import Event
-from eosctl.ops.absent_group import Known, refuse_never_there, require_ever_there
 from eosctl.ops.app import App
-from eosctl.ops.elsewhere import ids_are_there
 from eosctl.ops.fence_checks import (
     PREPARED,
     cautions,
@@ -112,6 +110,8 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     cluster_id, described = _describe(_where(app, gathered), request, gathered.ids)
     home_id, elsewhere = cluster_id, list[Problem]()
     if gathered.at is not None and request.connector is not None:
+        from eosctl.ops.elsewhere import ids_are_there
+
         home_id, elsewhere = _cluster_id(app), [ids_are_there(request.connector, gathered.at, cluster_id)]
     liveness = find_liveness(app, request, gathered.ids)
     _refuse_never_there(app, request, liveness, described)
@@ -164,6 +164,8 @@ def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, des
     """A group that is gone runs nothing; one that never was has no connector to be fenced."""
     if request.connector is None or liveness.gone is None or request.unknown_liveness:
         return
+    from eosctl.ops.absent_group import Known, refuse_never_there
+
     known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
     ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
     with _waivable():
@@ -176,6 +178,8 @@ def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[Fence
         return
     if items and not any(item.owner.kind in ("task", "leader", "ambiguous") for item in items):
         return
+    from eosctl.ops.absent_group import Known, require_ever_there
+
     with _waivable():
         require_ever_there(app, Known(ask_workers=False))
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 
 from eosctl.core.fencing import FenceItem, LiveTask, Outcome, blocked_leaders, blocked_live
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.report import Problem
@@ -118,6 +117,8 @@ def cautions(app: App, items: Sequence[FenceItem], prepared: Sequence[FenceItem]
 
 def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
     """One command per connector whose running tasks are fenced, at its worker's URL."""
+    from eosctl.core.worker_url import parse_worker_url
+
     given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
     workers = {
         item.live.connector: given[0] if given and item.live.group_id is None else f"http://{item.live.worker}"

@@ -6,15 +6,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from eosctl.core.fencing import unique_ids
 from eosctl.core.ids import Owner, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, UsageError
-from eosctl.ops.absent_group import require_ever_there
 from eosctl.ops.app import App
-from eosctl.ops.elsewhere import Elsewhere, where_ids_are
-from eosctl.ops.txn_report import hidden_ids_warning, missing_ids_problems
 from eosctl.report import Problem
+
+if TYPE_CHECKING:
+    from eosctl.ops.elsewhere import Elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ def gather_ids(app: App, request: FenceRequest) -> Gathered:
     ids = list(request.transactional_ids)
     problems: list[Problem] = []
     if request.prefix is not None or request.pattern is not None:
+        from eosctl.ops.txn_report import hidden_ids_warning
+
         matching, missing = _matching_ids(app, _matcher(request))
         problems = [*hidden_ids_warning(app, matching), *missing]
         ids += matching
@@ -106,6 +109,8 @@ def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[str], 
 
     And a problem for each coordinator that can't be asked: then there may be more.
     """
+    from eosctl.ops.txn_report import missing_ids_problems
+
     with app.transactions() as admin:
         listings = admin.list_transactions()
     ids = sorted(each.transactional_id for each in listings.found if matches(each.transactional_id))
@@ -115,6 +120,8 @@ def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[str], 
 def _with_connector(
     app: App, request: FenceRequest, connector: str, ids: list[str], problems: list[Problem]
 ) -> Gathered:
+    from eosctl.ops.elsewhere import where_ids_are
+
     group_id = app.target.require_group_id()
     recorded = None
     if request.tasks is None:
@@ -149,6 +156,8 @@ def _what_is_known(app: App, connector: str) -> TaskCount:
 
 def _require_count(app: App, connector: str, count: int | None) -> int:
     if count is None:
+        from eosctl.ops.absent_group import require_ever_there
+
         require_ever_there(app)
         raise NotFoundError(
             f"connector {connector} has no task-count record in topic {app.target.config_topic}: "

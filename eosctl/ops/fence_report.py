@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import overload
 
-from eosctl.core.acl_lines import grant_hint
 from eosctl.core.fencing import FenceItem, Outcome, count_outcomes
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.errors import ExitCode
@@ -141,6 +140,8 @@ def _no_hint(_app: App, _doing: str, _ids: Sequence[str]) -> str | None:
 
 
 def _grant(app: App, doing: str, ids: Sequence[str]) -> str | None:
+    from eosctl.core.acl_lines import grant_hint
+
     if doing == "describe":
         return grant_hint("DESCRIBE", "TransactionalId", ids, settings=app.target.client, then="WRITE")
     return grant_hint("WRITE", "TransactionalId", ids, settings=app.target.client)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from eosctl.core.ids import Owner, leader_transactional_id, may_be_task, owner_of, task_of
-from eosctl.ops.absent_group import recorded_of
 from eosctl.ops.app import App
-from eosctl.ops.fence_liveness import list_connect_groups
+from eosctl.ops.connect_groups import list_connect_groups
 
 _LEADS = leader_transactional_id("")
 
@@ -35,6 +34,8 @@ def owners_of_ids(
         groups = list_connect_groups(app)[0]
     known = connectors | running
     if groups is None or any(each.removeprefix(_LEADS) in groups for each in twofold):
+        from eosctl.ops.absent_group import recorded_of  # most ids read one way only
+
         recorded = recorded_of(app)
         known |= frozenset(recorded.connectors if recorded else ())
     in_order = list(dict.fromkeys(filter(None, (group_id, *sorted(groups or ())))))

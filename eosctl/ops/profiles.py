@@ -13,7 +13,8 @@ from pathlib import Path
 from eosctl.core.client_properties import client_from_properties
 from eosctl.core.client_settings import ClientSettings, Secret
 from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.java_properties import parse_properties, split_list
+from eosctl.core.java_properties import parse_properties
+from eosctl.core.lists import split_list
 from eosctl.core.mirror_maker_config import CLUSTERS
 from eosctl.core.worker_config import parse_worker_config
 from eosctl.errors import NotFoundError, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from eosctl.core.acl_lines import grant_hint
@@ -101,7 +101,7 @@ def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> TransactionListi
         raise UnsupportedError(error.message, hint=hint) from error
     if wanted.open_longer_than_ms is None:
         return listings
-    return replace(listings, found=[each for each in listings.found if each.state in _OPEN])
+    return listings._replace(found=[each for each in listings.found if each.state in _OPEN])
 
 
 def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:
@@ -112,7 +112,7 @@ def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> Transac
     listings = admin.list_transactions(states=wanted.states, producer_ids=wanted.producer_ids)
     found = [each for each in listings.found if pattern.fullmatch(each.transactional_id)]
     if wanted.open_longer_than_ms is None:
-        return replace(listings, found=found)
+        return listings._replace(found=found)
     found = [each for each in found if each.state in _OPEN]
     described = admin.describe_transactions([each.transactional_id for each in found])
     latest_ms = app.clock.now_ms() - wanted.open_longer_than_ms

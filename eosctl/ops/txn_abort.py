@@ -136,9 +136,9 @@ def _chosen(request: AbortRequest, producers: Sequence[ActiveProducer]) -> Activ
     """
     for producer in producers:
         if request.start_offset is not None and producer.txn_start_offset == request.start_offset:
-            return replace(producer, coordinator_epoch=max(0, producer.coordinator_epoch))
+            return producer._replace(coordinator_epoch=max(0, producer.coordinator_epoch))
         if (producer.producer_id, producer.producer_epoch) == (request.producer_id, request.producer_epoch):
-            return replace(producer, coordinator_epoch=max(0, request.coordinator_epoch or 0))
+            return producer._replace(coordinator_epoch=max(0, request.coordinator_epoch or 0))
     raise NotFoundError(
         f"{request.topic}-{request.partition} has no such open transaction",
         hint=f"See `eosctl txn producers --topic {quote(request.topic)} --partition {request.partition}`.",

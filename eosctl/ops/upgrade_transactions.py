@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from eosctl.core.connect_group import DEAD, ConnectGroup, connect_group
-from eosctl.core.group_protocol import PROTOCOL_TYPE, Work
+from eosctl.core.group_protocol import Work
 from eosctl.core.hanging import is_forgotten
 from eosctl.core.id_collisions import our_ids, rival_groups
 from eosctl.core.ids import task_transactional_id, task_transactional_ids
 from eosctl.core.task_counts import MAX_LISTED_IDS
-from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
+from eosctl.core.transactions import PROTOCOL_TYPE, Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, Quiet
 from eosctl.deadline import Deadline

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from eosctl.core.client_settings import Secret
-from eosctl.core.java_properties import split_list
+from eosctl.core.lists import split_list
 from eosctl.errors import InputFileError
-from eosctl.secret_commands import output_of
 
 ReadFile = Callable[[str], bytes]
 """What a file holds; raises InputFileError."""
@@ -105,6 +104,8 @@ class Sources:
         if suffix == "_file":
             self.require_private(value, "a secret")
             return self.read_text(value).rstrip("\r\n")
+        from eosctl.secret_commands import output_of
+
         return output_of(value, where)
 
 

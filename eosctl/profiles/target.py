@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from eosctl.core.client_settings import ClientSettings
 from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.connect_map import ConnectMapping
-from eosctl.core.worker_config import WorkerConfig
 from eosctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from eosctl.core.client_settings import ClientSettings
+    from eosctl.core.connect_map import ConnectMapping
+    from eosctl.core.worker_config import WorkerConfig
 
 DEFAULT_TOPICS = {
     "config_topic": "connect-configs",

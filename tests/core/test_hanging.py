@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eosctl.core.hanging import (
@@ -88,7 +86,7 @@ def test_what_could_not_be_judged_is_named() -> None:
 @pytest.mark.parametrize("producer_id", [7, 8])
 def test_without_a_coordinator_nothing_is_said_of_producers_that_no_listed_id_uses(producer_id: int) -> None:
     """The live transaction of an offline partition of __transaction_state was called hanging."""
-    partial = replace(LISTED, missing=(KafkaFault(5, "LEADER_NOT_AVAILABLE", "partition 3 has no leader"),))
+    partial = LISTED._replace(missing=(KafkaFault(5, "LEADER_NOT_AVAILABLE", "partition 3 has no leader"),))
     one = producer(producer_id=producer_id)
     found = find_hanging([one], partial, {"x": described()})
     if producer_id == 7:

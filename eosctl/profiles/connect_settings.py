@@ -1,0 +1,102 @@
+"""How to reach workers over REST, and to show oneself to them, from where a Target's other values come from.
+
+What one without a worker does not need is imported where something was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.proxies import proxies_of
+from eosctl.errors import UsageError
+from eosctl.profiles.sources import Said, Sources
+
+if TYPE_CHECKING:
+    from eosctl.core.client_settings import Secret
+    from eosctl.core.connect_map import ConnectMapping
+    from eosctl.core.worker_config import WorkerConfig
+    from eosctl.core.worker_url import WorkerUrl
+
+
+def connect_map_of(sources: Sources) -> tuple[tuple[ConnectMapping, ...], dict[str, str]]:
+    """`--connect-map`, and who said it."""
+    said = sources.first("connect_map", many=True)
+    if said is None:
+        return (), {}
+    from eosctl.core.connect_map import parse_connect_map
+
+    return parse_connect_map(said.value), {"connect_map": said.origin}
+
+
+def connect_access_of(
+    sources: Sources, workers: Sequence[WorkerConfig], connect_map: Sequence[ConnectMapping]
+) -> tuple[tuple[str, ...], ConnectAccess, dict[str, str]]:
+    """The given URLs, how to show oneself to workers, and who said what of it."""
+    given = sources.first("connect_url", many=True)
+    urls = _worker_urls(given.value if given else ())
+    if given is not None and given.origin == "flag" and any(url.authorization for url in urls):
+        raise UsageError(
+            "a password on the command line can be read by everyone on this machine",
+            hint="Use --connect-username with --connect-password-file, or $EOSCTL_CONNECT_URL.",
+        )
+    texts = {
+        name: sources.first(f"connect_{name}", within="connect") for name in ("ca", "certificate", "key", "username")
+    }
+    secrets = {
+        name: sources.secret(f"connect_{name}", within="connect") for name in ("key_password", "password", "token")
+    }
+    trust = sources.first("connect_trust_discovered", within="connect")
+    said = {name: each for name, each in (texts | secrets).items() if each is not None}
+    _check_access(said)
+    for each in (said.get("key"), said.get("certificate")):
+        if each is not None:
+            sources.require_private(each.value, "a private key")
+            break
+    known = [*urls, *_worker_urls([each.rest_url for each in workers if each.rest_url])]
+    access = ConnectAccess(
+        **{name: each.value for name, each in said.items()},
+        trust_discovered=trust is not None and trust.value.lower() not in ("false", "no", "0"),
+        named=frozenset(url.origin for url in known),
+        named_hosts=frozenset(origin for each in connect_map for origin in each.named_origins()),
+        of_urls=_authorizations(urls, connect_map),
+        proxies=proxies_of(sources.environ),
+    )
+    origins = {f"connect.{name}": each.origin for name, each in said.items()}
+    if trust is not None:
+        origins["connect.trust_discovered"] = trust.origin
+    return tuple(url.text for url in urls), access, origins | ({"connect_url": given.origin} if given else {})
+
+
+def _worker_urls(given: Collection[str]) -> tuple[WorkerUrl, ...]:
+    if not given:
+        return ()
+    from eosctl.core.worker_url import parse_worker_url
+
+    return tuple(map(parse_worker_url, given))
+
+
+def _authorizations(urls: Collection[WorkerUrl], connect_map: Sequence[ConnectMapping]) -> dict[str, Secret]:
+    """What URLs themselves carried, by the origins that they name and lead to."""
+    carried = [(url, url.authorization) for url in urls if url.authorization is not None]
+    if not carried:
+        return {}
+    from eosctl.core.connect_map import reachable_url
+
+    return {
+        where.origin: authorization
+        for url, authorization in carried
+        for where in _worker_urls([url.text, reachable_url(url.text, connect_map)])
+    }
+
+
+def _check_access(said: Mapping[str, Said]) -> None:
+    token, password = said.get("token"), said.get("password")
+    if token is not None and password is not None:
+        raise UsageError(f"Connect gets a token ({token.origin}) and a password ({password.origin}); give one of them")
+    if (password is None) != ("username" not in said) and token is None:
+        missing = "password (--connect-password-file)" if password is None else "username (--connect-username)"
+        raise UsageError(f"the user of Connect's REST interface has no {missing}")
+    if "key" in said and "certificate" not in said:
+        raise UsageError("a key for Connect's REST interface needs its certificate (--connect-certificate)")

@@ -1,0 +1,86 @@
+"""Client settings and workers' configs from files, and from the `client` section of a profile."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from eosctl.core.client_properties import ClientProperties, client_from_properties, secrets_in
+from eosctl.core.client_sasl import TOKEN_COMMAND
+from eosctl.core.java_properties import Properties, parse_properties
+from eosctl.core.lists import split_list
+from eosctl.core.worker_config import WorkerConfig, parse_worker_config
+from eosctl.profiles.sources import SECRET_SUFFIXES, Sources
+
+
+def client_of_files(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[ClientProperties, str]:
+    """What the settings file, the profile's `client` or else the first of `workers` says, and where that was said.
+
+    One of them is there. Raises InputFileError, and what `require_private` raises.
+    """
+    file = sources.first("command_config")
+    inline = _inline_client(sources)
+    if file is not None and (inline is None or file.origin != sources.profile_origin):
+        client, origin = client_from_properties(_client_file(sources, file.value)), file.origin
+    elif inline is not None:
+        text = _client_file(sources, file.value).values if file is not None else {}
+        client = client_from_properties(Properties(inline.source, {**text, **inline.values}))
+        origin = sources.profile_origin
+    else:
+        client, origin = workers[0].client(), workers[0].properties.source
+    if sources.fetch_secrets and client.stores:
+        from eosctl.profiles.java_stores import with_stores
+
+        client = dataclasses.replace(client, settings=with_stores(client, sources.read_file))
+    for path in (client.settings.ssl_key_location, client.settings.oauth_token_file):
+        if path is not None and sources.fetch_secrets:
+            sources.require_private(path, "a secret")
+    return client, origin
+
+
+def worker_of_file(sources: Sources, path: str) -> WorkerConfig:
+    """What a worker's file says; raises InputFileError, UsageError, and what `require_private` raises."""
+    text = _java_text(sources, path)
+    group, servers = sources.first("group_id"), sources.first("bootstrap_server")
+    worker = parse_worker_config(
+        text,
+        source=path,
+        group_id=group.value if group else None,
+        servers=split_list(servers.value) if servers else (),
+    )
+    _require_private(sources, path, parse_properties(text, source=path))
+    return worker
+
+
+def _client_file(sources: Sources, path: str) -> Properties:
+    properties = parse_properties(_java_text(sources, path), source=path)
+    _require_private(sources, path, properties)
+    return properties
+
+
+def _java_text(sources: Sources, path: str) -> str:
+    """As `java.util.Properties.load(InputStream)` reads a file, and so every tool of Kafka's."""
+    return sources.read_file(path).decode("iso-8859-1")
+
+
+def _require_private(sources: Sources, path: str, properties: Properties) -> None:
+    """A file that holds passwords must be its owner's alone; one with a command must not be anyone else's to change."""
+    if secrets := secrets_in(properties):
+        sources.require_private(path, secrets[0])
+    elif TOKEN_COMMAND in properties.values and sources.fetch_secrets:
+        sources.require_private(path, "a command that eosctl runs", readable=True)
+
+
+def _inline_client(sources: Sources) -> Properties | None:
+    """The profile's `client` settings, secrets fetched from where they point to."""
+    where = f"{sources.profile_origin}: client"
+    settings = sources.section("client")
+    if not settings:
+        return None
+    values: dict[str, str] = {}
+    for key, value in settings.items():
+        is_secret = key != TOKEN_COMMAND  # which is kept, to be run again and again
+        suffix = next((suffix for suffix in SECRET_SUFFIXES if is_secret and key.endswith(suffix)), None)
+        name = key.removesuffix(suffix) if suffix else key
+        values[name] = sources.fetch(suffix, value, f"{where}: {key}") if suffix else value
+    return Properties(where, values)
