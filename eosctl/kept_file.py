@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,8 @@ class KeptFile:
         copy = self.folder / f"{self.name}.{os.getpid()}.new"
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
+            import shutil  # its codecs are for those who make a file
+
             try:
                 with draft.open("rb") as source, copy.open("wb") as target:
                     shutil.copyfileobj(source, target, 1 << 20)

@@ -14,7 +14,8 @@ import pytest
 from eosctl.connect.rest import SINCE
 from eosctl.core.upgrade_observation import OLDEST_VERSION
 from eosctl.sandbox.lock import supported_versions
-from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
+from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
+from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS
 from tests.conftest import Invoke
 
 ROOT = Path(__file__).resolve().parent.parent

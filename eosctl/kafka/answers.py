@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from eosctl.core.transactions import (
     Coordinator,
     KafkaFault,
@@ -13,8 +15,11 @@ from eosctl.core.transactions import (
 )
 from eosctl.kafka.faults import fault
 from eosctl.wire.error_codes import GROUP_ID_NOT_FOUND, NONE
-from eosctl.wire.group_messages import DescribedGroup
-from eosctl.wire.transaction_messages import DescribedTransaction, ListedTransaction
+
+if TYPE_CHECKING:
+    from eosctl.wire.group_messages import DescribedGroup
+    from eosctl.wire.transaction_listing_messages import ListedTransaction
+    from eosctl.wire.transaction_messages import DescribedTransaction
 
 _STATES = {state.value: state for state in TransactionState}
 _ENDED = {

@@ -10,15 +10,7 @@ from eosctl.errors import BrokerError, ProtocolError, UnauthorizedError, Unreach
 from eosctl.kafka.sasl import make_mechanism
 from eosctl.kafka.stream import ConnectionLostError, Stream
 from eosctl.wire.api import Api, BrokerVersions, decode_response, encode_request
-from eosctl.wire.cluster_messages import (
-    API_VERSIONS,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    SaslAuthenticateRequest,
-    SaslHandshakeRequest,
-)
+from eosctl.wire.cluster_messages import API_VERSIONS, ApiVersionsRequest, ApiVersionsResponse
 from eosctl.wire.error_codes import (
     ILLEGAL_SASL_STATE,
     NONE,
@@ -133,6 +125,8 @@ class Connection:
         return _versions_of(answer, self.broker)
 
     def _authenticate(self, settings: ClientSettings, oauth_token: Callable[[], str]) -> None:
+        from eosctl.wire.sasl_messages import SASL_AUTHENTICATE, SaslAuthenticateRequest
+
         mechanism = make_mechanism(settings, oauth_token)
         name = (settings.sasl_mechanism or "").upper()
         self._shake_hands(name)
@@ -150,6 +144,8 @@ class Connection:
                 self._session_ends_s = self.stream.deadline.clock.now_s() + _SESSION_USED * lifetime_s
 
     def _shake_hands(self, mechanism: str) -> None:
+        from eosctl.wire.sasl_messages import SASL_HANDSHAKE, SaslHandshakeRequest
+
         answer = self.call(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism))
         if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
             raise UnauthorizedError(

@@ -6,7 +6,6 @@ are not: Java's begin at 100 ms and apply after successes too, which limits it t
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
@@ -69,6 +68,8 @@ def fault_of(error: EosctlError) -> KafkaFault:
 def wait_s(retry: int) -> float:
     """Seconds before retry number `retry` (from 0): 20 ms growing by half to 1 s, give or take a fifth."""
     steps = min(retry, 16)  # beyond, the longest wait is reached anyway
+    import random  # which brings hashes with it; most commands wait for nothing
+
     return min(_LONGEST_WAIT_S, _FIRST_WAIT_S * _GROWTH**steps) * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
 
 

@@ -21,7 +21,7 @@ from eosctl.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
 )
-from eosctl.wire.transaction_messages import (
+from eosctl.wire.producer_messages import (
     DESCRIBE_PRODUCERS,
     WRITE_TXN_MARKERS,
     DescribeProducersRequest,

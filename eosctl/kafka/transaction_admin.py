@@ -1,12 +1,14 @@
-"""NativeTransactionAdmin: `eosctl.ops.ports.TransactionAdmin` over eosctl's own wire, against real brokers."""
+"""NativeTransactionAdmin: `eosctl.ops.ports.TransactionAdmin` over eosctl's own wire, against real brokers.
+
+Fencing a few ids must start quickly: what it does not ask for is imported by the methods that do.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from eosctl.core.acl_lines import grant_hint
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.transactions import (
     ActiveProducer,
@@ -20,7 +22,7 @@ from eosctl.core.transactions import (
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
-from eosctl.kafka.answers import group_of, transaction_of
+from eosctl.kafka.answers import transaction_of
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.coordinators import find_coordinators
 from eosctl.kafka.faults import (
@@ -31,16 +33,7 @@ from eosctl.kafka.faults import (
     fault_of,
 )
 from eosctl.kafka.fencing import Fencing
-from eosctl.kafka.partition_leaders import (
-    Partition,
-    count_partitions,
-    describe_producers_at,
-    find_leaders,
-    write_abort_marker,
-)
-from eosctl.kafka.silent_brokers import silent_among
 from eosctl.kafka.stream import Address
-from eosctl.kafka.transaction_listing import list_everywhere
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import (
     GROUP_AUTHORIZATION_FAILED,
@@ -49,12 +42,11 @@ from eosctl.wire.error_codes import (
     NONE,
     REQUEST_TIMED_OUT,
 )
-from eosctl.wire.group_messages import DESCRIBE_GROUPS, LIST_GROUPS, DescribeGroupsRequest, ListGroupsRequest
-from eosctl.wire.transaction_messages import (
-    DESCRIBE_TRANSACTIONS,
-    DescribeTransactionsRequest,
-    ListTransactionsRequest,
-)
+from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
+from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
+
+if TYPE_CHECKING:
+    from eosctl.kafka.partition_leaders import Partition
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -82,6 +74,8 @@ class NativeTransactionAdmin:
 
     def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
         """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
+        from eosctl.kafka.silent_brokers import silent_among
+
         brokers = {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
         return silent_among(self._cluster, brokers, deadline=self._deadline.half(at_most_s=patience_s))
 
@@ -111,6 +105,9 @@ class NativeTransactionAdmin:
 
         Raises UnsupportedError for a filter that a broker can't apply, UsageError for a bad pattern.
         """
+        from eosctl.kafka.transaction_listing import list_everywhere
+        from eosctl.wire.transaction_listing_messages import ListTransactionsRequest
+
         request = ListTransactionsRequest(
             state_filters=tuple(states),
             producer_id_filters=tuple(producer_ids),
@@ -132,6 +129,8 @@ class NativeTransactionAdmin:
 
     def topic_partitions(self, topics: Collection[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions; None means every topic, those that don't exist are absent."""
+        from eosctl.kafka.partition_leaders import count_partitions
+
         return count_partitions(self._cluster, topics, self._settings)
 
     def describe_producers(
@@ -141,6 +140,8 @@ class NativeTransactionAdmin:
 
         A leader remembers idle producers for a day: with `only_open` those of a whole cluster are not kept here, too.
         """
+        from eosctl.kafka.partition_leaders import describe_producers_at, find_leaders
+
         wanted = list(partitions)
         done = 0
 
@@ -162,6 +163,8 @@ class NativeTransactionAdmin:
 
     def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
         """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
+        from eosctl.kafka.partition_leaders import find_leaders, write_abort_marker
+
         partition = (producer.topic, producer.partition)
 
         def ask_once(pending: list[Partition]) -> Mapping[Partition, KafkaFault]:
@@ -175,6 +178,8 @@ class NativeTransactionAdmin:
 
     def describe_group(self, group_id: str) -> RawGroup:
         """DescribeGroups at the group's coordinator; raises UnauthorizedError without DESCRIBE on the group."""
+        from eosctl.core.acl_lines import grant_hint
+
         answers = self._settled([group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES)
         hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
         return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
@@ -214,6 +219,9 @@ class NativeTransactionAdmin:
         return self._ask_each_broker(_addresses(found), describe)
 
     def _describe_groups_once(self, pending: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
+        from eosctl.kafka.answers import group_of
+        from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
+
         def describe(address: Address, batch: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
             answer = self._cluster.ask(address, DESCRIBE_GROUPS, DescribeGroupsRequest(tuple(batch)))
             return {item.group_id: group_of(item) for item in answer.groups}

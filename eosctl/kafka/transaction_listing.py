@@ -13,7 +13,7 @@ from eosctl.kafka.coordinator_loads import Coordinators, find_coordinating_broke
 from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_PATIENCE_S, WITHOUT_LEADER, fault, fault_of, wait_s
 from eosctl.kafka.stream import Address
 from eosctl.wire.error_codes import NONE
-from eosctl.wire.transaction_messages import LIST_TRANSACTIONS, ListTransactionsRequest
+from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS, ListTransactionsRequest
 
 _PASSING = COORDINATOR_RETRIES | WITHOUT_LEADER
 

@@ -1,4 +1,4 @@
-"""What every connection starts with (ApiVersions, SASL) and how brokers are found (Metadata, FindCoordinator).
+"""What every connection starts with (ApiVersions) and how brokers are found (Metadata, FindCoordinator).
 
 Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Kafka gives it.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from eosctl.wire.api import Api
-from eosctl.wire.primitives import BOOL, BYTES, ID, INT8, INT16, INT32, INT64, NO_ID, NULLABLE_STRING, STRING
+from eosctl.wire.primitives import BOOL, ID, INT8, INT16, INT32, INT64, NO_ID, NULLABLE_STRING, STRING
 from eosctl.wire.schema import Array, since, struct_of, tagged, until
 
 OPERATIONS_NOT_ASKED = -(1 << 31)
@@ -77,56 +77,6 @@ API_VERSIONS = Api(
     newest=4,
     flexible_from=3,
     releases={0: "0.10", 1: "0.11", 2: "2.0", 3: "2.4", 4: "3.9"},
-)
-
-
-class SaslHandshakeRequest(NamedTuple):
-    mechanism: str
-
-
-class SaslHandshakeResponse(NamedTuple):
-    error_code: int = 0
-    mechanisms: tuple[str, ...] = ()
-
-
-SASL_HANDSHAKE = Api(
-    key=17,
-    name="SaslHandshake",
-    request=struct_of(SaslHandshakeRequest, mechanism=STRING),
-    response=struct_of(SaslHandshakeResponse, error_code=INT16, mechanisms=Array(STRING)),
-    oldest=1,
-    newest=1,
-    flexible_from=1 << 15,
-    releases={0: "0.10", 1: "1.0"},
-)
-
-
-class SaslAuthenticateRequest(NamedTuple):
-    auth_bytes: bytes
-
-
-class SaslAuthenticateResponse(NamedTuple):
-    error_code: int = 0
-    error_message: str | None = None
-    auth_bytes: bytes = b""
-    session_lifetime_ms: int = 0
-
-
-SASL_AUTHENTICATE = Api(
-    key=36,
-    name="SaslAuthenticate",
-    request=struct_of(SaslAuthenticateRequest, auth_bytes=BYTES),
-    response=struct_of(
-        SaslAuthenticateResponse,
-        error_code=INT16,
-        error_message=NULLABLE_STRING,
-        auth_bytes=BYTES,
-        session_lifetime_ms=since(1, INT64, ignorable=True),
-    ),
-    oldest=0,
-    newest=2,
-    flexible_from=2,
-    releases={0: "1.0", 1: "2.2", 2: "2.5"},
 )
 
 

@@ -22,16 +22,14 @@ from typing import Any, NamedTuple, Self
 from eosctl.ops.app import App
 from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import error_codes as codes
+from eosctl.wire import sasl_messages as sasl_api
 from eosctl.wire.api import Api, decode_request, decode_request_header, encode_response
 from eosctl.wire.frames import FrameBuffer
-from eosctl.wire.group_messages import DESCRIBE_GROUPS, LIST_GROUPS
-from eosctl.wire.transaction_messages import (
-    DESCRIBE_PRODUCERS,
-    DESCRIBE_TRANSACTIONS,
-    INIT_PRODUCER_ID,
-    LIST_TRANSACTIONS,
-    WRITE_TXN_MARKERS,
-)
+from eosctl.wire.group_listing_messages import LIST_GROUPS
+from eosctl.wire.group_messages import DESCRIBE_GROUPS
+from eosctl.wire.producer_messages import DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS
+from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
+from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, INIT_PRODUCER_ID
 from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker_answers import HANDLERS, Asked
 from tests.fakes.broker_state import BrokerState
@@ -43,8 +41,8 @@ APIS: Mapping[int, Api[Any, Any]] = {
         cluster_api.API_VERSIONS,
         cluster_api.METADATA,
         cluster_api.FIND_COORDINATOR,
-        cluster_api.SASL_HANDSHAKE,
-        cluster_api.SASL_AUTHENTICATE,
+        sasl_api.SASL_HANDSHAKE,
+        sasl_api.SASL_AUTHENTICATE,
         INIT_PRODUCER_ID,
         LIST_TRANSACTIONS,
         DESCRIBE_TRANSACTIONS,
@@ -54,7 +52,7 @@ APIS: Mapping[int, Api[Any, Any]] = {
         LIST_GROUPS,
     )
 }
-_BEFORE_LOGIN = {cluster_api.API_VERSIONS.key, cluster_api.SASL_HANDSHAKE.key, cluster_api.SASL_AUTHENTICATE.key}
+_BEFORE_LOGIN = {cluster_api.API_VERSIONS.key, sasl_api.SASL_HANDSHAKE.key, sasl_api.SASL_AUTHENTICATE.key}
 
 
 class Seen(NamedTuple):
@@ -118,7 +116,7 @@ class _Broker:
             answer = self.cluster.answer(self.node, frame)
             if answer is None:
                 return
-            if header.api_key == cluster_api.SASL_AUTHENTICATE.key:
+            if header.api_key == sasl_api.SASL_AUTHENTICATE.key:
                 logged_in, since_s = True, self.cluster.now_s()
             connection.sendall(answer)
 

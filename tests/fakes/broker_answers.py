@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import error_codes as codes
+from eosctl.wire import group_listing_messages as group_listings
 from eosctl.wire import group_messages as groups
+from eosctl.wire import producer_messages as leaders
+from eosctl.wire import sasl_messages as sasl_api
+from eosctl.wire import transaction_listing_messages as listings
 from eosctl.wire import transaction_messages as txn
 
 if TYPE_CHECKING:
@@ -37,31 +41,29 @@ def _api_versions(asked: Asked, _request: object) -> cluster_api.ApiVersionsResp
     )
 
 
-def _sasl_handshake(asked: Asked, request: cluster_api.SaslHandshakeRequest) -> cluster_api.SaslHandshakeResponse:
+def _sasl_handshake(asked: Asked, request: sasl_api.SaslHandshakeRequest) -> sasl_api.SaslHandshakeResponse:
     if not asked.cluster.users:
-        return cluster_api.SaslHandshakeResponse(codes.ILLEGAL_SASL_STATE)
+        return sasl_api.SaslHandshakeResponse(codes.ILLEGAL_SASL_STATE)
     known = request.mechanism in MECHANISMS
-    return cluster_api.SaslHandshakeResponse(codes.NONE if known else codes.UNSUPPORTED_SASL_MECHANISM, MECHANISMS)
+    return sasl_api.SaslHandshakeResponse(codes.NONE if known else codes.UNSUPPORTED_SASL_MECHANISM, MECHANISMS)
 
 
-def _sasl_authenticate(
-    asked: Asked, request: cluster_api.SaslAuthenticateRequest
-) -> cluster_api.SaslAuthenticateResponse:
+def _sasl_authenticate(asked: Asked, request: sasl_api.SaslAuthenticateRequest) -> sasl_api.SaslAuthenticateResponse:
     users, message = asked.cluster.users, request.auth_bytes
     if message == b"\x01":
-        return cluster_api.SaslAuthenticateResponse(codes.SASL_AUTHENTICATION_FAILED, '{"status":"invalid_token"}')
+        return sasl_api.SaslAuthenticateResponse(codes.SASL_AUTHENTICATION_FAILED, '{"status":"invalid_token"}')
     if message.startswith(b"n,,\x01auth=Bearer "):
         token = message.split(b"\x01")[1].removeprefix(b"auth=Bearer ").decode()
         good = token in users.values()
         lifetime_ms = asked.cluster.session_lifetime_ms if good else 0
-        return cluster_api.SaslAuthenticateResponse(
+        return sasl_api.SaslAuthenticateResponse(
             auth_bytes=b"" if good else b'{"status":"invalid_token"}', session_lifetime_ms=lifetime_ms
         )
     _, name, password = message.split(b"\0")
     if users.get(name.decode()) == password.decode():
-        return cluster_api.SaslAuthenticateResponse(session_lifetime_ms=asked.cluster.session_lifetime_ms)
+        return sasl_api.SaslAuthenticateResponse(session_lifetime_ms=asked.cluster.session_lifetime_ms)
     reason = "Authentication failed: Invalid username or password"
-    return cluster_api.SaslAuthenticateResponse(codes.SASL_AUTHENTICATION_FAILED, reason)
+    return sasl_api.SaslAuthenticateResponse(codes.SASL_AUTHENTICATION_FAILED, reason)
 
 
 def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api.MetadataResponse:
@@ -170,12 +172,12 @@ def _by_topic(partitions: Iterable[tuple[str, int]]) -> list[tuple[str, tuple[in
     return [(topic, tuple(indexes)) for topic, indexes in grouped.items()]
 
 
-def _list_transactions(asked: Asked, request: txn.ListTransactionsRequest) -> txn.ListTransactionsResponse:
+def _list_transactions(asked: Asked, request: listings.ListTransactionsRequest) -> listings.ListTransactionsResponse:
     state = asked.cluster.state
     now_ms = state.clock.now_ms()
     pattern = re.compile(request.transactional_id_pattern) if request.transactional_id_pattern else None
     kept = [
-        txn.ListedTransaction(name, item.producer_id, item.state)
+        listings.ListedTransaction(name, item.producer_id, item.state)
         for name, item in state.transactions.items()
         if state.coordinator(name) == asked.node
         and name not in asked.cluster.deny_describe
@@ -184,17 +186,17 @@ def _list_transactions(asked: Asked, request: txn.ListTransactionsRequest) -> tx
         and (request.duration_filter < 0 or now_ms - item.started_ms > request.duration_filter)
         and (pattern is None or pattern.fullmatch(name))
     ]
-    return txn.ListTransactionsResponse(
+    return listings.ListTransactionsResponse(
         error_code=asked.error,
         unknown_state_filters=tuple(name for name in request.state_filters if name not in STATES),
         transaction_states=() if asked.error else tuple(kept),
     )
 
 
-def _describe_producers(asked: Asked, request: txn.DescribeProducersRequest) -> txn.DescribeProducersResponse:
-    return txn.DescribeProducersResponse(
+def _describe_producers(asked: Asked, request: leaders.DescribeProducersRequest) -> leaders.DescribeProducersResponse:
+    return leaders.DescribeProducersResponse(
         topics=tuple(
-            txn.TopicProducers(
+            leaders.TopicProducers(
                 topic.name, tuple(_partition_producers(asked, topic.name, index) for index in topic.partition_indexes)
             )
             for topic in request.topics
@@ -211,16 +213,16 @@ def _not_leader(asked: Asked, topic: str, index: int) -> int:
     return codes.NONE if state.leader_of(topic, index) == asked.node else codes.NOT_LEADER_OR_FOLLOWER
 
 
-def _partition_producers(asked: Asked, topic: str, index: int) -> txn.PartitionProducers:
+def _partition_producers(asked: Asked, topic: str, index: int) -> leaders.PartitionProducers:
     denied = codes.TOPIC_AUTHORIZATION_FAILED if topic in asked.cluster.deny_read else codes.NONE
     error = denied or _not_leader(asked, topic, index)
     producers = {} if error else asked.cluster.state.log(topic, index).producers
-    return txn.PartitionProducers(
+    return leaders.PartitionProducers(
         index,
         error,
         None,
         tuple(
-            txn.ProducerState(
+            leaders.ProducerState(
                 producer_id,
                 item.producer_epoch,
                 0,
@@ -233,13 +235,13 @@ def _partition_producers(asked: Asked, topic: str, index: int) -> txn.PartitionP
     )
 
 
-def _write_txn_markers(asked: Asked, request: txn.WriteTxnMarkersRequest) -> txn.WriteTxnMarkersResponse:
-    return txn.WriteTxnMarkersResponse(
+def _write_txn_markers(asked: Asked, request: leaders.WriteTxnMarkersRequest) -> leaders.WriteTxnMarkersResponse:
+    return leaders.WriteTxnMarkersResponse(
         tuple(
-            txn.WrittenMarker(
+            leaders.WrittenMarker(
                 marker.producer_id,
                 tuple(
-                    txn.MarkedTopic(
+                    leaders.MarkedTopic(
                         topic.name,
                         tuple(_marked(asked, marker, topic.name, index) for index in topic.partition_indexes),
                     )
@@ -251,25 +253,25 @@ def _write_txn_markers(asked: Asked, request: txn.WriteTxnMarkersRequest) -> txn
     )
 
 
-def _marked(asked: Asked, marker: txn.TxnMarker, topic: str, index: int) -> txn.MarkedPartition:
+def _marked(asked: Asked, marker: leaders.TxnMarker, topic: str, index: int) -> leaders.MarkedPartition:
     producer, epoch = (marker.producer_id, marker.producer_epoch), marker.coordinator_epoch
     error = _not_leader(asked, topic, index) or asked.cluster.state.log(topic, index).mark(
         producer, commit=marker.transaction_result, coordinator_epoch=epoch
     )
-    return txn.MarkedPartition(index, error)
+    return leaders.MarkedPartition(index, error)
 
 
 def _describe_groups(asked: Asked, request: groups.DescribeGroupsRequest) -> groups.DescribeGroupsResponse:
     return groups.DescribeGroupsResponse(groups=tuple(_described_group(asked, name) for name in request.groups))
 
 
-def _list_groups(asked: Asked, _request: groups.ListGroupsRequest) -> groups.ListGroupsResponse:
+def _list_groups(asked: Asked, _request: group_listings.ListGroupsRequest) -> group_listings.ListGroupsResponse:
     state = asked.cluster.state
     here = [known for name in state.groups if (known := state.group(name)) and state.coordinator(name) == asked.node]
-    return groups.ListGroupsResponse(
+    return group_listings.ListGroupsResponse(
         error_code=asked.error,
         groups=tuple(
-            groups.ListedGroup(known.group_id, known.protocol_type, known.state, "classic")
+            group_listings.ListedGroup(known.group_id, known.protocol_type, known.state, "classic")
             for known in here
             if known.state != "Dead" and not asked.error
         ),

@@ -23,7 +23,7 @@ from eosctl.errors import (
     UnsupportedError,
     UsageError,
 )
-from eosctl.kafka.sasl import Scram
+from eosctl.kafka.scram import Scram
 from tests.fakes.broker import FakeCluster
 from tests.fakes.http_server import serving
 from tests.kafka.connecting import (

@@ -8,22 +8,14 @@ from hypothesis import strategies as st
 
 from eosctl.wire import primitives
 from eosctl.wire.api import Api
-from eosctl.wire.cluster_messages import (
-    API_VERSIONS,
-    FIND_COORDINATOR,
-    METADATA,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-)
-from eosctl.wire.group_messages import DESCRIBE_GROUPS, LIST_GROUPS
+from eosctl.wire.cluster_messages import API_VERSIONS, FIND_COORDINATOR, METADATA
+from eosctl.wire.group_listing_messages import LIST_GROUPS
+from eosctl.wire.group_messages import DESCRIBE_GROUPS
+from eosctl.wire.producer_messages import DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS
+from eosctl.wire.sasl_messages import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from eosctl.wire.schema import Array, Struct, WireType
-from eosctl.wire.transaction_messages import (
-    DESCRIBE_PRODUCERS,
-    DESCRIBE_TRANSACTIONS,
-    INIT_PRODUCER_ID,
-    LIST_TRANSACTIONS,
-    WRITE_TXN_MARKERS,
-)
+from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
+from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, INIT_PRODUCER_ID
 
 APIS: tuple[Api[Any, Any], ...] = (
     API_VERSIONS,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.wire.api import decode_request, decode_request_header, decode_response, encode_request, encode_response
-from eosctl.wire.group_messages import LIST_GROUPS
+from eosctl.wire.group_listing_messages import LIST_GROUPS
 from tests.wire.strategies import APIS
 
 CAPTURED = Path(__file__).parent / "captured"

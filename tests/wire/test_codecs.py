@@ -21,25 +21,17 @@ from eosctl.wire.api import (
     encode_request,
     encode_response,
 )
-from eosctl.wire.cluster_messages import (
-    API_VERSIONS,
-    FIND_COORDINATOR,
-    METADATA,
-    SASL_HANDSHAKE,
-    FindCoordinatorRequest,
-    KeyType,
-    SaslHandshakeRequest,
-)
+from eosctl.wire.cluster_messages import API_VERSIONS, FIND_COORDINATOR, METADATA, FindCoordinatorRequest, KeyType
 from eosctl.wire.init_producer_id import decode_fence_answer, fence_encoder
+from eosctl.wire.sasl_messages import SASL_HANDSHAKE, SaslHandshakeRequest
 from eosctl.wire.schema import Struct
+from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS, ListTransactionsRequest
 from eosctl.wire.transaction_messages import (
     DESCRIBE_TRANSACTIONS,
     INIT_PRODUCER_ID,
-    LIST_TRANSACTIONS,
     DescribeTransactionsRequest,
     InitProducerIdRequest,
     InitProducerIdResponse,
-    ListTransactionsRequest,
 )
 from tests.wire.strategies import APIS, VERSIONS, messages
 

@@ -12,16 +12,9 @@ from eosctl.wire.api import Api, BrokerVersions, encode_request
 from eosctl.wire.cluster_messages import FIND_COORDINATOR, FindCoordinatorRequest
 from eosctl.wire.error_codes import error_name
 from eosctl.wire.frames import FrameBuffer
-from eosctl.wire.transaction_messages import (
-    DESCRIBE_TRANSACTIONS,
-    INIT_PRODUCER_ID,
-    LIST_TRANSACTIONS,
-    WRITE_TXN_MARKERS,
-    InitProducerIdRequest,
-    ListTransactionsRequest,
-    TxnMarker,
-    WriteTxnMarkersRequest,
-)
+from eosctl.wire.producer_messages import WRITE_TXN_MARKERS, TxnMarker, WriteTxnMarkersRequest
+from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS, ListTransactionsRequest
+from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, INIT_PRODUCER_ID, InitProducerIdRequest
 from tests.wire.strategies import APIS
 
 

@@ -15,7 +15,10 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 
 from eosctl.wire import cluster_messages as cluster_api
+from eosctl.wire import group_listing_messages as group_listings
 from eosctl.wire import group_messages as groups
+from eosctl.wire import producer_messages as leaders
+from eosctl.wire import transaction_listing_messages as listings
 from eosctl.wire import transaction_messages as txn
 from eosctl.wire.api import Api, decode_response, encode_request
 from eosctl.wire.frames import FrameBuffer
@@ -27,7 +30,7 @@ def request_of(api: Api[Any, Any], version: int, producer_id: int) -> Any:
     """A request whose answer has something in it."""
     if api is cluster_api.FIND_COORDINATOR and version < cluster_api.FIND_COORDINATOR_BATCHED_FROM:
         return cluster_api.FindCoordinatorRequest(SEEN, cluster_api.KeyType.TRANSACTION)
-    partitions = (txn.TopicPartitions(TOPIC, (0, 7)),)
+    partitions = (leaders.TopicPartitions(TOPIC, (0, 7)),)
     return {
         "ApiVersions": cluster_api.ApiVersionsRequest("eosctl", "1"),
         "Metadata": cluster_api.MetadataRequest((cluster_api.TopicQuery(name=TOPIC),), False),
@@ -35,11 +38,11 @@ def request_of(api: Api[Any, Any], version: int, producer_id: int) -> Any:
             key_type=cluster_api.KeyType.TRANSACTION, coordinator_keys=(SEEN, OPEN)
         ),
         "InitProducerId": txn.InitProducerIdRequest(SEEN, 30_000),
-        "ListTransactions": txn.ListTransactionsRequest(),
+        "ListTransactions": listings.ListTransactionsRequest(),
         "DescribeTransactions": txn.DescribeTransactionsRequest((OPEN, SEEN, "captured-unknown")),
-        "DescribeProducers": txn.DescribeProducersRequest(partitions),
-        "WriteTxnMarkers": txn.WriteTxnMarkersRequest((txn.TxnMarker(producer_id, 0, False, partitions, 0),)),
-        "ListGroups": groups.ListGroupsRequest(),
+        "DescribeProducers": leaders.DescribeProducersRequest(partitions),
+        "WriteTxnMarkers": leaders.WriteTxnMarkersRequest((leaders.TxnMarker(producer_id, 0, False, partitions, 0),)),
+        "ListGroups": group_listings.ListGroupsRequest(),
         "DescribeGroups": groups.DescribeGroupsRequest((GROUP, "captured-none")),
     }[api.name]
 
@@ -69,11 +72,11 @@ def _exchange(connection: socket.socket) -> Any:
         cluster_api.METADATA,
         cluster_api.FIND_COORDINATOR,
         txn.INIT_PRODUCER_ID,
-        txn.LIST_TRANSACTIONS,
+        listings.LIST_TRANSACTIONS,
         txn.DESCRIBE_TRANSACTIONS,
-        txn.DESCRIBE_PRODUCERS,
-        txn.WRITE_TXN_MARKERS,
-        groups.LIST_GROUPS,
+        leaders.DESCRIBE_PRODUCERS,
+        leaders.WRITE_TXN_MARKERS,
+        group_listings.LIST_GROUPS,
         groups.DESCRIBE_GROUPS,
     ]
     frames, number, offered, producer_id = FrameBuffer(), 0, {18: (0, 4)}, 0
