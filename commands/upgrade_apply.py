@@ -34,6 +34,9 @@ _DRIVER_OPTIONS = {
     "kubeconfig": ("kubernetes",),
     "env_name": ("kubernetes",),
     "container": ("kubernetes",),
+    "configmap": ("kubernetes",),
+    "key": ("kubernetes",),
+    "no_write": ("kubernetes",),
     "sandbox": ("sandbox",),
 }
 _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file"), "kubernetes": ("workload",)}
@@ -65,6 +68,14 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @click.option("--sudo", is_flag=True, default=None, help="systemd: edit and restart with sudo -n, as root.")
 @place_options("every one of the group (repeatable).", prefix="kubernetes: ")
 @pod_options(prefix="kubernetes: ")
+@click.option(
+    "--no-write", is_flag=True, default=None,
+    help="kubernetes: change nothing there. Wait until you, or your GitOps tool, have made each change, and check it.",
+)  # fmt: skip
+@click.option(
+    "--print-patch", is_flag=True,
+    help="kubernetes: print the patch of each pass as a kubectl command, and end. Nothing is written.",
+)  # fmt: skip
 @click.option("--sandbox", metavar="NAME", help="sandbox: its name (default: default).")
 @click.option(
     "--accept-gone", multiple=True, metavar="URL",
@@ -98,6 +109,10 @@ def apply_command(
     No request reaches the nodes of a dedicated MirrorMaker: --driver print and command restart them all the same. A
     step goes by the member that left and the one that joined, by the node's file, and by what only that mode does
     (the leader's id, the tasks' ids); the result says which. WORDS and PATH hold {host} and {number} there.
+
+    The mode that --driver kubernetes sets is taken back by the next deploy where the chart or Git says another one:
+    the plan and the result say which field has to be changed there. --print-patch and --no-write are for those whose
+    GitOps tool makes the changes. A field that somebody sets back in mid-pass ends the run, which says who it was.
 
     \b
     Drivers:
@@ -134,10 +149,15 @@ def apply_command(
         gone=frozenset(given["accept_gone"]),
     )
     roll = prepare_roll(app, request, _driver(app, driver_name, given))
+    if given["print_patch"]:
+        from eosctl.ops.upgrade_patches import patch_report
+
+        return patch_report(app, roll)
     may_apply = (roll.steps() or roll.gone or roll.begun) and not roll.blocking
     return settle(
         plan_report(app, roll), (lambda: apply_roll(app, roll)) if may_apply else None,
-        question=f"Restart the workers to reach {roll.target.value}?", yes=yes, dry_run=dry_run,
+        question=f"{'Watch' if given['no_write'] else 'Restart'} the workers to reach {roll.target.value}?",
+        yes=yes, dry_run=dry_run,
     )  # fmt: skip
 
 
@@ -157,6 +177,8 @@ def _driver(app: App, name: str, given: dict[str, Any]) -> Driver:
     for option, drivers in _DRIVER_OPTIONS.items():
         if given[option] not in (None, ()) and name not in drivers:
             raise UsageError(f"--{option.replace('_', '-')} is for --driver {' or '.join(drivers)}, not for {name}")
+    if given["print_patch"] and name != "kubernetes":
+        raise UsageError(f"--print-patch is for --driver kubernetes, not for {name}")
     missing = [f"--{option.replace('_', '-')}" for option in _NEEDED.get(name, ()) if given[option] in (None, ())]
     if missing:
         raise UsageError(f"--driver {name} needs {' and '.join(missing)}")
@@ -175,7 +197,9 @@ def _make(app: App, name: str, given: dict[str, Any]) -> Driver:
             return SystemdDriver(given["unit"], given["properties_file"], given["ssh"], bool(given["sudo"]))
         case "kubernetes":
             names = [option for option, drivers in _DRIVER_OPTIONS.items() if "kubernetes" in drivers]
-            driver = kubernetes_driver_of(app, {option: given[option] for option in names})
+            watches = bool(given["no_write"] or given["print_patch"])
+            driver = kubernetes_driver_of(app, {option: given[option] for option in names}, watches=watches)
+            )
             if driver is not None:
                 return driver
         case "sandbox":

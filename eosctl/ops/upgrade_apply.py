@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.core.connect_group import EMPTY, STABLE
+from eosctl.core.deployers import Origin
 from eosctl.core.gate import Gate
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.mirror_maker_nodes import KnownNodes, is_node
@@ -32,7 +33,15 @@ from eosctl.ops.upgrade_drivers import Driver, SetsAlone, SetsMirrorMaker
 from eosctl.ops.upgrade_journal import Memory, OpenStep, Roll, newest_roll, upgrade_journal
 from eosctl.ops.upgrade_look import NOTHING_KNOWN, STRICT, Lenience, View, look, with_driver_files
 from eosctl.ops.upgrade_observe import mirror_maker_setting
-from eosctl.ops.upgrade_owned import absent_workers, owned_gates, place_of, require_everybody, with_platform
+from eosctl.ops.upgrade_owned import (
+    absent_workers,
+    already_made,
+    origins_of,
+    owned_gates,
+    place_of,
+    require_everybody,
+    with_platform,
+)
 from eosctl.report import rfc3339
 
 # what the first pass mends itself
@@ -70,6 +79,7 @@ class PreparedRoll:
     is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up. `gates`
     are all that were looked at, those of the driver's platform included; `place` is what the driver changes there.
     `mirror_maker`: the workers are a dedicated MirrorMaker's, which nobody can ask. `configs` are the workers' files.
+    `origins` say who deploys what is changed.
     """
 
     request: RollRequest
@@ -93,6 +103,7 @@ class PreparedRoll:
     place: str | None = None
     mirror_maker: bool = False
     configs: tuple[WorkerConfig, ...] = ()
+    origins: tuple[Origin, ...] = ()
 
     def steps(self) -> list[tuple[Mode, str]]:
         """What is still to be done, worker by worker, the leader of now last."""
@@ -136,6 +147,8 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     workers += absent_workers(app, driver, begun, view.group)
     if begun is not None and open_step is None and begun.steps:
         workers = [*with_platform(app, driver, begun.steps[-1][0], workers)]
+    if begun is None:
+        workers = [*already_made(app, driver, workers)]
     plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
     if request.plan is not None and begun is None:
         difference = request.plan.difference(plan)
@@ -173,6 +186,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         place=place,
         mirror_maker=mirror_maker,
         configs=with_files.target.worker_configs,
+        origins=tuple(origins_of(app, driver)),
     )
 
 

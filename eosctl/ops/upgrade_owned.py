@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from eosctl.core.deployers import Origin
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
-from eosctl.errors import RefusedError
+from eosctl.errors import ConnectError, RefusedError
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers import Driver, OwnsWorkers
+from eosctl.ops.upgrade_drivers import TAKEN_BACK_HINT, Driver, OwnsWorkers
 from eosctl.ops.upgrade_journal import Roll
 from eosctl.ops.workers import GroupObservation, WorkerObservation
 
@@ -89,3 +90,30 @@ def require_everybody(app: App, driver: Driver, begun: Roll | None, group: Group
             f"nothing is left to be done, but {names} is no member of the group: the upgrade is not finished",
             hint="See why it does not come back; --resume then finishes the upgrade.",
         )
+
+
+def already_made(app: App, driver: Driver, workers: Sequence[UpgradeWorker]) -> Sequence[UpgradeWorker]:
+    """What the pods were made as before eosctl began to watch, if somebody else changes them: he may be ahead."""
+    if not isinstance(driver, OwnsWorkers) or not driver.watches:
+        return workers
+    return with_platform(app, driver, driver.mode(app), workers)
+
+
+def origins_of(app: App, driver: Driver) -> Sequence[Origin]:
+    """Who deploys what the driver changes; empty where nothing but eosctl does."""
+    return driver.origins(app) if isinstance(driver, OwnsWorkers) else ()
+
+
+def require_kept(app: App, driver: Driver, brought: Mode, *, then: Mode | None = None) -> None:
+    """Raises ConnectError where somebody has taken back what a pass has set; one that is watched may be ahead."""
+    error = taken_back_error(app, driver, brought, then=then)
+    if error is not None:
+        raise error
+
+
+def taken_back_error(app: App, driver: Driver, brought: Mode, *, then: Mode | None = None) -> ConnectError | None:
+    """What `require_kept` raises."""
+    if not isinstance(driver, OwnsWorkers):
+        return None
+    words = driver.taken_back(app, {brought, then or brought} if driver.watches else {brought})
+    return None if words is None else ConnectError(words, hint=TAKEN_BACK_HINT)

@@ -110,12 +110,28 @@ def _report(
             "place": roll.place,
             "gates": _gates(roll.gates),
             "losses": list(losses(roll)),
+            "manifests": manifests_of(roll, [str(row["mode"]) for row in rows if row["outcome"] == "planned"]),
             "journal": str(roll.journal.path),
             "undo": undo_command(roll, unfinished=unfinished),
         },
         target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
         problems=problems,
     )
+
+
+def manifests_of(roll: PreparedRoll, modes: Sequence[str]) -> list[Json]:
+    """What must be changed where the workloads are deployed from, mode after mode: the next deploy brings that back."""
+    wanted = list(dict.fromkeys(modes)) or [roll.target.value]
+    return [
+        {
+            "object": each.thing,
+            "field": each.field,
+            "deployed_by": each.deployer.words if each.deployer else None,
+            "held": each.held,
+            "words": each.words(wanted),
+        }
+        for each in roll.origins
+    ]
 
 
 def _gates(gates: Sequence[Gate]) -> list[Json]:

@@ -7,6 +7,7 @@ stays done: a roll that stops leaves a cluster that runs, and says how to go on 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
@@ -30,9 +31,9 @@ from eosctl.ops.upgrade_claim import Claim, claim_group, require_ours
 from eosctl.ops.upgrade_drivers import Acted, OwnsWorkers, SetsAlone
 from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
 from eosctl.ops.upgrade_look import View, look, with_driver_files
-from eosctl.ops.upgrade_owned import with_platform
+from eosctl.ops.upgrade_owned import require_kept, taken_back_error, with_platform
 from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
-from eosctl.ops.upgrade_step import Before, Expected, look_app, members_of, owners_of
+from eosctl.ops.upgrade_step import Before, Expected, Settled, look_app, members_of, owners_of
 from eosctl.ops.upgrade_undo import origin_of, resume_command
 from eosctl.ops.workers import GroupObservation, observe_workers
 from eosctl.report import Report
@@ -184,11 +185,15 @@ def _roll(run: _Run) -> None:
             workers = tuple(sorted(pending)) if run.roll.driver.at_once else (_next(run, each.mode, pending),)
             _step(run, each.mode, workers)
             pending -= set(workers)
+    if run.outcomes:
+        require_kept(look_app(run.app, run.look_s), run.roll.driver, run.outcomes[-1].mode)
 
 
 def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     """What must be true of all workers before the first of them gets `mode`; raises RefusedError."""
     app, roll = look_app(run.app, run.look_s), run.roll
+    if run.outcomes:
+        require_kept(app, roll.driver, run.outcomes[-1].mode, then=mode)
     view = run.view = look(
         with_driver_files(app, roll.driver),
         roll.target,
@@ -237,7 +242,7 @@ def _step(run: _Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | 
     try:
         before, acted = _act(run, app, mode, workers, again=again)
         outcome.backup = acted.backup
-        settled = await_settled(app, _expected(run, mode, workers, before=before, acted=acted))
+        settled = _settle(run, app, _expected(run, mode, workers, before=before, acted=acted))
     except EosctlError as exc:
         outcome.detail = exc.message
         app.on_event(Event("", standings=standings(workers, mode, "failed")))
@@ -259,6 +264,17 @@ def _step(run: _Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | 
     outcome.joined = tuple(sorted(settled.members.keys() - set(workers))[:surplus])
     words = f"{', '.join(workers)}: {mode.value}, everything as before"
     run.app.on_event(Event(words, standings=standings(workers, mode, "done")))
+
+
+def _settle(run: _Run, app: App, expected: Expected) -> Settled:
+    """Waits for the gates; a step that fails because somebody has taken back what it set says so."""
+    try:
+        return await_settled(app, expected)
+    except EosctlError as exc:
+        cause: EosctlError | None = None
+        with suppress(EosctlError):
+            cause = taken_back_error(look_app(run.app, run.look_s), run.roll.driver, expected.mode)
+        raise cause or exc from exc
 
 
 def _set_alone(run: _Run, mode: Mode, worker: str) -> None:
@@ -332,7 +348,7 @@ def _act(run: _Run, app: App, mode: Mode, workers: tuple[str, ...], *, again: Op
         words = f"{', '.join(workers)}: restarting as {mode.value}"
         app.on_event(Event(words, standings=standings(workers, mode, "restarting")))
     acted = roll.driver.bring(app, workers, mode)
-    roll.journal.write("restarted", words=acted.words)
+    roll.journal.write("restarted", words=acted.words, backup=acted.backup)
     return before, acted
 
 

@@ -24,6 +24,7 @@ def _apply_lines(report: Report) -> Iterable[str]:
     losses = report.data.get("losses")
     for loss in losses if isinstance(losses, list) else []:
         yield f"lost: {loss}"
+    yield from (f"deploys: {printable(str(each['words']))}" for each in _list(report, "manifests"))
     backups = [row["backup"] for row in report.rows if row["backup"]]
     yield from (f"backup: {printable(str(backup))}" for backup in backups)
     yield f"journal: {printable(str(report.data.get('journal')))}"
@@ -60,6 +61,18 @@ def _status_lines(report: Report) -> Iterable[str]:
     yield f"workers: {report.summary['workers']}" + (f" ({', '.join(counts)})" if counts else "")
 
 
+def _patch_lines(report: Report) -> Iterable[str]:
+    """A script: what is no command stands behind a #."""
+    told = None
+    for row in report.rows:
+        if row["mode"] != told:
+            told = row["mode"]
+            yield f"# pass {told}; the next one when all pods are restarted and checked"
+        yield printable(str(row["command"]))
+    yield from (f"# {printable(str(each['words']))}" for each in _list(report, "manifests"))
+    yield f"# in another terminal: {printable(str(report.data['watch']))}"
+
+
 _STATUS = View(
     (
         Column("WORKER", "worker"),
@@ -77,6 +90,7 @@ _STATUS = View(
 UPGRADE_VIEWS: dict[str, View] = {
     "upgrade-apply-plan": _APPLY,
     "upgrade-apply-result": _APPLY,
+    "upgrade-patches": View((), footer=_patch_lines, prose=False),
     "upgrade-status": _STATUS,
     "upgrade-verify": findings_view("Every worker is proven, and every gate passes."),
 }

@@ -17,6 +17,7 @@ _GATE = {
     "stops_apply": "bool",
     "accepted": "bool",
 }
+_MANIFEST = {"object": "str", "field": "str", "deployed_by": "str|null", "held": "bool|null", "words": "str"}
 _APPLY: dict[str, Any] = {
     "row": {
         "mode": _MODE,
@@ -33,6 +34,7 @@ _APPLY: dict[str, Any] = {
         "place": "str|null",
         "gates": [_GATE],
         "losses": ["str"],
+        "manifests": [_MANIFEST],
         "journal": "str",
         "undo": "str|null",
     },
@@ -53,6 +55,12 @@ _ROLL: dict[str, Any] = {
 ROLL_KINDS: dict[str, Kind] = {
     "upgrade-apply-plan": Kind("What an upgrade will do, worker by worker.", **_APPLY),
     "upgrade-apply-result": Kind("What an upgrade did, worker by worker.", **_APPLY),
+    "upgrade-patches": Kind(
+        "What changes the workloads, pass by pass, for whoever makes the changes.",
+        {"mode": _MODE, "object": "str", "type": {"strategic", "merge", "json"}, "patch": "any", "command": "str"},
+        {"target_mode": _MODE, "passes": "int"},
+        {"manifests": [_MANIFEST], "watch": "str"},
+    ),
     "upgrade-status": Kind(
         "The workers' modes, and where the newest upgrade stands.",
         {

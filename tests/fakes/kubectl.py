@@ -37,11 +37,13 @@ class KubectlError(Exception):
 class Cluster:
     """`folder` holds an object a file, and `calls`: a line of JSON for each time that kubectl was run.
 
-    A file `says` there is what kubectl says in place of everything: then it fails.
+    A file `says` there is what kubectl says in place of everything: then it fails. `writes_between` are what somebody
+    else writes just before the next patches.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.writes_between: list[Callable[[dict[str, Any]], object]] = []
 
     @contextmanager
     def install(self, directory: Path) -> Iterator[None]:
@@ -56,7 +58,7 @@ class Cluster:
     def add(self, what: str, *, pods: int = 0, **manifest: Any) -> None:
         """An object KIND/NAME with spec and metadata as given, and its pods, all of the revision r1."""
         name = what.partition("/")[2]
-        metadata = {"name": name, "generation": 1, **manifest.pop("metadata", {})}
+        metadata = {"name": name, "generation": 1, "resourceVersion": "1", **manifest.pop("metadata", {})}
         template = {"spec": {"containers": [{"name": "connect", "env": [], "readinessProbe": {}}]}}
         selector = {"matchLabels": {"app": name}}
         spec = {"replicas": pods, "selector": selector, "template": template, **manifest.pop("spec", {})}
@@ -70,6 +72,20 @@ class Cluster:
         self.write(what, {"metadata": metadata, "spec": spec, "status": status})
         for ordinal in range(pods):
             self._start(f"{name}-{ordinal}", "r1", ready_in=0)
+
+    def add_configmap(self, name: str, **manifest: Any) -> None:
+        """A ConfigMap with data as given."""
+        self.write(f"configmap/{name}", {"metadata": {"name": name, "resourceVersion": "1"}, **manifest})
+
+    def own(self, what: str, manager: str, *path: str, operation: str = "Update", time: str = "t") -> None:
+        """From now on managedFields say that this manager has written the field: `f:NAME`, `k:{"name":"NAME"}`."""
+        found = self.read(what)
+        fields: dict[str, Any] = {}
+        for step in reversed(path):
+            fields = {step: fields}
+        entry = {"manager": manager, "operation": operation, "time": time, "fieldsV1": fields}
+        found["metadata"].setdefault("managedFields", []).append(entry)
+        self.write(what, found)
 
     def scale(self, what: str, pods: int) -> None:
         """What an autoscaler does: the controller makes the pods, or takes them away, at the next look."""
@@ -138,8 +154,8 @@ class Cluster:
                 return self._get(self._short(what))
             case ["set", "env", what, "--containers", container, setting]:
                 self._set_env(what, container, *setting.split("=", 1))
-            case ["patch", what, "--type", "merge", "--patch", patch]:
-                self._set(self._short(what), json.loads(patch)["spec"])
+            case ["patch", what, "--type", "merge" | "strategic", "--patch", patch]:
+                self._patch(self._short(what), json.loads(patch))
             case ["patch", what, "--type", "json", "--patch", patch]:
                 (change,) = json.loads(patch)
                 self._add_at(self._short(what), change["path"], change["value"])
@@ -158,6 +174,26 @@ class Cluster:
         resource, _, name = what.partition("/")
         kind, _, version = resource.partition(".")
         return f"{kind.removesuffix('s')}/{name}" if version else what
+
+    def _patch(self, what: str, patch: dict[str, Any]) -> None:
+        found = self._there(what)
+        version = patch.get("metadata", {}).pop("resourceVersion", None)
+        if self.writes_between:
+            self.writes_between.pop()(found)
+            self._written(what, found)
+            found = self.read(what)
+        if version not in (None, found["metadata"].get("resourceVersion")):
+            raise KubectlError(
+                f'Error from server (Conflict): Operation cannot be fulfilled on "{what}": the object has been modified'
+            )
+        merged = merge(found, patch)
+        self._written(what, {**merged, "spec": found["spec"]} if "spec" in found else merged)
+        if "spec" in patch:
+            self._set(what, merged["spec"])
+
+    def _written(self, what: str, found: dict[str, Any]) -> None:
+        version = int(found["metadata"].get("resourceVersion", 0)) + 1
+        self.write(what, {**found, "metadata": {**found["metadata"], "resourceVersion": str(version)}})
 
     def _add_at(self, what: str, path: str, value: str) -> None:
         """A JSON patch with one `add`."""
@@ -266,6 +302,17 @@ class Cluster:
     def _show(self, pod: dict[str, Any], status: dict[str, Any]) -> None:
         ready = {"type": "Ready", "status": "False" if pod["ready_in"] else "True"}
         self.write(f"pod/{pod['metadata']['name']}", {**pod, "status": {**status, "conditions": [ready]}})
+
+
+def merge(there: Any, patch: Any) -> Any:
+    """The object after a merge patch; elements of lists are merged by their names, as a strategic one does."""
+    if isinstance(there, dict) and isinstance(patch, dict):
+        kept = {name: value for name, value in there.items() if name not in patch}
+        return {**kept, **{name: merge(there.get(name), value) for name, value in patch.items() if value is not None}}
+    if isinstance(patch, list) and all(isinstance(each, dict) and "name" in each for each in patch):
+        old = {each["name"]: each for each in there or ()}
+        return list({**old, **{each["name"]: merge(old.get(each["name"]), each) for each in patch}}.values())
+    return merge({}, patch) if isinstance(patch, dict) else patch
 
 
 @contextmanager

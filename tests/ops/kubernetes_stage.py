@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tests.fakes.kubectl import Cluster
 from tests.fakes.rolling import RollWorld
 
 ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
+CONNECT = "statefulset/connect"
 VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
 
 
@@ -29,6 +30,7 @@ class Pods(RollWorld):
     cluster: Cluster = field(default_factory=lambda: Cluster(Path()))
     seen: dict[str, str] = field(default_factory=dict)
     held: bool = False  # workers that are made anew don't come up yet
+    mode_of: Callable[[Cluster], str] = lambda cluster: cluster.variables(CONNECT).get(VARIABLE, "disabled")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,7 +40,7 @@ class Pods(RollWorld):
 
     def follow(self, _call: Call | None = None) -> None:
         """Pods that are deleted and made anew are workers that leave and come."""
-        mode = self.cluster.variables("statefulset/connect").get(VARIABLE, "disabled")
+        mode = self.mode_of(self.cluster)
         there = {f"http://{name}:8083": pod for name, pod in self.cluster.pods().items() if name.startswith("connect-")}
         for url in self.seen.keys() - there.keys():
             del self.seen[url]
@@ -65,13 +67,15 @@ def prepare(
     state: Path,
     target: Mode | None = Mode.ENABLED,
     *,
-    workloads: Sequence[str] = ("statefulset/connect",),
+    workloads: Sequence[str] = (CONNECT,),
+    driver: Mapping[str, Any] | None = None,
     **request: Any,
 ) -> tuple[App, PreparedRoll]:
+    """An upgrade as planned; `driver` are options of the driver's."""
     app = there.app(state)
-    driver = kubernetes_driver(app, workloads, Kubectl())
+    made = kubernetes_driver(app, workloads, Kubectl(), **driver or {})
     request = {"settle_timeout_s": 60.0, **request}
-    return app, prepare_roll(app, RollRequest(target, **request), driver)
+    return app, prepare_roll(app, RollRequest(target, **request), made)
 
 
 def roll(there: Pods, state: Path, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
+from eosctl.core.deployers import Origin
 from eosctl.core.gate import Gate
+from eosctl.core.manifest_fields import Patch
 from eosctl.core.mirror_maker_nodes import is_node
 from eosctl.core.upgrade import CONNECT_SETTING, Mode
 from eosctl.errors import RefusedError
@@ -18,6 +20,10 @@ from eosctl.ops.app import App
 from eosctl.ops.workers import WorkerObservation
 
 SETTING = CONNECT_SETTING
+TAKEN_BACK_HINT = (
+    "Stop that tool, or change the field where it is deployed from and let eosctl watch (--no-write); --resume then "
+    "goes on."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,13 @@ class Driver(Protocol):
 
 @runtime_checkable
 class OwnsWorkers(Protocol):
-    """A driver whose platform says which workers there shall be; its steps bring all of them, whoever is there now."""
+    """A driver whose platform says which workers there shall be; its steps bring all of them, whoever is there now.
+
+    `watches`: somebody else makes the changes, perhaps before they are asked for.
+    """
+
+    @property
+    def watches(self) -> bool: ...
 
     def expected(self, app: App, /) -> int:
         """How many workers there shall be, as it is wanted now; raises EosctlError."""
@@ -76,6 +88,18 @@ class OwnsWorkers(Protocol):
         self, app: App, members: Sequence[WorkerObservation], /, *, accepted: Collection[str], complete: bool
     ) -> Sequence[Gate]:
         """What must be true of its platform before anything is written, `match` first."""
+
+    def taken_back(self, app: App, allowed: Collection[Mode], /) -> str | None:
+        """What its platform no longer has in one of these modes, and who changed it; None where it has."""
+
+    def origins(self, app: App, /) -> Sequence[Origin]:
+        """Who deploys what it changes, and what must be changed there so that the next deploy keeps it."""
+
+    def patches(self, app: App, mode: Mode, /) -> Sequence[Patch]:
+        """What it changes for a mode, for `kubectl patch`."""
+
+    def command(self, patch: Patch, /) -> str:
+        """A patch as a command to be pasted."""
 
 
 @runtime_checkable

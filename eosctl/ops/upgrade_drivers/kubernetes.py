@@ -1,7 +1,7 @@
 """The driver `kubernetes`: changes workloads with kubectl, whose controllers or operator then restart the pods.
 
-StatefulSet and Deployment get the mode by an environment variable of the pod, a Strimzi KafkaConnect by its
-spec.config. Their controllers restart pod after pod, so that a whole pass is one step. Who says `OnDelete` has a
+mode_places.py knows where the mode stands: mostly in an environment variable of the pod, of a Strimzi KafkaConnect in
+its spec.config. Their controllers restart pod after pod, so that a whole pass is one step. Who says `OnDelete` has a
 controller that doesn't: there eosctl deletes the pods (pods.py). It never changes how a workload is updated.
 """
 
@@ -13,18 +13,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
+from eosctl.core.deployers import Origin, origin_of_field
 from eosctl.core.gate import Gate
+from eosctl.core.manifest_fields import Patch
 from eosctl.core.upgrade import TARGETS, Mode
 from eosctl.core.wording import counted
 from eosctl.core.workload_containers import worker_container
 from eosctl.core.workload_pods import KUBECTL_GATE, WORKLOAD_GATE, Member, Pod, judge_workload, match_pods
 from eosctl.core.workload_rolling import ROLLING_GATE, judge_rolling, several_at_once
-from eosctl.errors import RefusedError, UsageError
+from eosctl.errors import ConnectError, RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers import SETTING, Acted
+from eosctl.ops.upgrade_drivers import SETTING, TAKEN_BACK_HINT, Acted
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
+from eosctl.ops.upgrade_drivers.mode_places import ModePlace, MountedProperties, ResourceConfig, Variable
+from eosctl.ops.upgrade_drivers.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
 from eosctl.ops.upgrade_drivers.pods import replace_pods
 from eosctl.ops.upgrade_drivers.rollouts import await_rollout, await_strimzi, restart_pod_set
+from eosctl.ops.upgrade_drivers.watching import MANAGED, await_change, taken_back
 from eosctl.ops.upgrade_drivers.workloads import (
     Workload,
     as_stored,
@@ -36,11 +41,9 @@ from eosctl.ops.upgrade_drivers.workloads import (
     parse_workload,
     replicas,
     rolled_out,
-    template_variable,
 )
 from eosctl.ops.workers import WorkerObservation
 
-DEFAULT_VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
 _PAUSE = "strimzi.io/pause-reconciliation"
 _Now = tuple[Workload, Manifest]
 """A workload, and what Kubernetes says of it."""
@@ -53,18 +56,25 @@ def kubernetes_driver(
     *,
     variable: str | None = None,
     container: str | None = None,
+    file: MountedProperties | None = None,
+    watches: bool = False,
 ) -> KubernetesDriver:
     """The driver for these workloads as they are now; `container` runs the worker, if that must be said.
 
-    Raises UsageError for another kind or container, NotFoundError, RefusedError where not all pods would be restarted
-    or nothing tells which container is the worker, and what kubectl raises.
+    Raises UsageError for another kind or container, NotFoundError, RefusedError where not all pods would be restarted,
+    nothing tells which container is the worker, or what is changed would change no worker, and what kubectl raises.
     """
-    driver = replace(named_workloads(app, workloads, kubectl), variable=variable or DEFAULT_VARIABLE)
+    driver = replace(named_workloads(app, workloads, kubectl), watches=watches)
     there = [(each, driver.look(app, each)) for each in driver.workloads]
-    there = [(_with_container(each, now, container, driver.variable), now) for each, now in there]
+    if file is None or container is not None:
+        there = [(_with_container(each, now, container, variable or DEFAULT_VARIABLE), now) for each, now in there]
+    places = {each.text: choose_place(app, kubectl, each, now, variable=variable, file=file) for each, now in there}
+    if file is not None and not watches:
+        require_changeable(app, kubectl, file)
     return replace(
         driver,
         workloads=tuple(each for each, _now in there),
+        places=places,
         deleted_by_us=frozenset(each.text for each, now in there if deletes_by_hand(now)),
         crowded={each.text: several_at_once(now, container=each.container) for each, now in there},
     )
@@ -86,9 +96,10 @@ def named_workloads(app: App, workloads: Sequence[str], kubectl: Kubectl) -> Kub
 
 @dataclass(frozen=True, slots=True)
 class KubernetesDriver:
-    """`deleted_by_us` are the workloads whose pods nobody else restarts.
+    """`places` says where the mode of each workload stands; `deleted_by_us` are those whose pods nobody else restarts.
 
-    `crowded` says of each why more than one of its pods may be down at once.
+    `crowded` says of each why more than one of its pods may be down at once. `watches`: somebody else makes the
+    changes and deletes pods; nothing is written to Kubernetes.
     """
 
     name: ClassVar[str] = "kubernetes"
@@ -97,9 +108,10 @@ class KubernetesDriver:
 
     workloads: tuple[Workload, ...]
     kubectl: Kubectl = field(default_factory=Kubectl)
-    variable: str = DEFAULT_VARIABLE
+    places: Mapping[str, ModePlace] = field(default_factory=dict)
     deleted_by_us: frozenset[str] = frozenset()
     crowded: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    watches: bool = False
 
     def look(self, app: App, workload: Workload) -> Manifest:
         """The workload as it is now; raises RefusedError where it is somebody else's, or not all pods would restart."""
@@ -125,7 +137,9 @@ class KubernetesDriver:
                 rest = f"its controller restarts its workers, several at once: {'; '.join(self.crowded[each.text])}"
             if each.text in self.deleted_by_us:
                 rest = "kubectl delete pod, one after the other (updateStrategy OnDelete), the leader's last"
-            told += [self.kubectl.line(*self._change(each, mode)), rest]
+            change = self._place(each).action(self.kubectl, each, mode)
+            whose = "not by eosctl (--no-write): " if self.watches else ""
+            told += [f"{whose}{change}", f"{whose}{rest}" if each.text in self.deleted_by_us else rest]
         return told
 
     def check(self, app: App, workers: Sequence[str]) -> None:
@@ -157,7 +171,8 @@ class KubernetesDriver:
     def mode(self, app: App) -> Mode | None:
         """What all templates say, where every pod is made from them."""
         there = self._now(app)
-        said = {self._said(each, now) if observed(now) else None for each, now in there}
+        said = {self._place(each).find(app, self.kubectl, each, now).value if observed(now) else None
+                for each, now in there}  # fmt: skip
         rolling = [now for each, now in there if not each.is_strimzi and not rolled_out(now)]
         value = said.pop() if len(said) == 1 and not rolling else None
         return Mode(value) if value in {mode.value for mode in TARGETS} else None
@@ -191,41 +206,78 @@ class KubernetesDriver:
 
     def bring(self, app: App, _workers: Sequence[str], mode: Mode) -> Acted:
         """Changes workload after workload and waits for its rollout; what need not be changed is restarted as it is."""
-        told = [self._bring(app, each, mode) for each in self.workloads]
-        return Acted("; ".join(told))
+        bring = self._watch if self.watches else self._bring
+        told, backups = zip(*(bring(app, each, mode) for each in self.workloads), strict=True)
+        return Acted("; ".join(told), ", ".join(dict.fromkeys(filter(None, backups))) or None)
 
-    def _bring(self, app: App, workload: Workload, mode: Mode) -> str:
+    def _watch(self, app: App, workload: Workload, mode: Mode) -> tuple[str, None]:
+        self.look(app, workload)
+        await_change(app, self.kubectl, workload, self._place(workload), mode)
+        self._await_pods(app, workload, mode)
+        return f"{workload.text} changed by somebody else", None
+
+    def _bring(self, app: App, workload: Workload, mode: Mode) -> tuple[str, str | None]:
         before = self.look(app, workload)
-        self.kubectl.run(app, *self._change(workload, mode))
+        backup = self._place(workload).change(app, self.kubectl, workload, mode)
         now = self.kubectl.get(app, workload.text)
         same = generation(now) == generation(before)
-        if workload.is_strimzi:
-            if same:
-                restart_pod_set(app, self.kubectl, workload.pod_set)
-            await_strimzi(app, self.kubectl, workload)
-            return f"{workload.text} changed"
-        if same and rolled_out(now):
+        if workload.is_strimzi and same:
+            restart_pod_set(app, self.kubectl, workload.pod_set)
+        elif not workload.is_strimzi and same and rolled_out(now):
             self.kubectl.run(app, "rollout", "restart", workload.text)
         if deletes_by_hand(now):
             replace_pods(app, self.kubectl, workload, mode, members=lambda: self.expected(app))
-            return f"{workload.text} changed, its pods deleted one by one"
-        await_rollout(app, self.kubectl, workload, mode)
-        return f"{workload.text} changed"
+            return f"{workload.text} changed, its pods deleted one by one", backup
+        self._await_pods(app, workload, mode)
+        return f"{workload.text} changed", backup
 
-    def _change(self, workload: Workload, mode: Mode) -> list[str]:
-        if workload.is_strimzi:
-            return workload.patch(SETTING, mode.value)
-        container = ["--containers", workload.container] if workload.container else []
-        return ["set", "env", workload.text, *container, f"{self.variable}={mode.value}"]
+    def _await_pods(self, app: App, workload: Workload, mode: Mode) -> None:
+        def require_kept(look: App, now: Manifest) -> None:
+            place = self._place(workload)
+            if place.find(look, self.kubectl, workload, now).value == mode.value:
+                return
+            words = taken_back(look, self.kubectl, workload, place, [mode])
+            if words is not None:
+                raise ConnectError(words, hint=TAKEN_BACK_HINT)
 
-    def _said(self, workload: Workload, now: Manifest) -> str | None:
         if workload.is_strimzi:
-            return workload.said(now, SETTING)
-        return template_variable(now, workload.container, self.variable)
+            await_strimzi(app, self.kubectl, workload, require_kept)
+        else:
+            await_rollout(app, self.kubectl, workload, mode, require_kept, deletes=not self.watches)
+
+    def taken_back(self, app: App, allowed: Collection[Mode]) -> str | None:
+        """What no longer says one of these modes, and who changed that; None where everything does."""
+        found = (taken_back(app, self.kubectl, each, self._place(each), allowed) for each in self.workloads)
+        return "; ".join(filter(None, found)) or None
+
+    def origins(self, app: App) -> Sequence[Origin]:
+        """Who deploys each object that is changed, and which field must be changed there."""
+        found = []
+        for each in self.workloads:
+            now = self.kubectl.get(app, each.text, MANAGED)
+            there = self._place(each).find(app, self.kubectl, each, now, MANAGED)
+            found.append(origin_of_field(there.thing, there.manifest, there.path))
+        return list(dict.fromkeys(found))
+
+    def patches(self, app: App, mode: Mode) -> Sequence[Patch]:
+        """What brings the workloads to a mode, for `kubectl patch`."""
+        found = [patch for each in self.workloads for patch in self._place(each).patches(app, self.kubectl, each, mode)]
+        return [patch for number, patch in enumerate(found) if patch not in found[:number]]
+
+    def command(self, patch: Patch) -> str:
+        """kubectl's line."""
+        return self.kubectl.line(*patch.words())
+
+    def _place(self, workload: Workload) -> ModePlace:
+        default = ResourceConfig() if workload.is_strimzi else Variable(DEFAULT_VARIABLE)
+        return self.places.get(workload.text, default)
 
     def _rights(self, app: App, *, accepted: bool) -> Gate:
         """gate kubectl_rights: what reading does not prove."""
-        wanted = [("patch", each.text) for each in self.workloads]
+        if self.watches:
+            return Gate(KUBECTL_GATE, "pass", "nothing is written to Kubernetes (--no-write)")
+        files = [each.thing for each in self.places.values() if isinstance(each, MountedProperties)]
+        wanted = [("patch", what) for what in dict.fromkeys([*(each.text for each in self.workloads), *files])]
         wanted += [("delete", "pods") for _each in sorted(self.deleted_by_us)[:1]]
         lacking = [f"{verb} {what}" for verb, what in wanted if not self.kubectl.may(app, verb, what)]
         if lacking:

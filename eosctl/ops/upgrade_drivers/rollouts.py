@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from eosctl.core.upgrade import Mode
@@ -23,11 +23,17 @@ _LOOK_S = 30.0
 _TELLS = "See its events: {}; --settle-timeout gives more time."
 
 
-def await_rollout(app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
+Kept = Callable[[App, Manifest], None]
+"""Raises an error where the workload, as it is now, no longer says the mode."""
+
+
+def await_rollout(
+    app: App, kubectl: Kubectl, workload: Workload, mode: Mode, require_kept: Kept, *, deletes: bool = True
+) -> None:
     """Until all pods are made from the newest spec and Ready; raises DeadlineError, which names those that are not.
 
     The controller of a StatefulSet waits for ever for a pod of the former spec that never gets Ready (Kubernetes,
-    "StatefulSets: forced rollback"): such a pod is deleted.
+    "StatefulSets: forced rollback"): such a pod is deleted, if eosctl `deletes`.
     """
     told: dict[str, str] = {}
     since_s: dict[str, float] = {}
@@ -36,11 +42,12 @@ def await_rollout(app: App, kubectl: Kubectl, workload: Workload, mode: Mode) ->
         # a look has time of its own: what is said when the time is up shall be which pod is not Ready
         look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
         now = kubectl.get(look, workload.text)
+        require_kept(look, now)
         if rolled_out(now):
             return
         pods = list_pods(look, kubectl, workload, now)
         _tell(app, pods, mode, told)
-        if workload.kind == STATEFUL_SET and observed(now):
+        if deletes and workload.kind == STATEFUL_SET and observed(now):
             _delete_stuck(look, kubectl, pods, str(section(now, "status").get("updateRevision")), since_s)
         if deadline.expired():
             raise DeadlineError(
@@ -82,11 +89,12 @@ def _stuck(pods: Sequence[Pod]) -> str:
     )
 
 
-def await_strimzi(app: App, kubectl: Kubectl, workload: Workload) -> None:
+def await_strimzi(app: App, kubectl: Kubectl, workload: Workload, require_kept: Kept) -> None:
     """Until Strimzi's operator is through with a change, restarts included; raises ConnectError for what it refuses."""
 
     def done() -> bool:
         now = kubectl.get(app, workload.text)
+        require_kept(app, now)
         return _operator_done(now, workload)
 
     poll(

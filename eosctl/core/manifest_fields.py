@@ -1,0 +1,117 @@
+"""Fields of a Kubernetes object: how one is called, what it says, who wrote it (`metadata.managedFields`). Pure.
+
+Source: Kubernetes, FieldsV1: `f:NAME` is a member, `k:{"name":"NAME"}` an element of a list by its key, `.` the field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A step to the element of a list that has this `name`."""
+
+    name: str
+
+
+Path = tuple["str | int | Named", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who wrote a field last, as the API server has it; `time` is RFC 3339."""
+
+    manager: str
+    operation: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """`type` and `body` are what `kubectl patch` takes."""
+
+    thing: str
+    type: str
+    body: Any
+
+    def words(self) -> list[str]:
+        """kubectl's."""
+        return ["patch", self.thing, "--type", self.type, "--patch", json.dumps(self.body)]
+
+
+def field_words(path: Path) -> str:
+    """As a person finds it in the manifest: `spec.containers[connect].env[X].value`."""
+    told = ""
+    for step in path:
+        if isinstance(step, Named):
+            told += f"[{step.name}]"
+        elif isinstance(step, int):
+            told += f"[{step}]"
+        else:
+            told += f".{step}" if step.replace("_", "").isalnum() else f'["{step}"]'
+    return told.removeprefix(".")
+
+
+def value_at(manifest: Mapping[str, Any], path: Path) -> Any:
+    """What the field says; None where it is not there."""
+    found: Any = manifest
+    for step in path:
+        found = _step(found, step)
+    return found
+
+
+def _step(found: Any, step: str | int | Named) -> Any:
+    if isinstance(step, Named):
+        elements = found if isinstance(found, list) else ()
+        return next((each for each in elements if isinstance(each, Mapping) and each.get("name") == step.name), None)
+    if isinstance(step, int):
+        return found[step] if isinstance(found, list) and step < len(found) else None
+    return found.get(step) if isinstance(found, Mapping) else None
+
+
+def nested(path: Path, value: object) -> Any:
+    """The body of a patch that sets this one field; raises TypeError where only a number says which element it is."""
+    for step in reversed(path):
+        if isinstance(step, int):
+            raise TypeError(f"{field_words(path)}: a patch can't name an element by its place")
+        value = [{"name": step.name, **value}] if isinstance(step, Named) and isinstance(value, dict) else {step: value}
+    return value
+
+
+def writers_of(manifest: Mapping[str, Any], path: Path) -> tuple[Writer, ...]:
+    """Who owns the field, or a part of it, the newest last; empty where nobody is said to."""
+    return _writers([each for each in _managed(manifest) if _owns(each.get("fieldsV1") or {}, path)])
+
+
+def newest_writer(manifest: Mapping[str, Any]) -> Writer | None:
+    """Who wrote anything beside the status last."""
+    writers = _writers([each for each in _managed(manifest) if not each.get("subresource")])
+    return writers[-1] if writers else None
+
+
+def _managed(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return (manifest.get("metadata") or {}).get("managedFields") or ()
+
+
+def _writers(entries: Sequence[Mapping[str, Any]]) -> tuple[Writer, ...]:
+    found = (
+        Writer(str(each.get("manager")), str(each.get("operation")), str(each.get("time", ""))) for each in entries
+    )
+    return tuple(sorted(found, key=lambda writer: writer.time))
+
+
+def _owns(fields: Mapping[str, Any], path: Path) -> bool:
+    """Whether the set of fields has the path; a list or a map that is owned whole ends it early."""
+    node: Any = fields
+    for number, step in enumerate(path):
+        if not node and number:
+            return True
+        key = f"k:{json.dumps({'name': step.name}, separators=(',', ':'))}" if isinstance(step, Named) else f"f:{step}"
+        if not isinstance(node, Mapping) or key not in node:
+            return False
+        node = node[key]
+    return True

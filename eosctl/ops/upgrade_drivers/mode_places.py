@@ -1,0 +1,244 @@
+"""Where the mode of a workload's workers stands, and how it is changed there: one small class per kind of image.
+
+A variable of its own, one variable with all properties, a properties file that a ConfigMap holds, or the resource that
+an operator makes the pods from. What is changed is one line; everything around it stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from eosctl.core.java_properties import parse_properties
+from eosctl.core.manifest_fields import Named, Patch, Path, nested, value_at
+from eosctl.core.property_edit import set_property
+from eosctl.core.upgrade import Mode
+from eosctl.errors import EosctlError, InputFileError, NotFoundError
+from eosctl.ops.app import App
+from eosctl.ops.backups import write_blocks
+from eosctl.ops.upgrade_drivers import SETTING
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
+from eosctl.ops.upgrade_drivers.properties_files import stamp
+from eosctl.ops.upgrade_drivers.workloads import Workload, template_variable
+
+ANNOTATION = f"eosctl/{SETTING}"
+"""In a template whose pods take the mode from a file: a pod is made anew where its template changes, and not else."""
+_CONFLICT, _TRIES = "(Conflict)", 5
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The field that says the mode: in which object, as it is now, and where in it; `value` None: it is not there."""
+
+    thing: str
+    manifest: Manifest
+    path: Path
+    value: str | None
+
+
+class ModePlace(Protocol):
+    """Where the mode of one workload stands."""
+
+    def action(self, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> str:
+        """What `change` does, for the plan."""
+
+    def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /, *options: str) -> Found:
+        """The field as it is now; `options` are kubectl's for what is read beside `now`. Raises EosctlError."""
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> list[Patch]:
+        """What changes it, as the cluster is now; raises EosctlError."""
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> str | None:
+        """Changes it, safe to do again, and gives the path of a backup, if one was made; raises EosctlError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable of the pods, as most images have it."""
+
+    name: str
+
+    def action(self, kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return kubectl.line(*self._words(workload, mode))
+
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+        value = template_variable(now, workload.container, self.name)
+        return Found(workload.text, now, _variable_path(workload, self.name), value)
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        *path, _value = _variable_path(workload, self.name)
+        body: dict[str, Any] = {"value": mode.value}
+        there = value_at(kubectl.get(app, workload.text), tuple(path))
+        if there and "valueFrom" in there:
+            body["valueFrom"] = None
+        return [Patch(workload.text, "strategic", nested(tuple(path), body))]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
+        kubectl.run(app, *self._words(workload, mode))
+
+    def _words(self, workload: Workload, mode: Mode) -> list[str]:
+        container = ["--containers", workload.container] if workload.container else []
+        return ["set", "env", workload.text, *container, f"{self.name}={mode.value}"]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesVariable:
+    """One environment variable that has all properties of the worker, a line each."""
+
+    name: str
+
+    def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return f"set {SETTING}={mode.value} in the properties that variable {self.name} of {workload.text} has"
+
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+        path = _variable_path(workload, self.name)
+        return Found(workload.text, now, path, _said(str(value_at(now, path) or ""), f"variable {self.name}"))
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        now = kubectl.get(app, workload.text)
+        path = _variable_path(workload, self.name)
+        return [
+            Patch(
+                workload.text,
+                "strategic",
+                nested(path, set_property(str(value_at(now, path) or ""), SETTING, mode.value)),
+            )
+        ]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> str | None:
+        field = (workload.text, _variable_path(workload, self.name))
+        return _edit(app, kubectl, field, f"{workload.kind}-{workload.name}-{self.name}", mode, "strategic")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceConfig:
+    """The resource from which Strimzi's operator makes the pods."""
+
+    def action(self, kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return kubectl.line(*workload.patch(SETTING, mode.value))
+
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+        return Found(workload.text, now, (*workload.config, SETTING), workload.said(now, SETTING))
+
+    def patches(self, _app: App, _kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        _patch, thing, _type, kind, _word, body = workload.patch(SETTING, mode.value)
+        return [Patch(thing, kind, json.loads(body))]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
+        kubectl.run(app, *workload.patch(SETTING, mode.value))
+
+
+@dataclass(frozen=True, slots=True)
+class MountedProperties:
+    """A properties file that is a key of a ConfigMap; a template's annotation makes the pods anew."""
+
+    configmap: str
+    key: str
+
+    @property
+    def thing(self) -> str:
+        """The ConfigMap, as kubectl is given it."""
+        return f"configmap/{self.configmap}"
+
+    @property
+    def words(self) -> str:
+        """The file, for a sentence."""
+        return f"{self.key} of {self.thing}"
+
+    def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return (
+            f"set {SETTING}={mode.value} in {self.words}, and annotation {ANNOTATION} in the template of "
+            f"{workload.text}"
+        )
+
+    def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, *options: str) -> Found:
+        """Of several ConfigMaps with that key the one that the template mounts now: its name may change (kustomize)."""
+        for name in sorted(mounted(now), key=lambda name: name != self.configmap):
+            found = kubectl.find(app, f"configmap/{name}", *options)
+            text = section(found or {}, "data").get(self.key)
+            if found is not None and text is not None:
+                said = _said(str(text), f"configmap/{name}, {self.key}")
+                return Found(f"configmap/{name}", found, ("data", self.key), said)
+        raise NotFoundError(
+            f"{workload.text} mounts no ConfigMap that has the key {self.key}", hint="Check --configmap and --key."
+        )
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        text = str(section(kubectl.get(app, self.thing), "data")[self.key])
+        patch = Patch(self.thing, "merge", nested(("data", self.key), set_property(text, SETTING, mode.value)))
+        return [patch, self._annotation(workload, mode)]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> str | None:
+        field = (self.thing, ("data", self.key))
+        backup = _edit(app, kubectl, field, f"configmap-{self.configmap}-{self.key}", mode, "merge")
+        kubectl.run(app, *self._annotation(workload, mode).words())
+        return backup
+
+    def _annotation(self, workload: Workload, mode: Mode) -> Patch:
+        path = ("spec", "template", "metadata", "annotations", ANNOTATION)
+        return Patch(workload.text, "merge", nested(path, mode.value))
+
+
+def mounted(workload: Manifest) -> list[str]:
+    """The ConfigMaps that its pods have as files, or of which they have a key in a variable."""
+    volumes = section(workload, "spec", "template", "spec").get("volumes") or ()
+    sources = [source for each in volumes for source in (each, *(section(each, "projected").get("sources") or ()))]
+    names = [section(source, "configMap").get("name") for source in sources]
+    names += [section(each, "valueFrom", "configMapKeyRef").get("name") for each in variables(workload).values()]
+    return list(dict.fromkeys(str(name) for name in names if name))
+
+
+def worker_group(text: str, source: str) -> str | None:
+    """The group.id that properties have, as those of each Connect worker do; raises InputFileError."""
+    return parse_properties(text, source=source).values.get("group.id")
+
+
+def is_worker_config(text: object) -> bool:
+    """Whether these are the properties of a Connect worker."""
+    try:
+        return worker_group(str(text or ""), "text") is not None
+    except InputFileError:
+        return False
+
+
+def variables(workload: Manifest) -> Mapping[str, Mapping[str, Any]]:
+    """The environment variables of its pods by name, as the template has them."""
+    containers = section(workload, "spec", "template", "spec").get("containers") or ()
+    return {str(each["name"]): each for container in containers for each in container.get("env") or ()}
+
+
+def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: Mode, kind: str) -> str | None:
+    """Sets the mode in the properties that a field (object, path) has, over what was read only.
+
+    The API server refuses a patch with the resourceVersion of an object that somebody has written since; then what is
+    there now is edited. Gives the path of a backup called `name`, None where nothing was to do. Raises EosctlError.
+    """
+    thing, path = field
+    tries_left = _TRIES
+    while True:
+        now = kubectl.get(app, thing)
+        before = str(value_at(now, path) or "")
+        after = set_property(before, SETTING, mode.value)
+        if after == before:
+            return None
+        backup = app.state_dir / "backups" / f"{name}.{stamp(app.clock)}.bak"
+        write_blocks(backup, [before.encode()], make_directory=True)
+        version = nested(("metadata", "resourceVersion"), str(section(now, "metadata").get("resourceVersion")))
+        tries_left -= 1
+        try:
+            kubectl.run(app, *Patch(thing, kind, {**version, **nested(path, after)}).words())
+        except EosctlError as exc:
+            if _CONFLICT not in exc.message or not tries_left:
+                raise
+        else:
+            return str(backup)
+
+
+def _variable_path(workload: Workload, name: str) -> Path:
+    return ("spec", "template", "spec", "containers", Named(workload.container or ""), "env", Named(name), "value")
+
+
+def _said(text: str, source: str) -> str | None:
+    return parse_properties(text, source=source).values.get(SETTING)

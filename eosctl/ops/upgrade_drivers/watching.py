@@ -1,0 +1,73 @@
+"""Watches the field that says a workload's mode: until somebody else has set it, and whether it stays as it was set."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from eosctl.core.deployers import writer_words
+from eosctl.core.manifest_fields import field_words, newest_writer, writers_of
+from eosctl.core.upgrade import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import ConnectError, DeadlineError
+from eosctl.events import Event, Standing
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl
+from eosctl.ops.upgrade_drivers.mode_places import Found, ModePlace
+from eosctl.ops.upgrade_drivers.workloads import Workload
+
+MANAGED = "--show-managed-fields"
+_LOOK_S = 30.0
+_POLL_S = 1.0
+
+
+def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlace, mode: Mode) -> None:
+    """Until the field has the mode, whoever sets it.
+
+    Raises DeadlineError, and ConnectError where it gets another value than that and the one that it had first.
+    """
+    first, spoken = "", ""
+    deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
+    while True:
+        look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
+        found = place.find(look, kubectl, workload, kubectl.get(look, workload.text, MANAGED), MANAGED)
+        if found.value == mode.value:
+            return
+        first = first or _state(found)
+        if _state(found) != first:
+            raise ConnectError(
+                f"{_state(found)}, while this pass waits for {mode.value}{_by(found)}",
+                hint=f"Set it to {mode.value} where it is deployed from; --resume then goes on.",
+            )
+        waiting = f"{_state(found)}; waiting until somebody sets it to {mode.value}"
+        if deadline.expired():
+            raise DeadlineError(
+                f"nobody changed it within {app.deadline.timeout_s:g} s: {waiting}",
+                hint="Set it where it is deployed from, and --resume goes on; --settle-timeout waits longer.",
+            )
+        if waiting != spoken:
+            spoken = waiting
+            standing = Standing(workload.text, mode.value, "to come")
+            app.on_event(Event(waiting, standings=(standing,)))
+        app.clock.sleep_s(_POLL_S)
+
+
+def taken_back(
+    app: App, kubectl: Kubectl, workload: Workload, place: ModePlace, allowed: Collection[Mode]
+) -> str | None:
+    """How the field differs from what was set, and who wrote it; None where it does not."""
+    found = place.find(app, kubectl, workload, kubectl.get(app, workload.text, MANAGED), MANAGED)
+    if found.value in {mode.value for mode in allowed}:
+        return None
+    return f"{_state(found)}, no longer {' or '.join(mode.value for mode in allowed)}{_by(found)}"
+
+
+def _state(found: Found) -> str:
+    return f"{found.thing}: {field_words(found.path)} is {found.value or 'not set'}"
+
+
+def _by(found: Found) -> str:
+    """Who wrote the field last; of one that is gone, who wrote the object last."""
+    writers = writers_of(found.manifest, found.path)
+    writer = writers[-1] if writers and found.value is not None else newest_writer(found.manifest)
+    return f"; {writer_words(writer)} wrote it at {writer.time}" if writer else ""

@@ -1,0 +1,330 @@
+"""Where the mode stands in a workload, who else writes there, and what is left to those who make the changes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.core.upgrade import Mode
+from eosctl.errors import ConnectError, ExitCode, RefusedError, UsageError
+from eosctl.events import Event
+from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl
+from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
+from eosctl.ops.upgrade_drivers.mode_places import MountedProperties
+from eosctl.ops.upgrade_patches import patch_report
+from eosctl.ops.upgrade_roll import apply_roll
+from tests.conftest import Invoke
+from tests.fakes.kubectl import Cluster
+from tests.ops.kubernetes_stage import CONNECT, VARIABLE, Pods, deleted, pods, prepare, roll
+
+SETTING = "exactly.once.source.support"
+FIELD = f"spec.template.spec.containers[connect].env[{VARIABLE}].value"
+KEYS = (
+    "f:spec", "f:template", "f:spec", "f:containers", 'k:{"name":"connect"}', "f:env", f'k:{{"name":"{VARIABLE}"}}',
+    "f:value",
+)  # fmt: skip
+FILE = MountedProperties("connect-config", "connect.properties")
+TEXT = f"# the group\ngroup.id=g\n\n#{SETTING}=what it was\n  offset.storage.topic : offsets\n"
+
+
+def template(env: list[dict[str, Any]], **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "connect", "env": env, "readinessProbe": {}}]
+    return {"template": {"spec": {"containers": containers, **spec}}}
+
+
+def mounting(cluster: Cluster, count: int = 2, **manifest: Any) -> Pods:
+    """Workers whose pods mount a properties file."""
+    cluster.add_configmap(FILE.configmap, data={FILE.key: TEXT, "other": "untouched"}, **manifest)
+    volumes = [{"name": "config", "configMap": {"name": FILE.configmap}}]
+    there = pods(cluster, count, **template([], volumes=volumes))
+    there.mode_of = lambda cluster: mode_in(file_of(cluster))
+    return there
+
+
+def file_of(cluster: Cluster) -> str:
+    return str(cluster.read(FILE.thing)["data"][FILE.key])
+
+
+def mode_in(text: str) -> str:
+    lines = [line.partition("=")[2] for line in text.splitlines() if line.startswith(SETTING)]
+    return lines[-1] if lines else "disabled"
+
+
+def set_by(cluster: Cluster, manager: str, value: str, *, time: str = "2026-02-01T00:00:00Z") -> None:
+    """Somebody writes the variable of the template."""
+    cluster.run(["set", "env", CONNECT, f"{VARIABLE}={value}"])
+    found = cluster.read(CONNECT)
+    found["metadata"]["managedFields"] = []
+    cluster.write(CONNECT, found)
+    cluster.own(CONNECT, manager, *KEYS, time=time)
+
+
+def look(cluster: Cluster, *, times: int) -> None:
+    """Each look brings the controllers one step on."""
+    for _time in range(times):
+        cluster.run(["get", CONNECT, "--ignore-not-found", "--output", "json"])
+
+
+def let_roll(cluster: Cluster, there: Pods) -> None:
+    """The controllers restart what there is to restart, and the workers are back."""
+    look(cluster, times=8)
+    there.follow()
+    there.settle()
+
+
+def test_a_properties_file_in_a_configmap(cluster: Cluster, tmp_path: Path) -> None:
+    """The variable was set that the image does not know: all pods were restarted, and nothing had changed."""
+    there = mounting(cluster)
+    report = roll(there, tmp_path / "state", driver={"file": FILE})
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert set(there.workers.values()) == {"enabled"}
+    assert [mode for _url, mode in there.starts] == ["preparing"] * 2 + ["enabled"] * 2
+    assert cluster.read(FILE.thing)["data"] == {FILE.key: f"{TEXT}{SETTING}=enabled\n", "other": "untouched"}
+    assert VARIABLE not in cluster.variables(CONNECT)
+    backups = [Path(str(row["backup"])).read_text() for row in report.rows]
+    assert backups == [TEXT, TEXT, *[f"{TEXT}{SETTING}=preparing\n"] * 2]
+    (restarted, _second) = [entry for entry in journal(tmp_path) if entry["event"] == "restarted"]
+    assert Path(restarted["backup"]).read_text() == TEXT
+    back = roll(there, tmp_path / "state", Mode.DISABLED, driver={"file": FILE})
+    assert back.exit_code is ExitCode.OK, back.problems
+    assert file_of(cluster) == f"{TEXT}{SETTING}=disabled\n"
+
+
+def journal(tmp_path: Path) -> list[dict[str, Any]]:
+    (path,) = (tmp_path / "state" / "journals").glob("upgrade-*")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_what_somebody_else_writes_into_the_configmap_meanwhile_is_kept(cluster: Cluster, tmp_path: Path) -> None:
+    there = mounting(cluster, 1)
+    cluster.writes_between.append(lambda found: found["data"].update({FILE.key: f"{TEXT}more=1\n"}))
+    assert roll(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE}).exit_code is ExitCode.OK
+    assert file_of(cluster) == f"{TEXT}more=1\n{SETTING}=preparing\n"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "file", "complaint"),
+    [
+        ({"immutable": True}, FILE, "configmap/connect-config is immutable: nothing can change it"),
+        ({}, replace(FILE, key="x"), "configmap/connect-config has no key x"),
+        ({}, replace(FILE, key="other"), "other of configmap/connect-config has no group.id, and this is group g"),
+        ({}, replace(FILE, configmap="x"), "statefulset/connect does not mount configmap/x"),
+    ],
+)
+def test_a_configmap_that_would_change_no_worker(
+    cluster: Cluster, tmp_path: Path, manifest: dict[str, Any], file: MountedProperties, complaint: str
+) -> None:
+    there = mounting(cluster, **manifest)
+    with pytest.raises(RefusedError, match=complaint):
+        prepare(there, tmp_path / "state", driver={"file": file})
+    assert cluster.calls() == []
+
+
+def test_an_image_that_takes_no_variable_is_found_when_the_upgrade_is_planned(cluster: Cluster, tmp_path: Path) -> None:
+    """It was found when `enabled` was not what the workers had become, two restarts later."""
+    there = mounting(cluster)
+    with pytest.raises(RefusedError, match=f"the variable {VARIABLE} is not in the template of its pods") as refused:
+        prepare(there, tmp_path / "state")
+    assert str(refused.value.hint).startswith("--configmap connect-config --key connect.properties edits them.")
+    cluster.add(CONNECT, pods=2, spec=template([{"name": "PROPERTIES", "value": TEXT}]))
+    with pytest.raises(RefusedError, match="and the variable PROPERTIES has the properties of a worker") as refused:
+        prepare(there, tmp_path / "state")
+    assert str(refused.value.hint).startswith("--env-name PROPERTIES edits them.")
+    cluster.add(CONNECT, pods=2, spec=template([{"name": "CONNECT_GROUP_ID", "value": "g"}]))
+    prepare(there, tmp_path / "state")
+
+
+def test_one_variable_with_all_properties(cluster: Cluster, tmp_path: Path) -> None:
+    """Its whole value was replaced by the mode."""
+    there = pods(cluster, 1, **template([{"name": "A", "value": "1"}, {"name": "PROPERTIES", "value": TEXT}]))
+    there.mode_of = lambda cluster: mode_in(cluster.variables(CONNECT)["PROPERTIES"])
+    report = roll(there, tmp_path / "state", driver={"variable": "PROPERTIES"})
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert cluster.variables(CONNECT) == {"A": "1", "PROPERTIES": f"{TEXT}{SETTING}=enabled\n"}
+    assert Path(str(report.rows[0]["backup"])).read_text() == TEXT
+
+
+def test_strimzi_s_resource_takes_no_configmap(cluster: Cluster, app: App) -> None:
+    cluster.add("kafkaconnect/connect", spec={"config": {}})
+    with pytest.raises(UsageError, match="kafkaconnect/connect has the mode in its own spec"):
+        kubernetes_driver(app, ["kc/connect"], Kubectl(), file=FILE)
+
+
+def test_what_the_next_deploy_takes_back_is_told(cluster: Cluster, tmp_path: Path) -> None:
+    """Nothing was said of the chart, and the next `helm upgrade` brought disabled workers beside enabled ones."""
+    there = pods(cluster, 1)
+    found = cluster.read(CONNECT)
+    found["metadata"]["annotations"] = {"meta.helm.sh/release-name": "c", "meta.helm.sh/release-namespace": "ns"}
+    cluster.write(CONNECT, found)
+    set_by(cluster, "helm", "disabled")
+    let_roll(cluster, there)
+    app, prepared = prepare(there, tmp_path / "state")
+    (told,) = patch_report(app, prepared).data["manifests"]  # type: ignore[union-attr, misc]
+    assert told == {
+        "object": CONNECT,
+        "field": FIELD,
+        "deployed_by": "Helm (release c in ns)",
+        "held": True,
+        "words": f"statefulset/connect is deployed by Helm (release c in ns): {FIELD} must be preparing, then enabled. "
+        "Change it in the chart's values; the next `helm upgrade` takes back what is changed here.",
+    }
+    report = apply_roll(app, prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    (after,) = report.data["manifests"]  # type: ignore[union-attr, misc]
+    assert after["words"] == told["words"].replace("preparing, then ", "")  # type: ignore[index, call-overload]
+
+
+def test_a_field_that_is_set_back_in_mid_pass_ends_the_run_which_says_by_whom(cluster: Cluster, tmp_path: Path) -> None:
+    """The next pass set it once more, beside workers that were disabled again."""
+    there = pods(cluster, 1)
+    app, prepared = prepare(there, tmp_path / "state")
+
+    def sync(event: Event) -> None:
+        if event.message.endswith("preparing, everything as before"):
+            set_by(cluster, "argocd-controller", "disabled")
+
+    report = apply_roll(replace(app, on_event=sync), prepared)
+    assert report.exit_code is ExitCode.PARTIAL
+    assert report.problems[0].message == (
+        f"statefulset/connect: {FIELD} is disabled, no longer preparing; Argo CD (argocd-controller) wrote it at "
+        "2026-02-01T00:00:00Z"
+    )
+    assert "--no-write" in str(report.problems[0].hint)
+    assert [mode for _url, mode in there.starts] == ["preparing"]
+    let_roll(cluster, there)
+    assert there.workers == {"http://connect-0:8083": "disabled"}
+    again = roll(there, tmp_path / "state", None, resume=True)
+    assert again.exit_code is ExitCode.OK, again.problems
+    assert there.workers == {"http://connect-0:8083": "enabled"}
+
+
+def test_a_field_that_is_set_back_while_pods_are_restarted(cluster: Cluster, tmp_path: Path) -> None:
+    there = pods(cluster, 2)
+    app, prepared = prepare(there, tmp_path / "state")
+
+    def sync(event: Event) -> None:
+        if "revision r2" in event.message:
+            set_by(cluster, "kustomize-controller", "disabled")
+
+    report = apply_roll(replace(app, on_event=sync), prepared)
+    assert "is disabled, no longer preparing; Flux (kustomize-controller) wrote it" in report.problems[0].message
+
+
+def test_eosctl_only_watches(cluster: Cluster, tmp_path: Path) -> None:
+    """Those whose GitOps tool makes the changes had no way."""
+    there = pods(cluster, 2, updateStrategy={"type": "OnDelete"})
+    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True})
+    said: list[str] = []
+
+    def deploy(event: Event) -> None:
+        said.append(event.message)
+        mode = event.message.rpartition(" sets it to ")[2]
+        if event.message.startswith(CONNECT) and mode in ("preparing", "enabled"):
+            set_by(cluster, "argocd-controller", mode)
+            look(cluster, times=2)
+            for name in cluster.pods():
+                cluster.run(["delete", f"pod/{name}", "--wait=false"])
+
+    report = apply_roll(replace(app, on_event=deploy), prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert set(there.workers.values()) == {"enabled"}
+    waited = [line for line in said if line.startswith(CONNECT)]
+    assert waited == [
+        f"statefulset/connect: {FIELD} is not set; waiting until somebody sets it to preparing",
+        f"statefulset/connect: {FIELD} is preparing; waiting until somebody sets it to enabled",
+    ]
+    assert {words[0] for words in cluster.calls()} == {"set", "delete"}, "what the test did"
+    assert len(deleted(cluster)) == 4
+
+
+def test_nobody_makes_the_change(cluster: Cluster, tmp_path: Path) -> None:
+    there = pods(cluster, 1)
+    report = roll(there, tmp_path / "state", driver={"watches": True}, settle_timeout_s=5.0)
+    assert report.exit_code is ExitCode.PARTIAL
+    assert report.problems[0].message == (
+        f"nobody changed it within 5 s: statefulset/connect: {FIELD} is not set; waiting until somebody sets it to "
+        "preparing"
+    )
+    set_by(cluster, "argocd-controller", "preparing")
+    app, prepared = prepare(there, tmp_path / "state", None, driver={"watches": True}, resume=True)
+
+    def deploy(event: Event) -> None:
+        if event.message.endswith("sets it to enabled"):
+            set_by(cluster, "argocd-controller", "enabled")
+
+    report = apply_roll(replace(app, on_event=deploy), prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert there.workers == {"http://connect-0:8083": "enabled"}
+
+
+def test_who_makes_the_changes_may_be_ahead_of_eosctl(cluster: Cluster, tmp_path: Path) -> None:
+    there = pods(cluster, 1)
+    set_by(cluster, "argocd-controller", "preparing")
+    let_roll(cluster, there)
+    assert there.workers == {"http://connect-0:8083": "preparing"}
+    _app, prepared = prepare(there, tmp_path / "state", driver={"watches": True})
+    assert prepared.steps() == [(Mode.ENABLED, "http://connect-0:8083")]
+
+
+def test_another_value_than_the_one_that_is_awaited(cluster: Cluster, app: App) -> None:
+    cluster.add(CONNECT, pods=1)
+    driver = kubernetes_driver(app, [CONNECT], Kubectl(), watches=True)
+
+    def deploy(event: Event) -> None:
+        if event.message.endswith("sets it to preparing"):
+            set_by(cluster, "helm", "enabled")
+
+    with pytest.raises(ConnectError, match=r"value is enabled, while this pass waits for preparing; Helm \(helm\)"):
+        driver.bring(replace(app, on_event=deploy), [], Mode.PREPARING)
+
+
+def test_the_patches_of_both_passes(cluster: Cluster, tmp_path: Path) -> None:
+    there = pods(cluster, 1)
+    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True}, driver_options=("--workload", CONNECT))
+    report = patch_report(app, prepared)
+    assert [row["mode"] for row in report.rows] == ["preparing", "enabled"]
+    for row in report.rows:
+        cluster.run(shlex.split(str(row["command"]))[1:])
+        assert cluster.variables(CONNECT) == {VARIABLE: row["mode"]}
+    assert report.data["watch"] == (
+        "eosctl upgrade apply --driver kubernetes --workload statefulset/connect --to enabled --no-write"
+    )
+
+
+def test_the_patches_of_a_file(cluster: Cluster, tmp_path: Path) -> None:
+    there = mounting(cluster, 1)
+    report = patch_report(*prepare(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE, "watches": True}))
+    assert [row["object"] for row in report.rows] == [FILE.thing, CONNECT]
+    for row in report.rows:
+        cluster.run(shlex.split(str(row["command"]))[1:])
+    assert file_of(cluster) == f"{TEXT}{SETTING}=preparing\n"
+    annotations = cluster.read(CONNECT)["spec"]["template"]["metadata"]["annotations"]
+    assert annotations == {f"eosctl/{SETTING}": "preparing"}
+
+
+def test_the_command_line(cluster: Cluster, invoke: Invoke) -> None:
+    """What is printed can be pasted into a shell: all that is no command is a comment."""
+    there = pods(cluster, 1)
+    words = ["upgrade", "apply", "-b", "localhost:1", "-g", "g", "--to", "enabled"]
+    where = ["--driver", "kubernetes", "--workload", "sts/connect", "--namespace", "ns"]
+    printed = invoke(*words, *where, "--print-patch", **there.surroundings)
+    assert (printed.exit_code, printed.stderr) == (0, "")
+    lines = [line for line in printed.stdout.splitlines() if not line.startswith("#")]
+    assert [shlex.split(line)[:6] for line in lines] == [
+        ["kubectl", "--namespace", "ns", "patch", CONNECT, "--type"]
+    ] * 2
+    assert cluster.calls() == []
+    planned = invoke(*words, *where, "--no-write", "--dry-run", **there.surroundings)
+    assert f"not by eosctl (--no-write): kubectl --namespace ns set env {CONNECT}" in planned.stdout
+    assert f"deploys: {CONNECT}: whatever deploys it must say {FIELD}: preparing, then enabled" in planned.stdout
+    for wrong in (
+        ["--driver", "print", "--print-patch"], ["--driver", "print", "--no-write"], [*where, "--configmap", "c"],
+        [*where, "--configmap", "c", "--key", "k", "--env-name", "n"],
+    ):  # fmt: skip
+        assert invoke(*words, *wrong, **there.surroundings).exit_code == 2
