@@ -199,7 +199,6 @@ def _make(app: App, name: str, given: dict[str, Any]) -> Driver:
             names = [option for option, drivers in _DRIVER_OPTIONS.items() if "kubernetes" in drivers]
             watches = bool(given["no_write"] or given["print_patch"])
             driver = kubernetes_driver_of(app, {option: given[option] for option in names}, watches=watches)
-            )
             if driver is not None:
                 return driver
         case "sandbox":

@@ -59,7 +59,7 @@ def mode_in(text: str) -> str:
 
 def set_by(cluster: Cluster, manager: str, value: str, *, time: str = "2026-02-01T00:00:00Z") -> None:
     """Somebody writes the variable of the template."""
-    cluster.run(["set", "env", CONNECT, f"{VARIABLE}={value}"])
+    cluster.run(["set", "env", CONNECT, "--containers", "connect", f"{VARIABLE}={value}"])
     found = cluster.read(CONNECT)
     found["metadata"]["managedFields"] = []
     cluster.write(CONNECT, found)
