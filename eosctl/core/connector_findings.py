@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.collision_findings import collisions, leader_collisions
@@ -15,7 +16,7 @@ from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.connector_topics import configured_topics
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
-from eosctl.core.ids import connector_path, task_transactional_id
+from eosctl.core.ids import task_transactional_id
 from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_findings import missing_topic_finding, topic_findings
 from eosctl.core.override_policy import flush_timeouts, policy_of, setting_to_change
@@ -223,7 +224,9 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
         return
     description = observation.topics.get(topic)
     yield from (
-        [missing_topic_finding(topic)] if description is None else topic_findings(description, observation.client)
+        [missing_topic_finding(topic, [connector.name])]
+        if description is None
+        else topic_findings(description, observation.client)
     )
 
 
@@ -319,7 +322,7 @@ def task_audit(connector: ObservedConnector, observation: Observation) -> Iterab
     for task, state in sorted(connector.tasks().items()):
         transactional_id = task_transactional_id(observation.group_id, connector.name, task)
         if state == "RUNNING" and transactional_id in observation.unknown_ids:
-            severity, words, fix, certain = _audit_words(connector, observation, task)
+            severity, words, fix, certain = _audit_words(connector, observation)
             worker = connector.workers.get(f"task {task}")
             runs = f"is RUNNING on {worker or 'a worker'}"
             yield Finding(
@@ -335,23 +338,23 @@ def _ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
     return seen.ids_unseen if seen is not None else ""
 
 
-def _audit_words(connector: ObservedConnector, observation: Observation, task: int) -> tuple[str, str, str, bool]:
+def _audit_words(connector: ObservedConnector, observation: Observation) -> tuple[str, str, str, bool]:
     """Severity, meaning, fix and certainty; where no worker is enabled that is how it has to be, unless required.
 
     A task has its id from its start on, and loses it when it was idle for so long as brokers keep ids.
     """
     enabled = any(worker.mode is Mode.ENABLED for worker in observation.workers)
+    restart = f"`eosctl connectors restart {quote(connector.name)}`"
     if enabled or requires_support(connector):
         age_ms = observation.task_set_age_ms(connector.name)
         if age_ms is not None and age_ms < IDS_KEPT_MS:
-            fix = "See `eosctl workers probe`, enable exactly-once on that worker, and restart the task."
+            fix = f"See `eosctl workers probe`, enable exactly-once on that worker, and {restart} then."
             return ERROR, "it is not exactly-once", fix, True
-        path = f"{connector_path(connector.name)}/tasks/{task}/restart"
         return (
             WARNING,
             "it has written nothing for 7 days, for which brokers keep an id (transactional.id.expiration.ms), or it "
             "is not exactly-once",
-            f"POST {path}: an exactly-once task has its id again at once. If it has not, see `eosctl workers probe`.",
+            f"{restart}: an exactly-once task has its id again at once. If it has not, see `eosctl workers probe`.",
             False,
         )
     return INFO, "it is not exactly-once, as no worker is proven enabled", "`eosctl upgrade plan --to enabled`.", True

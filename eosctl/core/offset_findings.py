@@ -45,11 +45,13 @@ class OpenTransaction:
     description: TransactionDescription | None = None
 
 
-def missing_topic_finding(topic: str) -> Finding:
-    """An offsets topic that a connector's config names and that is not there: its tasks would start from scratch."""
+def missing_topic_finding(topic: str, connectors: Iterable[str]) -> Finding:
+    """An offsets topic that `connectors` name and that is not there: their tasks would start from scratch."""
+    named = [word for name in sorted(connectors) for word in ("--connector", name)]
+    merge = join(("eosctl", "offsets", "merge", *named, "--into", "dedicated"))
     return Finding(
         "topic_missing", WARNING, topic, f"a connector's config names offsets topic {topic}, which does not exist yet",
-        "A task creates it when it starts, empty; `eosctl offsets merge --into dedicated` gives it the offsets first.",
+        f"A task creates it when it starts, empty; `{merge}` gives it the offsets first.",
     )  # fmt: skip
 
 

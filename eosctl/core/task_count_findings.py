@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from shlex import quote
+from shlex import join
 
 from eosctl.core.config_records import RecordKind, parse_key
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
@@ -85,7 +85,8 @@ def _missing(case: Case) -> Iterable[Finding]:
         f"no task-count record, and {alive} of its ids are known to the coordinators: the next start fences nobody"
         if alive
         else "no task-count record: workers with exactly-once would fence nobody at the next start",
-        "Nothing to do if the group does not run exactly-once; else restart the connector's tasks and look again.",
+        f"Nothing to do if the group does not run exactly-once; else {stop_and_resume(connector.name)}: the leader "
+        "writes it.",
     )
 
 
@@ -106,9 +107,22 @@ def _too_low(case: Case) -> Iterable[Finding]:
         f"the record says {recorded}, but {ids} beyond it are alive: a fencing round would miss them"
         if beyond
         else f"the record says {recorded}, but the newest task set has {now}: a fencing round would miss the rest",
-        f"Stop the connector, fence its ids (eosctl fence --connector {quote(connector.name)} --tasks N), and "
-        "resume it.",
+        f"{_while_stopped(connector.name, _fence_all(case))}.",
     )
+
+
+def _fence_all(case: Case) -> Sequence[str]:
+    """Fences every id of it that is known, and those of the newest task set."""
+    tasks = max([case.connector.task_count or 0, *(each.task + 1 for each in case.alive or ())])
+    return ("fence", "--tasks", str(tasks))
+
+
+def _while_stopped(connector: str, *commands: Sequence[str]) -> str:
+    """Commands about the connector, which stands still for them."""
+    every: list[Sequence[str]] = [("connectors", "stop", connector)]
+    every += [(*words, "--connector", connector) for words in commands]
+    every.append(("connectors", "resume", connector))
+    return ", ".join(f"`{join(('eosctl', *words))}`" for words in every)
 
 
 def _mis_ordered(case: Case) -> Iterable[Finding]:
@@ -151,13 +165,14 @@ def _forgotten(case: Case) -> Iterable[Finding]:
 
 
 def _implausible(case: Case) -> Iterable[Finding]:
-    recorded = case.connector.task_count_record
+    connector, recorded = case.connector, case.connector.task_count_record
+    write = ("task-counts", "write", "--no-fence", "--count", str(connector.task_count or 0))
     if recorded is not None and not 0 <= recorded <= MAX_PLAUSIBLE_TASKS:
         yield Finding(
             "implausible",
             "error",
             f"the record says {recorded} tasks, which no connector has: a fencing round would do nothing or never end",
-            "Find out who wrote it, and write the true count.",
+            f"Find out who wrote it. The true count: {_while_stopped(connector.name, _fence_all(case), write)}.",
         )
 
 
@@ -185,12 +200,7 @@ def _way_out(case: Case, record: IgnoredRecord) -> str:
     return f"Restart no worker until it is gone: {first}`eosctl task-counts clean` has it compacted away, and watches."
 
 
-_ILL_WRITTEN = {
-    "wrong_type": "Overwrite it with the true count, as an integer.",
-    "kip_text_key": "Delete it; a record that workers read has the key tasks-fencing-<connector>.",
-    "unparsable": "Overwrite it with the true count.",
-    "tombstone": "Write the true count: running workers keep the old one, restarted ones forget it after compaction.",
-}
+_KIP_TEXT_KEY = "Delete it; a record that workers read has the key tasks-fencing-<connector>."
 
 
 _PASSED_OVER = "Nothing: workers take the newer record. `eosctl task-counts clean` takes this one out of the topic."
@@ -205,8 +215,19 @@ def _ill_written(case: Case) -> Iterable[Finding]:
             "tombstoned" if record.code == "tombstone" else record.code,
             "warning" if harmless else "error",
             f"record {record.key} at offset {record.offset} is ignored: {record.reason}",
-            _PASSED_OVER if superseded and record.code != "kip_text_key" else _ILL_WRITTEN[record.code],
+            _ill_written_fix(case, record, superseded=superseded),
         )
+
+
+def _ill_written_fix(case: Case, record: IgnoredRecord, *, superseded: bool) -> str:
+    if record.code == "kip_text_key":
+        return _KIP_TEXT_KEY
+    if superseded:
+        return _PASSED_OVER
+    anew = f"{stop_and_resume(case.connector.name)}: the leader writes the true count (only with exactly-once)."
+    if record.code == "tombstone":
+        return f"Running workers keep the old count, restarted ones forget it after compaction. {anew}"
+    return anew
 
 
 def _orphan(case: Case) -> Iterable[Finding]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from shlex import join
 
 from eosctl.core import connector_findings as connectors
 from eosctl.core.client_overrides import client_overrides
@@ -18,7 +19,13 @@ from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
 from eosctl.core.stale_offsets import StaleOffsets
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import BROKER_SETTINGS, CONNECTOR_STATES, OTHER_GROUPS, Observation
+from eosctl.core.upgrade_observation import (
+    BROKER_SETTINGS,
+    CONNECTOR_STATES,
+    OTHER_GROUPS,
+    Observation,
+    OpenTransaction,
+)
 from eosctl.core.wording import counted
 from eosctl.core.worker_gates import (
     group_stable,
@@ -130,10 +137,15 @@ def _no_open_transactions(observation: Observation) -> Verdict:
     if observation.open_transactions is None:
         return Verdict(unknowns=[observation.why_unseen("open transactions")])
     failures = [
-        f"{each.topic} partition {each.partition} has a transaction open since offset {each.since_offset}"
+        f"{each.topic} partition {each.partition} has a transaction open since offset {each.since_offset} "
+        f"(`{join(_producers_of(each))}` tells whose)"
         for each in observation.open_transactions
     ]
     return Verdict("config and offsets topics are readable to their ends", failures)
+
+
+def _producers_of(place: OpenTransaction) -> Sequence[str]:
+    return ("eosctl", "txn", "producers", "--topic", place.topic, "--partition", str(place.partition))
 
 
 def _no_aborted_records(observation: Observation) -> Verdict:
@@ -284,8 +296,9 @@ _RULES: tuple[_Rule, ...] = (
           _offset_topic, guards_data=True),
     _Rule(READABLE_GATE, "Restart no worker until it is compacted away: `eosctl task-counts clean`.",
           _config_topic_readable, guards_data=True),
-    _Rule("no_open_transactions", "See `eosctl txn hanging`: workers would hang behind it.",
-          _no_open_transactions, guards_data=True),
+    _Rule("no_open_transactions",
+          "Workers would hang behind it: fence its transactional id (eosctl fence), or, where no coordinator knows "
+          "one, abort it (eosctl txn abort).", _no_open_transactions, guards_data=True),
     _Rule("no_aborted_records", "See `eosctl task-counts replay --topic`; overwrite them first.",
           _no_aborted_records, guards_data=True),
     _Rule("no_aborted_offsets", "Write the committed ones again: `eosctl upgrade plan --to disabled --hard` has how.",

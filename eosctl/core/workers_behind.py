@@ -27,8 +27,8 @@ def behind_findings(
         "worker_behind", ERROR, worker,
         f"{worker} has read the config topic up to offset {own}, the group {wanted} (the topic ends at {end}){age}: it "
         "stays behind, starts nothing that it is assigned, and makes the group rebalance again and again",
-        "Have the record compacted away at which its reader fails (`eosctl task-counts validate` has the commands), "
-        "then restart it; no other worker before."
+        "Have the record compacted away at which its reader fails (`eosctl task-counts clean`), then restart it; no "
+        "other worker before."
         if state.unreadable()
         else "Restart it. If it stays behind again, its log says why (`Error polling`).",
         {"config_offset": own, "group_offset": wanted, "end_offset": end},

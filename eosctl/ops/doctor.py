@@ -216,7 +216,7 @@ def _acls(visit: Visit) -> _Found:
     try:
         report = check_acls(visit.app, AclRequest(every=True))
     except UsageError as exc:
-        fix = "Give the worker's file (-w), which names its users, or run `eosctl acls check` with --principal."
+        fix = "Give the worker's file (-w), which names its users; acls check takes them with --principal, too."
         return [_acls_not_checked(exc.message, fix)]
     return [*(_with_grant(_of_row(row)) for row in report.rows), *_of_problems("acls", report.problems)]
 

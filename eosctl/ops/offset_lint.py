@@ -84,7 +84,7 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
             there = _look(place.there(), (place.topic,))
             findings += _findings(place.there(), there)
         except NotFoundError:
-            findings.append(missing_topic_finding(place.topic))
+            findings.append(missing_topic_finding(place.topic, _users(looked, place.topic)))
         except EosctlError as exc:
             looked.problems.append(place.unseen(exc.message))
         else:
@@ -94,7 +94,7 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
 
 
 def _findings(app: App, looked: _Looked) -> list[Finding]:
-    findings = [missing_topic_finding(topic) for topic in looked.missing]
+    findings = [missing_topic_finding(topic, _users(looked, topic)) for topic in looked.missing]
     for store in looked.stores:
         findings += topic_findings(looked.descriptions[store.topic], app.target.client)
         findings += record_findings(store)
@@ -104,6 +104,11 @@ def _findings(app: App, looked: _Looked) -> list[Finding]:
         findings += [open_transaction_finding(each, now_ms=now_ms) for each in open_ones]
         looked.problems += unknown
     return findings
+
+
+def _users(looked: _Looked, topic: str) -> list[str]:
+    """The connectors whose configs name it."""
+    return [connector for connector, own in looked.dedicated.configured.items() if own == topic]
 
 
 def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str | None]:

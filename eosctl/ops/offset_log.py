@@ -167,7 +167,7 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places
             if topic in topics.describe([topic]):
                 places.found.append((there, topic))
             else:
-                missing = missing_topic_finding(topic)
+                missing = missing_topic_finding(topic, [connector])
                 places.problems.append(Problem(missing.code, missing.message, hint=missing.fix, severity="warning"))
 
 

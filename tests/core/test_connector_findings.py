@@ -457,7 +457,7 @@ def test_ids_on_brokers_that_can_not_be_looked_at_are_unknown(rule: Rule, code: 
 def test_a_task_that_was_idle_for_long_is_restarted_by_its_own_request() -> None:
     changes: dict[str, Any] = {**UNKNOWN, **AGES_THAT_PROVE_NOTHING[0]}
     [finding] = found(task_audit, replace(good(), workers=ENABLED, **changes))
-    assert finding.fix.startswith("POST /connectors/c/tasks/0/restart: ")
+    assert finding.fix.startswith("`eosctl connectors restart c`: ")
 
 
 MIRROR = "org.apache.kafka.connect.mirror."
