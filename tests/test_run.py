@@ -115,6 +115,16 @@ def test_a_linter_is_judged_by_its_exit_code(tmp_path: Path) -> None:
     assert "nothing_of_this_name" in red.output
 
 
+def test_the_cpu_time_of_a_part_is_that_of_its_processes(tmp_path: Path) -> None:
+    """Seconds tell nothing of a part that waits, or runs beside others: what it costs was not known."""
+    busy = "import time\nwhile time.process_time() < 0.5: pass"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
+    parts = [Part("busy", ("timeit", "-n1", "-r1", parent), 60), Part("idle", ("json.tool", "--help"), 60)]
+    cpu_s = {result.part.name: result.cpu_s for result in run_parts(parts, tmp_path / "run", at_once=2)}
+    assert cpu_s["busy"] > 0.5
+    assert 0 < cpu_s["idle"] < cpu_s["busy"]
+
+
 def test_an_interrupted_run_leaves_no_part_running(tmp_path: Path) -> None:
     """Ctrl-C reaches the runner alone: each part has a process group of its own."""
     started: list[int] = []

@@ -7,6 +7,7 @@ and a process of the sandbox that is left behind are faults as a failed assertio
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -54,13 +55,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a part; it is green when it has no faults."""
+    """What became of a part; it is green when it has no faults.
+
+    `cpu_s` is the CPU time of its process, and of every process below it that was waited for.
+    """
 
     part: Part
     seconds: float
     output: str
     faults: tuple[str, ...]
     outcomes: Outcomes = field(default_factory=Outcomes)
+    cpu_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -70,10 +75,13 @@ class _Running:
     process: subprocess.Popen[bytes]
     started_s: float
     stopped_s: float | None = None  # when it was told to stop
+    cpu_s: float = 0.0  # known when it has ended
 
     def advance(self, now_s: float) -> bool:
         """Whether it has ended; one that is past its limit is interrupted, and then killed."""
+        before_s = _cpu_of_ended_s()
         if self.process.poll() is not None:
+            self.cpu_s += _cpu_of_ended_s() - before_s
             return True
         if self.stopped_s is None and now_s - self.started_s > self.part.limit_s:
             self.stop(now_s)
@@ -148,6 +156,12 @@ def _end(running: Sequence[_Running]) -> None:
         _stop_stacks(each.folder)
 
 
+def _cpu_of_ended_s() -> float:
+    """The CPU time of all children that this process has waited for: it grows when a part is found to have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     try:
         os.killpg(process.pid, number)
@@ -169,7 +183,7 @@ def _judge(ended: _Running) -> Result:
         faults += _faults_of_tests(part, outcomes)
     faults += [f"left running: {name}" for name in _stop_stacks(ended.folder)]
     output = (ended.folder / "output").read_text(encoding="utf-8", errors="replace")
-    return Result(part, time.monotonic() - ended.started_s, output, tuple(faults), outcomes)
+    return Result(part, time.monotonic() - ended.started_s, output, tuple(faults), outcomes, ended.cpu_s)
 
 
 def _faults_of_tests(part: Part, outcomes: Outcomes) -> list[str]:
