@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,3 +46,11 @@ def idle_scene(plane: ControlPlane, node: KubeNode, stack: Stack, unique: str, t
     node.held.clear()
     node.broken.clear()
     wait_until(lambda: not node.pods, what="the pods to end")
+
+
+@pytest.fixture
+def here(idle_scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """The same, for what runs kubectl in this process."""
+    monkeypatch.setenv("PATH", f"{idle_scene.folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("KUBECONFIG", str(idle_scene.plane.kubeconfig))
+    return idle_scene

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eosctl.deadline import Deadline
+from eosctl.ops.app import App
+from eosctl.profiles import Target
 from eosctl.sandbox.settings import Eos, GroupSpec, worker_properties
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Outcome
@@ -38,23 +41,41 @@ class Scene:
         script.write_text(f'#!/bin/sh\nexec "{self.plane.program}" kubectl "$@"\n')
         script.chmod(0o755)
 
-    def add(self, name: str, *, replicas: int, workers: bool = True, kind: str = "statefulset", **spec: Any) -> None:
-        """A workload of disabled workers, or of pods that do nothing."""
-        made = GroupSpec(self.group)
-        properties = worker_properties(
-            made, Eos.DISABLED, bootstrap_servers=self.stack.bootstrap_servers, port=0, replication=1
-        )
+    def add(
+        self,
+        name: str,
+        *,
+        replicas: int,
+        workers: bool = True,
+        kind: str = "statefulset",
+        container: Mapping[str, Any] | None = None,
+        volumes: Sequence[Mapping[str, Any]] = (),
+        **spec: Any,
+    ) -> None:
+        """A workload of disabled workers, or of pods that do nothing; `container` is what theirs has besides."""
         env = [
             {"name": f"CONNECT_{key.upper().replace('.', '_')}", "value": value}
-            for key, value in properties.items()
-            if workers and key not in _OWN
+            for key, value in self.properties().items()
+            if workers
         ]
-        container = {"name": "connect", "image": "connect:tests", "env": env}
-        template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+        one = {"name": "connect", "image": "connect:tests", "env": env, **(container or {})}
+        pod = {"containers": [one], "volumes": list(volumes)}
+        template = {"metadata": {"labels": {"app": name}}, "spec": pod}
         selector = {"matchLabels": {"app": name}}
         service = {"serviceName": name} if kind == "statefulset" else {}
         whole = {"replicas": replicas, "selector": selector, "template": template, **service, **spec}
         self.plane.create(self._path(kind), {"metadata": {"name": name}, "spec": whole})
+
+    def properties(self) -> dict[str, str]:
+        """Those of a disabled worker, but for what each pod has of its own."""
+        servers = self.stack.bootstrap_servers
+        made = worker_properties(GroupSpec(self.group), Eos.DISABLED, bootstrap_servers=servers, port=0, replication=1)
+        return {key: value for key, value in made.items() if key not in _OWN}
+
+    def app(self, *, timeout_s: float = 240.0) -> App:
+        """For a driver that is run by itself."""
+        target = Target(group_id=self.group)
+        return App(target=target, deadline=Deadline.after(timeout_s), state_dir=self.folder)
 
     def scale(self, name: str, replicas: int) -> None:
         """What an autoscaler does."""
