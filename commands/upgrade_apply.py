@@ -133,7 +133,7 @@ def apply_command(
     from eosctl.core.upgrade import Mode
     from eosctl.core.upgrade_plan import read_plan
     from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
-    from eosctl.ops.upgrade_report import plan_report
+    from eosctl.ops.upgrade_report import plan_report, question
     from eosctl.ops.upgrade_roll import apply_roll
 
     if given["resume"] and given["start_over"]:
@@ -156,8 +156,7 @@ def apply_command(
     may_apply = (roll.steps() or roll.gone or roll.begun) and not roll.blocking
     return settle(
         plan_report(app, roll), (lambda: apply_roll(app, roll)) if may_apply else None,
-        question=f"{'Watch' if given['no_write'] else 'Restart'} the workers to reach {roll.target.value}?",
-        yes=yes, dry_run=dry_run,
+        question=question(roll, watching=given["no_write"]), yes=yes, dry_run=dry_run,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ _POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that is not on its way out; `reason` says why it is not Ready."""
+    """A pod that is not on its way out; `reason` says why it is not Ready, `container` which one keeps it from that."""
 
     name: str
     namespace: str
@@ -28,6 +28,8 @@ class Pod:
     ready: bool
     reason: str = ""
     revision: str = ""
+    uid: str = ""
+    container: str = ""
 
 
 @dataclass(frozen=True, slots=True)

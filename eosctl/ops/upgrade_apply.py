@@ -36,6 +36,7 @@ from eosctl.ops.upgrade_observe import mirror_maker_setting
 from eosctl.ops.upgrade_owned import (
     absent_workers,
     already_made,
+    left_behind,
     origins_of,
     owned_gates,
     place_of,
@@ -79,7 +80,7 @@ class PreparedRoll:
     is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up. `gates`
     are all that were looked at, those of the driver's platform included; `place` is what the driver changes there.
     `mirror_maker`: the workers are a dedicated MirrorMaker's, which nobody can ask. `configs` are the workers' files.
-    `origins` say who deploys what is changed.
+    `mended` are the gates that the first step mends. `origins` say who deploys what is changed.
     """
 
     request: RollRequest
@@ -95,6 +96,7 @@ class PreparedRoll:
     excused: frozenset[Work]
     journal: Journal
     cluster_id: str
+    mended: frozenset[str] = frozenset()
     lenience: Lenience = STRICT
     memory: Memory = NOTHING_KNOWN
     dead: frozenset[str] = frozenset()
@@ -144,7 +146,8 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     _require_gone(gone, view)
     dead = [worker for worker in view.lost if open_step is None or worker.name not in open_step.workers]
     workers = [*_after_open(view.observation.workers, open_step, at_once=driver.at_once), *dead]
-    workers += absent_workers(app, driver, begun, view.group)
+    taken_up = begun or left_behind(newest, place, way_back=lenience.way_back)
+    workers += absent_workers(app, driver, taken_up, view.group)
     if begun is not None and open_step is None and begun.steps:
         workers = [*with_platform(app, driver, begun.steps[-1][0], workers)]
     if begun is None:
@@ -161,8 +164,8 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         way_back = lenience.way_back
         owned = owned_gates(app, driver, begun, view.group, accepted=request.accepted, way_back=way_back)
     elif open_step is None:
-        require_everybody(app, driver, begun, view.group)
-    mended = _mended(open_step, view, driver)
+        require_everybody(app, driver, view.group)
+    mended = _mended(open_step, view, driver, nobody_left=open_step is None and taken_up is not None)
     stopping = [*view.stopping(but=mended), *(gate for gate in owned if gate.stops_apply)]
     return PreparedRoll(
         request=request,
@@ -174,10 +177,11 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         open=open_step,
         begun=begun,
         blocking=(*_others_ill(begun, view, driver, lenience), *stopping),
-        connectors=begun.connectors if begun else _states(view.observation),
+        connectors=taken_up.connectors if taken_up else _states(view.observation),
         excused=_excused(view.observation, begun, lenience),
         journal=journal,
         cluster_id=cluster_id,
+        mended=mended,
         memory=memory,
         lenience=lenience,
         dead=frozenset(worker.name for worker in dead),
@@ -231,13 +235,16 @@ def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
     return Lenience(accepted=accepted, by_files=by_files)
 
 
-def _mended(open_step: OpenStep | None, view: View, driver: Driver) -> frozenset[str]:
+def _mended(open_step: OpenStep | None, view: View, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
     """The gates that the first pass mends, and those that a repetition of the open step does.
+
+    `nobody_left`: an upgrade left pods behind of which none may be a member; then nobody can be asked.
 
     While a controller restarts pods, workers that are members do not answer yet: what nobody tells, the step waits for.
     """
     if open_step is None:
-        return _MENDED_BY_THE_ROLL
+        empty = nobody_left and driver.at_once and view.group.state == EMPTY
+        return _MENDED_BY_THE_ROLL | (_MENDED_BY_THE_OPEN_STEP | _MENDED_BY_ANY_WORKER if empty else frozenset())
     mended = _MENDED_BY_THE_ROLL | _MENDED_BY_THE_OPEN_STEP
     if view.group.state == EMPTY:
         return mended | _MENDED_BY_ANY_WORKER

@@ -30,6 +30,12 @@ def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObs
     return [UpgradeWorker(name, newest, evidence=evidence) for name in driver.absent(app, _members(group))]
 
 
+def left_behind(newest: Roll | None, place: str | None, *, way_back: bool) -> Roll | None:
+    """The unfinished upgrade of the same workloads from which this is the way back: its pods may be in no group."""
+    same = newest is not None and newest.unfinished and place is not None and newest.place == place
+    return newest if way_back and same else None
+
+
 def _members(group: GroupObservation) -> list[WorkerObservation]:
     return [member for member in group.members if member.member_id is not None]
 
@@ -81,14 +87,14 @@ def match_gates(
     return (driver.match(app, _members(group), accepted=accepted, complete=True),) if driver is not None else ()
 
 
-def require_everybody(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> None:
+def require_everybody(app: App, driver: Driver, group: GroupObservation) -> None:
     """Raises RefusedError where nothing is left to do, and not every worker is there to be seen."""
-    missing = absent_workers(app, driver, begun, group)
+    missing = driver.absent(app, _members(group)) if isinstance(driver, OwnsWorkers) else ()
     if missing:
-        names = ", ".join(worker.name for worker in missing)
         raise RefusedError(
-            f"nothing is left to be done, but {names} is no member of the group: the upgrade is not finished",
-            hint="See why it does not come back; --resume then finishes the upgrade.",
+            f"nothing is left to be done, but {', '.join(missing)} is no member of the group: the upgrade is not "
+            "finished",
+            hint="See why it does not come back; then run this again.",
         )
 
 

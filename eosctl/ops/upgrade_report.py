@@ -10,6 +10,7 @@ from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll, accept_hint, describe_roll, losses
+from eosctl.ops.upgrade_drivers import DeletesPods
 from eosctl.ops.upgrade_nodes import UNPROVEN
 from eosctl.ops.upgrade_roll import StepOutcome
 from eosctl.ops.upgrade_undo import resume_command, undo_command
@@ -26,7 +27,7 @@ def plan_report(app: App, roll: PreparedRoll) -> Report:
 
     Raises UsageError for a worker that the driver can't handle.
     """
-    earlier = [*_earlier(roll), *_of_mirror_maker(roll)]
+    earlier = [*_earlier(roll), *_of_mirror_maker(roll), *_of_pods(roll)]
     report = _report(app, roll, "upgrade-apply-plan", _planned(roll), problems=earlier, unfinished=True)
     if not roll.blocking or not roll.steps():
         return report
@@ -158,6 +159,21 @@ def _of_mirror_maker(roll: PreparedRoll) -> list[Problem]:
         hint = "See `eosctl workers list` with -g of each: only these nodes may be its members."
         problems.append(Problem("groups_moved_together", message, hint, "warning"))
     return problems
+
+
+def _of_pods(roll: PreparedRoll) -> list[Problem]:
+    """The pods that will be deleted, and why."""
+    driver = roll.driver
+    hint = "Its controller does not replace such a pod when the workload changes: it is deleted unless it gets Ready."
+    told = driver.deletes().values() if isinstance(driver, DeletesPods) and roll.steps() else ()
+    return [Problem("pod_not_ready", each, hint, "warning") for each in told]
+
+
+def question(roll: PreparedRoll, *, watching: bool) -> str:
+    """What is asked before anything is done; `watching`: somebody else does it."""
+    pods = sorted(roll.driver.deletes()) if isinstance(roll.driver, DeletesPods) else []
+    deleted = f", and delete pod {', '.join(pods)} if not Ready" if pods else ""
+    return f"{'Watch' if watching else 'Restart'} the workers to reach {roll.target.value}{deleted}?"
 
 
 def _way_on(roll: PreparedRoll) -> Problem:

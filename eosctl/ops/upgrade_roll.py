@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
+from eosctl.core.connect_group import EMPTY
 from eosctl.core.mirror_maker_nodes import KnownNodes
 from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
@@ -129,6 +130,12 @@ def _require_unchanged(app: App, roll: PreparedRoll) -> None:
         raise RefusedError(f"gate {gate.id} {gate.verb}: {gate.evidence}; nothing was written")
 
 
+def _nobody_there(run: _Run) -> bool:
+    """Whether an upgrade left nobody behind who could be asked, and this is the first step to bring them back."""
+    first = not [each for each in run.outcomes if each.outcome == "done"]
+    return first and run.view.group.state == EMPTY and "group_stable" in run.roll.mended
+
+
 def _told(modes: Sequence[Mode]) -> str:
     return ", ".join(mode.value for mode in modes) or "none"
 
@@ -205,7 +212,7 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     done = [*before, *(each.mode for each in run.outcomes)]
     workers = with_platform(app, roll.driver, done[-1] if done else None, view.observation.workers)
     refusals = blocking_modes(workers, mode)
-    stopping = view.stopping(but=frozenset({"no_mixed_modes"}))
+    stopping = view.stopping(but=roll.mended if _nobody_there(run) else frozenset({"no_mixed_modes"}))
     refusals += [f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in stopping]
     ours = {*(worker.name for worker in roll.plan.workers), *run.renamed.values()}
     strangers = sorted(view.members.keys() - ours)
@@ -330,7 +337,8 @@ def _act(run: _Run, app: App, mode: Mode, workers: tuple[str, ...], *, again: Op
             return before, acted
     else:
         look_s = run.look_s
-        group = observe_workers(look_app(app, look_s)) if again else await_calm(app, workers, mode, look_s=look_s)
+        as_it_is = again or _nobody_there(run)
+        group = observe_workers(look_app(app, look_s)) if as_it_is else await_calm(app, workers, mode, look_s=look_s)
         group = group.named_as(known_nodes(run.memory, again.members, workers) if again else KnownNodes(run.names))
         at_once = roll.driver.at_once
         if again is None:

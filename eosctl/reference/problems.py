@@ -60,6 +60,11 @@ WARNINGS = (
         "See the workers' logs for what runs.",
     ),
     Entry(
+        "pod_not_ready",
+        "A pod of a StatefulSet is not Ready; its controller does not replace such a pod, so eosctl deletes it.",
+        "Read its reason and its last log lines; it stays if it gets Ready, or if you do not say y.",
+    ),
+    Entry(
         "mode_by_file_and_membership",
         "No request reaches a dedicated MirrorMaker: its steps go by file and membership.",
         "Nothing; the leader's claim of its id, and the ids of tasks, tell more where there are any.",

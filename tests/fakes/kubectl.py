@@ -97,8 +97,16 @@ class Cluster:
     def hang(self, pod: str, reason: str) -> None:
         """The pod is not Ready and never gets so."""
         found = self.read(f"pod/{pod}")
-        waiting = {"containerStatuses": [{"state": {"waiting": {"reason": reason}}}]}
+        waiting = {"containerStatuses": [{"name": "connect", "state": {"waiting": {"reason": reason}}}]}
         self._show({**found, "ready_in": 1, "stuck": True}, {**found["status"], **waiting})
+
+    def breaks(self, reason: str | None, *lines: str) -> None:
+        """Pods that are made from now on never get Ready, and log these lines; None: they do again."""
+        path = self.folder / "breaks"
+        path.unlink(missing_ok=True)
+        if reason:
+            path.write_text(reason)
+            (self.folder / "logs").write_text("".join(f"{line}\n" for line in lines))
 
     def refuse(self, says: str) -> None:
         """From now on kubectl fails with these words."""
@@ -131,7 +139,7 @@ class Cluster:
         """What kubectl was run with, without what only looks."""
         path = self.folder / "calls"
         told = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return [words for words in told if words[0] not in ("get", "config", "auth")]
+        return [words for words in told if words[0] not in ("get", "config", "auth", "logs")]
 
     def run(self, words: list[str]) -> str:
         """What the program does, and prints; raises KubectlError."""
@@ -163,6 +171,10 @@ class Cluster:
                 self.write(what, {**self._there(what), "metadata": {"annotations": dict([setting.split("=", 1)])}})
             case ["rollout", "restart", what]:
                 self._set(what, {"restartedAt": self._there(what)["metadata"]["generation"]})
+            case ["logs", _pod, "--container", "connect", "--tail", "5", *previous]:
+                if not previous:
+                    raise KubectlError("Error from server (BadRequest): container is waiting to start")
+                return (self.folder / "logs").read_text()
             case ["delete", what, "--wait=false"]:
                 self._delete(what)
             case _:
@@ -293,6 +305,8 @@ class Cluster:
         metadata = {"name": name, "namespace": "ns", "uid": f"{name} {starts}", "labels": labels}
         pod = {"metadata": metadata, "ready_in": ready_in, "starts": starts}
         self._show(pod, {"podIP": address})
+        if ready_in and (self.folder / "breaks").exists():
+            self.hang(name, (self.folder / "breaks").read_text())
 
     def _age(self, pod: dict[str, Any]) -> None:
         """The pod a look later; one that never gets Ready stays as it is."""

@@ -6,13 +6,16 @@ Each pod has an address of its own on loopback. A pod that is told of no brokers
 
 from __future__ import annotations
 
+import ssl
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from eosctl.core.java_properties import properties_text
 from eosctl.sandbox import process
@@ -21,7 +24,7 @@ from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node as Process
 from tests.kubernetes.control_plane import ApiError, ControlPlane
 
-NAME, PORT = "node-1", 8083
+NAME, ADDRESS, PORT = "node-1", "127.0.0.1", 8083
 _POLL_S = 0.3
 _PREFIX = "CONNECT_"
 _SIZE = {"cpu": "64", "memory": "64Gi", "pods": "110"}
@@ -58,20 +61,37 @@ class KubeNode(threading.Thread):
         super().__init__(name="kube node", daemon=True)
         self._enough = threading.Event()
         self._count = 0
+        self._logs = ThreadingHTTPServer((ADDRESS, 0), _Logs)
+        # any certificate will do: an API server that was told no authority of its kubelets believes all of them
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        keys = self.plane.folder / "apiserver"
+        context.load_cert_chain(keys / "apiserver.crt", keys / "apiserver.key")
+        self._logs.socket = context.wrap_socket(self._logs.socket, server_side=True)
+        self._answering = threading.Thread(target=self._logs.serve_forever, args=(0.1,), daemon=True)
 
     def __hash__(self) -> int:
         return id(self)
 
     def __enter__(self) -> KubeNode:
         self.plane.create("/api/v1/nodes", {"metadata": {"name": NAME}})
-        status = {"capacity": _SIZE, "allocatable": _SIZE, "conditions": [{"type": "Ready", "status": "True"}]}
+        status = {
+            "capacity": _SIZE,
+            "allocatable": _SIZE,
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "addresses": [{"type": "InternalIP", "address": ADDRESS}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._logs.server_port}},
+        }
         self.plane.api("PATCH", f"/api/v1/nodes/{NAME}/status", {"status": status})
+        self._answering.start()
         self.start()
         return self
 
     def __exit__(self, *_exc: object) -> None:
         self._enough.set()
         self.join(30)
+        self._logs.shutdown()
+        self._logs.server_close()
+        self._answering.join()
         process.kill([each.worker.process for each in self.pods.values() if each.worker])
 
     def run(self) -> None:
@@ -150,12 +170,12 @@ def _state_of(running: _Running) -> str:
 
 
 def _status(pod: Mapping[str, Any], running: _Running, state: str) -> dict[str, Any]:
+    """What a kubelet says; of a crashed pod each container is the one that crashed."""
     ready = "True" if state == "ready" else "False"
-    (container,) = pod["spec"]["containers"]
     crashed = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
     return {
         "phase": "Running",
-        "hostIP": "127.0.0.1",
+        "hostIP": ADDRESS,
         "podIP": running.address,
         "podIPs": [{"ip": running.address}],
         "conditions": [{"type": each, "status": ready} for each in ("Ready", "ContainersReady")],
@@ -168,5 +188,20 @@ def _status(pod: Mapping[str, Any], running: _Running, state: str) -> dict[str, 
                 "restartCount": 0,
                 "state": crashed if state == "crashed" else {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
             }
+            for container in pod["spec"]["containers"]
         ],
     }
+
+
+class _Logs(BaseHTTPRequestHandler):
+    """What the API server asks a kubelet for when somebody wants a container's log: the same line for each."""
+
+    def do_GET(self) -> None:
+        _empty, what, _namespace, pod, container = urlsplit(self.path).path.split("/")
+        assert what == "containerLogs", self.path
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"{container} of {pod}: no such broker\n".encode())
+
+    def log_request(self, *_args: object) -> None:
+        """Nothing on stderr."""

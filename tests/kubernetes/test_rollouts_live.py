@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -36,8 +38,11 @@ def driver_for(scene: Scene, workload: str) -> KubernetesDriver:
 
 
 def test_every_pod_is_made_anew_also_where_nothing_changes(scene: Scene) -> None:
-    """Of a Deployment; what a StatefulSet does is in test_upgrade_kubernetes_live.py."""
-    scene.add("idle", kind="deployment", replicas=2, workers=False)
+    """Of a Deployment with a sidecar, which is left alone, as its init container is; a StatefulSet is in
+    test_upgrade_kubernetes_live.py.
+    """
+    beside, before = [{"name": "proxy", "image": "envoy"}], [{"name": "first", "image": "busybox"}]
+    scene.add("idle", kind="deployment", replicas=2, workers=False, beside=beside, before=before)
     wait_until(lambda: len(scene.ready()) == 2, what="the pods", timeout_s=120)
     driver, seen = driver_for(scene, "deploy/idle"), set(scene.pod_uids().values())
     assert driver.expected(app_for(scene)) == 2
@@ -48,18 +53,49 @@ def test_every_pod_is_made_anew_also_where_nothing_changes(scene: Scene) -> None
         assert seen.isdisjoint(now)
         assert driver.mode(app_for(scene)) is Mode.PREPARING
         seen |= now
+    pod = scene.read("deployment/idle")["spec"]["template"]["spec"]
+    env = {each["name"]: [one["value"] for one in each.get("env", ())] for each in _containers(pod)}
+    assert env == {"proxy": [], "connect": ["preparing"], "first": []}
+
+
+def _containers(pod: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return [*pod["containers"], *pod["initContainers"]]
+
+
+def test_what_the_manifests_say_of_pods_that_are_down_at_once(scene: Scene) -> None:
+    """As the API server keeps them, with its defaults: nobody was asked, and `one after the other` was said of all."""
+    probe = {"readinessProbe": {"tcpSocket": {"port": 8083}}}
+    recreate: dict[str, Any] = {"strategy": {"type": "Recreate"}}
+    all_down: dict[str, Any] = {"strategy": {"rollingUpdate": {"maxUnavailable": "100%"}}}
+    for name, given in {"good": {}, "recreate": recreate, "down": all_down}.items():
+        scene.add(name, kind="deployment", replicas=2, workers=False, container=probe, **given)
+    scene.add("bare", replicas=2, workers=False)
+    driver = kubernetes_driver(
+        app_for(scene), ["deploy/good", "deploy/recreate", "deploy/down", "sts/bare"], Kubectl(scene.namespace)
+    )
+    assert {name: list(found) for name, found in driver.crowded.items()} == {
+        "deployment/good": [],
+        "deployment/recreate": ["strategy Recreate stops all pods before the first new one starts"],
+        "deployment/down": ["maxUnavailable lets 2 pods be down at once"],
+        "statefulset/bare": ["no container has a readinessProbe, so a pod counts as Ready as soon as its process runs"],
+    }
+    told = [line for line in driver.actions([], Mode.ENABLED) if "one after the other" in line]
+    assert told == ["its controller restarts all of its workers, one after the other"]
 
 
 def test_a_pod_that_never_gets_ready_is_named_and_deleted_on_the_way_back(scene: Scene, node: KubeNode) -> None:
     """A StatefulSet leaves it as it is when its spec changes again: the way back hung."""
     scene.add("idle", replicas=1, workers=False)
     wait_until(lambda: len(scene.ready()) == 1, what="the pod", timeout_s=120)
-    driver = driver_for(scene, "sts/idle")
     node.broken.add("idle-0")
-    with pytest.raises(DeadlineError, match=r"not rolled out after 4 s; pod idle-0: CrashLoopBackOff: back-off"):
-        driver.bring(app_for(scene, timeout_s=4), [], Mode.PREPARING)
+    why = "pod idle-0 is not Ready: CrashLoopBackOff: back-off restarting failed container; "
+    why += "container connect logged last: connect of idle-0: no such broker"
+    with pytest.raises(DeadlineError, match=f"not rolled out after 4 s; {why}"):
+        driver_for(scene, "sts/idle").bring(app_for(scene, timeout_s=4), [], Mode.PREPARING)
     node.broken.clear()
     broken = scene.pod_uid("idle-0")
+    driver = driver_for(scene, "sts/idle")
+    assert driver.deletes() == {"idle-0": why}
     driver.bring(app_for(scene), [], Mode.DISABLED)
     assert scene.pod_uid("idle-0") not in (None, broken)
     assert driver.mode(app_for(scene)) is Mode.DISABLED

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from eosctl.core.upgrade_gates import DRIVER_GATE_IDS
 from tests.envelope import envelope_of
 from tests.kubernetes.node import KubeNode
 from tests.kubernetes.workloads import Scene, ended
@@ -36,23 +37,45 @@ def test_up_and_down(scene: Scene, node: KubeNode) -> None:
     node.held.clear()
     done = scene.eosctl(*scene.apply("--resume", "--yes"))
     assert done.exit_code == 0, done
-    assert scene.modes() == ["enabled"]
+    where = ["--workload", "sts/connect", "--namespace", scene.namespace]
+    verified = scene.eosctl("upgrade", "verify", "--to", "enabled", *where)
+    found = {row["code"] for row in envelope_of(verified, "upgrade-verify", verified.exit_code)["data"]["rows"]}
+    assert found.isdisjoint({"wrong_mode", "mode_unproven", "workload_matches"}), verified
     _scaled_on_the_way_down(scene)
 
 
 def _refused(scene: Scene) -> None:
-    """Before anything is written: another workload, a user without rights, a server that is not there."""
-    scene.add("other", replicas=1, workers=False)
-    other = scene.eosctl(*scene.apply("--to", "enabled", "--yes", workload="sts/other"))
+    """Before anything is written: another workload, a user without rights, a server that is not there.
+
+    The plan says of that workload what `apply` says, and of the right one that nothing is in the way.
+    """
+    scene.add("other", kind="deployment", replicas=2, workers=False, strategy={"type": "Recreate"})
+    other = scene.eosctl(*scene.apply("--to", "enabled", "--yes", workload="deploy/other"))
     assert other.exit_code == 6, other
     assert "gate workload_matches fails: " in other.stderr, other
+    assert "gate workload_rolls fails: deployment/other: strategy Recreate stops all pods" in other.stderr, other
+    assert "one after the other" not in other.stdout + other.stderr, other
+    assert _planned(scene, "deploy/other") == {
+        "workload_matches": "fail",
+        "workload_rolls": "fail",
+        "kubectl_rights": "pass",
+    }
+    assert set(_planned(scene, "sts/connect").values()) == {"pass"}
     forbidden = scene.eosctl(*scene.apply("--to", "enabled", "--yes"), kubeconfig=scene.plane.observer)
     assert (forbidden.exit_code, "forbidden: User" in forbidden.stderr + forbidden.stdout) == (5, True), forbidden
     config = scene.folder / "nowhere.kubeconfig"
     config.write_text(scene.plane.kubeconfig.read_text().replace(scene.plane.server, "https://127.0.0.1:1"))
     nowhere = scene.eosctl(*scene.apply("--to", "enabled", "--yes"), kubeconfig=config)
     assert nowhere.exit_code == 4, nowhere
-    scene.scale("other", 0)
+    scene.scale("other", 0, kind="deployment")
+
+
+def _planned(scene: Scene, workload: str) -> dict[str, str]:
+    """The driver's gates in a plan."""
+    where = ["--workload", workload, "--namespace", scene.namespace]
+    done = scene.eosctl("upgrade", "plan", "--to", "enabled", "--no-validate", *where)
+    gates = envelope_of(done, "upgrade-plan", done.exit_code)["data"]["gates"]
+    return {gate["id"]: gate["status"] for gate in gates if gate["id"] in DRIVER_GATE_IDS}
 
 
 def _cut_off_with_nobody_there(scene: Scene, node: KubeNode) -> None:

@@ -50,16 +50,21 @@ class Scene:
         kind: str = "statefulset",
         container: Mapping[str, Any] | None = None,
         volumes: Sequence[Mapping[str, Any]] = (),
+        beside: Sequence[Mapping[str, Any]] = (),
+        before: Sequence[Mapping[str, Any]] = (),
         **spec: Any,
     ) -> None:
-        """A workload of disabled workers, or of pods that do nothing; `container` is what theirs has besides."""
+        """A workload of disabled workers, or of pods that do nothing; `container` is what theirs has besides.
+
+        `beside` are sidecars, and `before` init containers.
+        """
         env = [
             {"name": f"CONNECT_{key.upper().replace('.', '_')}", "value": value}
             for key, value in self.properties().items()
             if workers
         ]
         one = {"name": "connect", "image": "connect:tests", "env": env, **(container or {})}
-        pod = {"containers": [one], "volumes": list(volumes)}
+        pod = {"containers": [*beside, one], "initContainers": list(before), "volumes": list(volumes)}
         template = {"metadata": {"labels": {"app": name}}, "spec": pod}
         selector = {"matchLabels": {"app": name}}
         service = {"serviceName": name} if kind == "statefulset" else {}
@@ -77,9 +82,14 @@ class Scene:
         target = Target(group_id=self.group)
         return App(target=target, deadline=Deadline.after(timeout_s), state_dir=self.folder)
 
-    def scale(self, name: str, replicas: int) -> None:
+    def scale(self, name: str, replicas: int, *, kind: str = "statefulset") -> None:
         """What an autoscaler does."""
-        self.plane.api("PATCH", f"{self._path()}/{name}", {"spec": {"replicas": replicas}})
+        self.plane.api("PATCH", f"{self._path(kind)}/{name}", {"spec": {"replicas": replicas}})
+
+    def read(self, what: str) -> Mapping[str, Any]:
+        """A workload KIND/NAME as it is now."""
+        kind, _, name = what.partition("/")
+        return dict(self.plane.api("GET", f"{self._path(kind)}/{name}"))
 
     def clear(self) -> None:
         """Takes all workloads away; no garbage collector runs, so their pods are taken away, too."""

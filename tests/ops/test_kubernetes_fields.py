@@ -138,6 +138,8 @@ def test_an_image_that_takes_no_variable_is_found_when_the_upgrade_is_planned(cl
         prepare(there, tmp_path / "state")
     assert str(refused.value.hint).startswith("--env-name PROPERTIES edits them.")
     cluster.add(CONNECT, pods=2, spec=template([{"name": "CONNECT_GROUP_ID", "value": "g"}]))
+    there.follow()
+    there.settle()
     prepare(there, tmp_path / "state")
 
 

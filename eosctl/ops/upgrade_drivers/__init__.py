@@ -5,7 +5,7 @@ A driver does its part and comes back; whether the worker then is what it should
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
@@ -100,6 +100,14 @@ class OwnsWorkers(Protocol):
 
     def command(self, patch: Patch, /) -> str:
         """A patch as a command to be pasted."""
+
+
+@runtime_checkable
+class DeletesPods(Protocol):
+    """A driver that has to delete what its platform does not replace, and asks before."""
+
+    def deletes(self) -> Mapping[str, str]:
+        """The names of the pods, and what is wrong with each, in a sentence."""
 
 
 @runtime_checkable

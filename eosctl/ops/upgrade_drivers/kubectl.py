@@ -6,15 +6,18 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.programs import ProgramError, run_program
 
 Manifest = Mapping[str, Any]
 _POLL_S = 1.0
+_LOG_S, _LINES, _LINE = 5.0, 5, 300  # how long a look at a log may take, and how much is told of it
 _FORBIDDEN = re.compile(r"\((Forbidden|Unauthorized)\)|must be logged in|forbidden: User", re.IGNORECASE)
 _UNREACHABLE = re.compile(
     r"unable to connect to the server|connection to the server \S+ was refused|connection refused|no such host"
@@ -65,6 +68,15 @@ class Kubectl:
         """The pods that a label selector finds."""
         said = self.run(app, "get", "pods", "--selector", selector, "--output", "json")
         return cast("Sequence[Manifest]", _object(said, "pods").get("items") or ())
+
+    def last_lines(self, app: App, pod: str, container: str) -> Sequence[str]:
+        """What a container logged last, before it died if it was started anew; nothing where that can't be read."""
+        look = replace(app, deadline=Deadline.after(_LOG_S, app.clock))
+        for when in (["--previous"], []):
+            with suppress(EosctlError):
+                told = self.run(look, "logs", f"pod/{pod}", "--container", container, "--tail", str(_LINES), *when)
+                return [line[:_LINE] for line in told.decode("utf-8", "replace").splitlines() if line.strip()]
+        return ()
 
     def may(self, app: App, verb: str, what: str) -> bool:
         """Whether the API server would let it."""

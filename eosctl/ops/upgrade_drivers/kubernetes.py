@@ -29,8 +29,10 @@ from eosctl.ops.upgrade_drivers.mode_places import ModePlace, MountedProperties,
 from eosctl.ops.upgrade_drivers.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
 from eosctl.ops.upgrade_drivers.pods import replace_pods
 from eosctl.ops.upgrade_drivers.rollouts import await_rollout, await_strimzi, restart_pod_set
+from eosctl.ops.upgrade_drivers.stuck_pods import Stuck, trouble
 from eosctl.ops.upgrade_drivers.watching import MANAGED, await_change, taken_back
 from eosctl.ops.upgrade_drivers.workloads import (
+    STATEFUL_SET,
     Workload,
     as_stored,
     deletes_by_hand,
@@ -77,7 +79,15 @@ def kubernetes_driver(
         places=places,
         deleted_by_us=frozenset(each.text for each, now in there if deletes_by_hand(now)),
         crowded={each.text: several_at_once(now, container=each.container) for each, now in there},
+        stuck={} if watches else _stuck(app, kubectl, there),
     )
+
+
+def _stuck(app: App, kubectl: Kubectl, there: Sequence[_Now]) -> Mapping[str, Stuck]:
+    """The pods that a StatefulSet's controller would not replace as they are now."""
+    ours = [each for each in there if each[0].kind == STATEFUL_SET and not deletes_by_hand(each[1])]
+    found = [pod for each, now in ours for pod in list_pods(app, kubectl, each, now) if not pod.ready]
+    return {pod.uid: Stuck(pod.name, pod.workload, trouble(app, kubectl, pod)) for pod in found}
 
 
 def _with_container(workload: Workload, now: Manifest, named: str | None, variable: str) -> Workload:
@@ -99,7 +109,8 @@ class KubernetesDriver:
     """`places` says where the mode of each workload stands; `deleted_by_us` are those whose pods nobody else restarts.
 
     `crowded` says of each why more than one of its pods may be down at once. `watches`: somebody else makes the
-    changes and deletes pods; nothing is written to Kubernetes.
+    changes and deletes pods; nothing is written to Kubernetes. `stuck` are the pods, by their uids, that are not Ready
+    when this is planned: they may be deleted.
     """
 
     name: ClassVar[str] = "kubernetes"
@@ -112,6 +123,7 @@ class KubernetesDriver:
     deleted_by_us: frozenset[str] = frozenset()
     crowded: Mapping[str, Sequence[str]] = field(default_factory=dict)
     watches: bool = False
+    stuck: Mapping[str, Stuck] = field(default_factory=dict)
 
     def look(self, app: App, workload: Workload) -> Manifest:
         """The workload as it is now; raises RefusedError where it is somebody else's, or not all pods would restart."""
@@ -140,7 +152,16 @@ class KubernetesDriver:
             change = self._place(each).action(self.kubectl, each, mode)
             whose = "not by eosctl (--no-write): " if self.watches else ""
             told += [f"{whose}{change}", f"{whose}{rest}" if each.text in self.deleted_by_us else rest]
+            told += [
+                f"{self.kubectl.line('delete', f'pod/{pod.name}')}, if it is not Ready by then"
+                for pod in self.stuck.values()
+                if pod.workload == each.text
+            ]
         return told
+
+    def deletes(self) -> Mapping[str, str]:
+        """The pods that are not Ready, and why."""
+        return {pod.name: pod.trouble for pod in self.stuck.values()}
 
     def check(self, app: App, workers: Sequence[str]) -> None:
         """The workloads have a pod for each of them."""
@@ -243,7 +264,8 @@ class KubernetesDriver:
         if workload.is_strimzi:
             await_strimzi(app, self.kubectl, workload, require_kept)
         else:
-            await_rollout(app, self.kubectl, workload, mode, require_kept, deletes=not self.watches)
+            agreed = None if self.watches else self.stuck
+            await_rollout(app, self.kubectl, workload, mode, require_kept, agreed=agreed)
 
     def taken_back(self, app: App, allowed: Collection[Mode]) -> str | None:
         """What no longer says one of these modes, and who changed that; None where everything does."""
@@ -278,7 +300,7 @@ class KubernetesDriver:
             return Gate(KUBECTL_GATE, "pass", "nothing is written to Kubernetes (--no-write)")
         files = [each.thing for each in self.places.values() if isinstance(each, MountedProperties)]
         wanted = [("patch", what) for what in dict.fromkeys([*(each.text for each in self.workloads), *files])]
-        wanted += [("delete", "pods") for _each in sorted(self.deleted_by_us)[:1]]
+        wanted += [("delete", "pods")] if self.deleted_by_us or self.stuck else []
         lacking = [f"{verb} {what}" for verb, what in wanted if not self.kubectl.may(app, verb, what)]
         if lacking:
             return Gate(

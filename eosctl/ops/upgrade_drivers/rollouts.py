@@ -5,20 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from eosctl.core.upgrade import Mode
 from eosctl.core.workload_pods import Pod
 from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, DeadlineError
+from eosctl.errors import ConnectError
 from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, poll, section
+from eosctl.ops.upgrade_drivers.stuck_pods import StuckPods
 from eosctl.ops.upgrade_drivers.workloads import STATEFUL_SET, Workload, list_pods, observed, rolled_out
 
 _STRIMZI_RESTART = "strimzi.io/manual-rolling-update"
-_STUCK_S = 15.0
 _LOOK_S = 30.0
 _TELLS = "See its events: {}; --settle-timeout gives more time."
 
@@ -28,15 +28,20 @@ Kept = Callable[[App, Manifest], None]
 
 
 def await_rollout(
-    app: App, kubectl: Kubectl, workload: Workload, mode: Mode, require_kept: Kept, *, deletes: bool = True
+    app: App,
+    kubectl: Kubectl,
+    workload: Workload,
+    mode: Mode,
+    require_kept: Kept,
+    *,
+    agreed: Collection[str] | None = (),
 ) -> None:
     """Until all pods are made from the newest spec and Ready; raises DeadlineError, which names those that are not.
 
-    The controller of a StatefulSet waits for ever for a pod of the former spec that never gets Ready (Kubernetes,
-    "StatefulSets: forced rollback"): such a pod is deleted, if eosctl `deletes`.
+    `agreed` are uids of pods that may be deleted where they are stuck; None where eosctl deletes nothing.
     """
     told: dict[str, str] = {}
-    since_s: dict[str, float] = {}
+    stuck = StuckPods(kubectl, agreed)
     deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
     while True:
         # a look has time of its own: what is said when the time is up shall be which pod is not Ready
@@ -47,28 +52,11 @@ def await_rollout(
             return
         pods = list_pods(look, kubectl, workload, now)
         _tell(app, pods, mode, told)
-        if deletes and workload.kind == STATEFUL_SET and observed(now):
-            _delete_stuck(look, kubectl, pods, str(section(now, "status").get("updateRevision")), since_s)
+        if workload.kind == STATEFUL_SET and observed(now):
+            stuck.look(look, pods, str(section(now, "status").get("updateRevision")))
         if deadline.expired():
-            raise DeadlineError(
-                f"{workload.text}: not rolled out after {app.deadline.timeout_s:g} s; {_stuck(pods)}",
-                hint=_TELLS.format(kubectl.line("describe", workload.text)),
-            )
+            raise stuck.timed_out(look, workload.text, pods, timeout_s=app.deadline.timeout_s)
         app.clock.sleep_s(1.0)
-
-
-def _delete_stuck(app: App, kubectl: Kubectl, pods: Sequence[Pod], revision: str, since_s: dict[str, float]) -> None:
-    """Deletes pods of a former spec that are not Ready for some time; `since_s` remembers since when, by pod."""
-    now_s = app.clock.monotonic_s()
-    stuck = {pod.name: pod for pod in pods if not pod.ready and pod.revision != revision}
-    for name in since_s.keys() - stuck.keys():
-        del since_s[name]
-    for name, pod in stuck.items():
-        if now_s - since_s.setdefault(name, now_s) >= _STUCK_S:
-            words = f"pod {name}: deleting it: it is of the former revision and not Ready ({pod.reason})"
-            app.on_event(Event(f"{words}, and its controller does not replace such a pod", warning=True))
-            kubectl.run(app, "delete", f"pod/{name}", "--wait=false")
-            del since_s[name]
 
 
 def _tell(app: App, pods: Sequence[Pod], mode: Mode, told: dict[str, str]) -> None:
@@ -80,13 +68,6 @@ def _tell(app: App, pods: Sequence[Pod], mode: Mode, told: dict[str, str]) -> No
             told[pod.name] = words
             standing = Standing(f"pod {pod.name}", mode.value, "done" if pod.ready else "settling")
             app.on_event(Event(words, standings=(standing,)))
-
-
-def _stuck(pods: Sequence[Pod]) -> str:
-    return (
-        "; ".join(f"pod {pod.name}: {pod.reason}" for pod in pods if not pod.ready)
-        or "every pod that is there is Ready"
-    )
 
 
 def await_strimzi(app: App, kubectl: Kubectl, workload: Workload, require_kept: Kept) -> None:

@@ -7,7 +7,7 @@ Reads the members of objects that Kubernetes documents for apps/v1 (`spec.update
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -193,15 +193,29 @@ def pod_ready(pod: Manifest) -> bool:
 
 def pod_reason(pod: Manifest) -> str:
     """Why a pod is not Ready, as its containers and conditions have it; empty where nothing says so."""
-    for status in section(pod, "status").get("containerStatuses") or ():
-        for waiting in (section(status, "state", "waiting"), section(status, "state", "terminated")):
-            if waiting.get("reason"):
-                said = section(status, "lastState", "terminated").get("message") or waiting.get("message") or ""
-                return ": ".join(part for part in (str(waiting["reason"]), str(said).strip()) if part)
+    for status, told in _troubles(pod):
+        said = section(status, "lastState", "terminated").get("message") or told.get("message") or ""
+        return ": ".join(part for part in (str(told["reason"]), str(said).strip()) if part)
     for condition in section(pod, "status").get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return f"{condition.get('reason')}: {condition.get('message')}"
     return ""
+
+
+def _troubles(pod: Manifest) -> Iterator[tuple[Manifest, Manifest]]:
+    """The containers that do not run, with the state that says why; those that wait for init containers last."""
+    found = section(pod, "status")
+    statuses = [*(found.get("initContainerStatuses") or ()), *(found.get("containerStatuses") or ())]
+    told = [(each, section(each, "state", state)) for each in statuses for state in ("waiting", "terminated")]
+    named = [(each, state) for each, state in told if state.get("reason") not in (None, "Completed")]
+    yield from sorted(named, key=lambda pair: pair[1]["reason"] == "PodInitializing")
+
+
+def _troubled_container(pod: Manifest) -> str:
+    """The container that does not run, or that runs and is not ready."""
+    unready = (each for each in section(pod, "status").get("containerStatuses") or () if not each.get("ready"))
+    found = next((status for status, _told in _troubles(pod)), None) or next(unready, {})
+    return str(found.get("name", ""))
 
 
 def list_pods(app: App, kubectl: Kubectl, workload: Workload, manifest: Manifest) -> list[Pod]:
@@ -236,6 +250,8 @@ def _pod(pod: Manifest, workload: Workload) -> Pod:
         ready=ready,
         reason="" if ready else pod_reason(pod) or "not Ready",
         revision=pod_revision(pod),
+        uid=str(metadata.get("uid", "")),
+        container="" if ready else _troubled_container(pod),
     )
 
 
