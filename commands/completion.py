@@ -25,8 +25,11 @@ def completion(ctx: click.Context, shell: str) -> Report:
     eval "$(eosctl completion bash)"
     mkdir -p ~/.local/share/bash-completion/completions
     eosctl completion bash > ~/.local/share/bash-completion/completions/eosctl
-    eosctl completion zsh  > "${fpath[1]}/_eosctl"
+    mkdir -p ~/.zfunc; eosctl completion zsh > ~/.zfunc/_eosctl
+    mkdir -p ~/.config/fish/completions
     eosctl completion fish > ~/.config/fish/completions/eosctl.fish
+
+    zsh reads ~/.zfunc if ~/.zshrc has `fpath=(~/.zfunc $fpath)` before `compinit`.
 
     Example: eosctl completion bash
     """

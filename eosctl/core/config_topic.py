@@ -40,6 +40,11 @@ class IgnoredRecord:
     connector: str | None = None
     breaks_reader: bool = False
 
+    @property
+    def is_task_count(self) -> bool:
+        """Whether it was meant to be a task-count record."""
+        return self.key is not None and parse_key(self.key).kind is RecordKind.TASK_COUNT
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectorState:

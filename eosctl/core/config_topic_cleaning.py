@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from shlex import quote
 
-from eosctl.core.config_records import RecordKind, decode_key_text, parse_key
+from eosctl.core.config_records import decode_key_text
 from eosctl.core.config_topic import ConfigState, ConnectorState, IgnoredRecord, fold_config_topic
 from eosctl.core.records import Record
 
@@ -44,25 +45,20 @@ def bad_records(state: ConfigState, records: Iterable[Record]) -> list[BadRecord
     newest = {decode_key_text(record.key): record.offset for record in records if record.key is not None}
     found = []
     for record in state.ignored:
-        superseded = record.key is None or newest.get(record.key, -1) > record.offset  # a null key is never kept
-        is_count = record.key is not None and parse_key(record.key).kind is RecordKind.TASK_COUNT
-        if superseded and (record.breaks_reader or is_count):
+        superseded = record.key is None or newest[record.key] > record.offset  # a null key is never kept
+        connector = state.connectors.get(record.connector or "")
+        is_held = connector is not None and connector.task_count_record is not None
+        if superseded and (record.breaks_reader or record.is_task_count):
             found.append(BadRecord(record))
-        elif record.breaks_reader or (is_count and _has_count(state, record)):
-            found.append(_newest_of_its_key(state.connectors.get(record.connector or ""), record))
+        elif record.breaks_reader or (record.is_task_count and is_held):
+            found.append(_newest_of_its_key(connector, record))
     return found
-
-
-def _has_count(state: ConfigState, record: IgnoredRecord) -> bool:
-    connector = state.connectors.get(record.connector or "")
-    return connector is not None and connector.task_count_record is not None
 
 
 def _newest_of_its_key(connector: ConnectorState | None, record: IgnoredRecord) -> BadRecord:
     """A count that workers hold already changes nothing when it is recorded once more, but not while fencing is due."""
-    is_count = parse_key(record.key or "").kind is RecordKind.TASK_COUNT
     held = None if connector is None or connector.pending_fencing else connector.task_count_record
-    if is_count and held is not None:
+    if record.is_task_count and held is not None:
         return BadRecord(record, first=held)
     return BadRecord(record, anew=written_anew(record))
 
@@ -70,7 +66,7 @@ def _newest_of_its_key(connector: ConnectorState | None, record: IgnoredRecord) 
 def written_anew(record: IgnoredRecord) -> str:
     """What has the leader write the key of a record again."""
     commands = stop_and_resume(record.connector or "")
-    if parse_key(record.key or "").kind is RecordKind.TASK_COUNT:
+    if record.is_task_count:
         return f"{commands} (the leader writes it anew; only with exactly-once)"
     return f"{commands} (it writes its tasks anew)"
 
@@ -86,7 +82,7 @@ def forgotten_by_compaction(state: ConfigState, records: Iterable[Record]) -> li
     Their config was written again after their tasks, as it was; workers of 3.8 or newer then drop the commit before it.
     """
     newest = {record.key: record for record in records if record.key is not None}
-    left = fold_config_topic(sorted(newest.values(), key=lambda record: record.offset)).connectors
+    left = fold_config_topic(sorted(newest.values(), key=attrgetter("offset"))).connectors
     return [
         name
         for name, each in sorted(state.connectors.items())

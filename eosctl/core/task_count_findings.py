@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from shlex import join
 
-from eosctl.core.config_records import RecordKind, parse_key
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
 from eosctl.core.config_topic_cleaning import stop_and_resume, written_anew
 from eosctl.core.ids import leader_transactional_id, task_transactional_id
@@ -192,10 +191,9 @@ def _unreadable(case: Case) -> Iterable[Finding]:
 def _way_out(case: Case, record: IgnoredRecord) -> str:
     """`task-counts clean`, and what has to come first: compaction keeps the newest record of each key."""
     connector = case.connector
-    is_count = parse_key(record.key or "").kind is RecordKind.TASK_COUNT
-    newest_good = connector.record_offset if is_count else connector.commit_offset
+    newest_good = connector.record_offset if record.is_task_count else connector.commit_offset
     superseded = newest_good is not None and newest_good > record.offset
-    held = is_count and connector.task_count_record is not None and not connector.pending_fencing
+    held = record.is_task_count and connector.task_count_record is not None and not connector.pending_fencing
     first = "" if superseded or held else f"{written_anew(record)}, then "
     return f"Restart no worker until it is gone: {first}`eosctl task-counts clean` has it compacted away, and watches."
 

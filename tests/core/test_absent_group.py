@@ -66,11 +66,31 @@ def test_ids_or_a_config_topic_with_the_connector_show_that_a_group_was_there(fo
         (traces("h-c-0", recorded=("c",)), "topic configs seems to be another group's: h-c-0 looks like an id"),
         (traces(recorded=("c",), others={"h": {"c"}}), "another group's: members of group h have connector c"),
         (traces(recorded=("c",), files={"w.properties": "h"}), "another group's: w.properties has group.id=h"),
-        (Traces("abcde", (), "configs", Recorded()), "topic configs has no connector a, b, c and 2 more"),
     ],
 )
 def test_what_was_looked_at_in_vain_is_said(found: Traces, said: str) -> None:
     assert said in str(found.missing("g"))
+
+
+@pytest.mark.parametrize(
+    ("connectors", "said"),
+    [("", " has no connector"), ("cab", " a, b, c"), ("abcd", " a, b, c and 1 more"), ("abcde", " a, b, c and 2 more")],
+)
+def test_three_connectors_that_a_topic_lacks_are_named(connectors: str, said: str) -> None:
+    assert str(Traces(connectors, (), "configs", Recorded()).missing("g")).endswith(said)
+
+
+@pytest.mark.parametrize(("ends", "newest", "end"), [((), -1, 0), ((0,), -1, 0), ((7,), -1, 7)])
+def test_a_config_topic_without_a_commit_of_tasks(ends: tuple[int, ...], newest: int, end: int) -> None:
+    """A connector may be there whose tasks nobody has committed yet."""
+    records = config_records(("connector-c", {"properties": {}}))
+    read = TopicRead("configs", tuple(Bounds(0, 0, each, each) for each in ends), (), 0)
+    assert Recorded.of(fold_config_topic(records), read) == Recorded(frozenset({"c"}), newest, end)
+    assert Recorded.of(fold_config_topic([]), read) == Recorded(frozenset(), newest, end)
+
+
+def test_ids_of_connectors_that_the_topic_lacks_do_not_make_it_anothers() -> None:
+    assert traces("h-c-0", "h-d-0").theirs("g") is None
 
 
 def test_members_have_read_their_config_topic_behind_its_newest_commit_and_up_to_its_end() -> None:
@@ -120,15 +140,23 @@ def test_what_is_doubtful(state: str, answering: str | None, missing: str | None
 
 
 @pytest.mark.parametrize(
-    ("answering", "missing", "said"),
+    ("answering", "missing", "said", "hint"),
     [
-        ("http://w", None, "the worker at http://w answers, but the Connect group 'g' does not exist"),
-        (None, "no id", "'g' does not exist on this Kafka cluster, and nothing tells that it ever did: no id"),
+        ("http://w", None, "the worker at http://w answers, but the Connect group 'g' does not exist", "of the worker"),
+        (
+            None,
+            "no id",
+            "'g' does not exist on this Kafka cluster, and nothing tells that it ever did: no id",
+            "and -b",
+        ),
     ],
 )
-def test_a_group_that_was_never_there_is_not_found(answering: str | None, missing: str | None, said: str) -> None:
-    with pytest.raises(NotFoundError, match=said):
+def test_a_group_that_was_never_there_is_not_found(
+    answering: str | None, missing: str | None, said: str, hint: str
+) -> None:
+    with pytest.raises(NotFoundError, match=said) as raised:
         judge_absence("g", state="Dead", answering=answering, missing=missing)
+    assert hint in str(raised.value.hint)
 
 
 def test_the_groups_that_are_there_are_named_the_most_alike_first() -> None:
@@ -138,6 +166,7 @@ def test_the_groups_that_are_there_are_named_the_most_alike_first() -> None:
         "`kafka-groups.sh --bootstrap-server h:1,i:1 --list --protocol connect` (of Kafka 4.0 or newer) lists."
     )
     assert groups_there("connect", ["x"], ["h:1"]) == "Connect groups of this Kafka cluster: x."
+    assert groups_there("a", list("abcde"), ["h:1"]) == "Connect groups of this Kafka cluster: a, b, c, d, e."
 
 
 def test_where_no_group_can_be_seen_the_right_to_see_one_may_be_missing() -> None:

@@ -52,8 +52,9 @@ def test_a_connector_that_replaces_the_workers_verdict_proves_nothing() -> None:
 
 def test_the_probe_of_a_file_source_is_complete() -> None:
     """Without a topic its own check fails, and workers logged an ERROR with a stack trace at each look."""
-    assert "topic" in probe_config(FILE_SOURCE)
-    assert "topic" not in probe_config("com.acme.Jdbc")
+    asked = {"name": "eosctl-probe", "tasks.max": "1", "exactly.once.support": "required"}
+    assert probe_config("com.acme.Jdbc") == {**asked, "connector.class": "com.acme.Jdbc"}
+    assert probe_config(FILE_SOURCE) == {**asked, "connector.class": FILE_SOURCE, "topic": "eosctl-probe"}
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,8 @@ def test_plugins_that_reach_out_to_nothing_come_first_and_mirror_source_last() -
 def test_worker_files(properties: dict[str, str], mode: str, host: str | None, port: int | None) -> None:
     file = read_worker_file("w.properties", properties)
     assert (file.mode, file.host, file.port) == (mode, host, port)
+    assert file.group_id is None
+    assert not {"exactly.once.source.support", "group.id"} & {*file.unresolved}
 
 
 def test_a_worker_file_that_refers_to_config_providers() -> None:
