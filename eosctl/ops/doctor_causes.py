@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from shlex import quote
 
+from eosctl.core.failure_scenarios import RESTART
 from eosctl.core.finding_folds import fold_alike, under_cause
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.group_findings import gate_finding
 from eosctl.core.standstill import BROKER_DOWN
 from eosctl.errors import EosctlError
+from eosctl.ops.acls import MISSING
 from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.worker_report import SILENT_CODES
 
@@ -38,7 +43,7 @@ def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
 
 def under_causes(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
     """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
-    return under_dead_brokers(_under_brokers(_under_workers(visit, under_settings(findings))))
+    return under_dead_brokers(_under_brokers(_under_workers(visit, under_missing_rights(under_settings(findings)))))
 
 
 def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
@@ -66,6 +71,34 @@ _BRINGS_ABOUT = {
     ("offsets", "deletes_old_offsets"): frozenset({"offset_topic"}),
 }
 """Check and code of a setting that is wrong -> what is found because of it; that fencing is due, of dead tasks only."""
+
+
+_DENIED = frozenset({"task_not_authorized", "fencing_not_authorized"})
+
+
+def under_missing_rights(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """What tasks died of for lack of a right stands below the right, with how they are started again."""
+    kept = dict(findings)
+    for cause in findings.get("acls", ()):
+        denied = [each for each in kept["failures"] if each.code in _DENIED and _lacked(cause, each)]
+        if cause.code != MISSING or not denied:
+            continue
+        kept["failures"] = [each for each in kept["failures"] if each not in denied]
+        connectors = dict.fromkeys(each.subject.partition("/")[0] for each in denied)
+        restarts = ", ".join(RESTART.replace("{name}", quote(name)) for name in connectors)
+        told = replace(under_cause(cause, denied), fix=f"{cause.fix}\nThen {restarts}.")
+        kept["acls"] = [told if each is cause else each for each in kept["acls"]]
+    return kept
+
+
+def _lacked(cause: Finding, failed: Finding) -> bool:
+    """Whether the failure names what the right is for; of a transactional id it names the connector alone."""
+    resource, causes = str(cause.evidence.get("resource_name")), failed.evidence.get("causes")
+    texts = causes if isinstance(causes, list) else []
+    if cause.evidence.get("resource_type") == "TransactionalId":
+        connector = failed.subject.partition("/")[0]
+        return any("TransactionalId" in text for text in texts) and f"-{connector}-" in resource
+    return any(resource in re.split(r"[\[\], ]+", text) for text in texts)
 
 
 def _is_of(cause: Finding, other: Finding) -> bool:

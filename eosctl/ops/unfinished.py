@@ -15,6 +15,7 @@ from eosctl.ops.journal import journal_of
 from eosctl.ops.rescue_journal import unfinished_rescue
 from eosctl.ops.switch_journal import unfinished_switch
 from eosctl.ops.switch_look import switch_command
+from eosctl.ops.switch_traces import begun_before_the_config
 from eosctl.ops.task_count_clean import clean_journal, unfinished_clean
 from eosctl.ops.upgrade_apply import describe_roll
 from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
@@ -33,13 +34,19 @@ def unfinished_work(
     if app.target.group_id is not None:
         yield from _upgrade(app, cluster_id)
         yield from _clean(app, cluster_id)
+    at_rest = []
     for each in connectors:
         state = None if config is None else config.connectors.get(each.name)
         here = list(_switch(app, cluster_id, each.name, each.states.get("connector", "unknown")))
         yield from here
         if state is not None:
-            yield from [] if here else _moved(app, cluster_id, state)
+            moved = [] if here else list(_moved(app, cluster_id, state))
+            yield from moved
             yield from _rescue(app, cluster_id, each, state)
+            if state.target_state == "STOPPED" and not (here or moved):
+                at_rest.append(each.name)
+    if config is not None:
+        yield from begun_before_the_config(app, cluster_id, at_rest, config)
 
 
 def _upgrade(app: App, cluster_id: str) -> Iterator[Finding]:

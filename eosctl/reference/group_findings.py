@@ -37,7 +37,8 @@ GROUP_FINDINGS = (
     Entry("acls_not_checked", "Who the principals are is not known, so rights were not checked.", "Give -w."),
     Entry(
         "switch_begun_elsewhere",
-        "A connector was stopped, got another offsets topic and was not started since, and no journal here tells why.",
+        "A connector was stopped and not started since; meanwhile it got another offsets topic, or its offsets were "
+        "written to one that its config does not name; and no journal here tells why.",
         "See whether the new topic has all offsets (the fix has the command), then resume it, or go back.",
     ),
     Entry(

@@ -58,8 +58,8 @@ def output_not_writable(ground: Ground, name: str) -> Iterator[None]:
 INCIDENT = Incident(
     "a producer may no longer write to its topic",
     output_not_writable,
-    (Named("task_not_authorized", "{}/0"), Named("acl_missing", "producer User:producer")),
-    ("eosctl acls apply", "eosctl connectors restart"),
+    (Named("acl_missing", "producer User:producer", follows=("task_not_authorized",)),),
+    ("eosctl acls apply --all", "eosctl connectors restart {}"),
 )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.ops.doctor_causes import under_dead_brokers, under_settings
+from eosctl.ops.doctor_causes import under_dead_brokers, under_missing_rights, under_settings
 
 
 def finding(code: str, subject: str, message: str = "", severity: str = ERROR) -> Finding:
@@ -38,6 +40,40 @@ def test_a_gate_about_a_topic_stands_below_what_is_said_of_the_topic() -> None:
     found = under_settings({"gates": [gate, missing], "offsets": [cause]})
     assert found["gates"] == [missing]
     assert [each.code for each in found["offsets"]] == ["not_compacted"]
+
+
+def right(resource_type: str, name: str) -> Finding:
+    evidence = {"resource_type": resource_type, "resource_name": name}
+    return replace(finding("acl_missing", "producer User:p"), evidence=evidence, fix="`eosctl acls apply --all`")
+
+
+def died_of(code: str, subject: str, text: str) -> Finding:
+    return replace(finding(code, subject), evidence={"causes": ["org.apache.kafka.X: it failed", text]})
+
+
+TOPIC_DENIED = "org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized to access topics: [out, b]"
+ID_DENIED = (
+    "org.apache.kafka.common.errors.TransactionalIdAuthorizationException: Transactional Id authorization failed."
+)
+
+
+@pytest.mark.parametrize(
+    ("cause", "failed"),
+    [
+        (right("Topic", "out"), died_of("task_not_authorized", "c 1/0", TOPIC_DENIED)),
+        (right("TransactionalId", "g-c 1-0"), died_of("fencing_not_authorized", "c 1/0", ID_DENIED)),
+    ],
+)
+def test_a_task_that_lacked_a_right_stands_below_the_right(cause: Finding, failed: Finding) -> None:
+    """They were two rows, and the remedy of neither had all that heals."""
+    other = died_of("task_not_authorized", "d/0", TOPIC_DENIED.replace("out, b", "outer"))
+    found = under_missing_rights({"failures": [failed, other], "acls": [right("Group", "x"), cause]})
+    assert found["failures"] == [other]
+    told = found["acls"][1]
+    assert told.fix == "`eosctl acls apply --all`\nThen `eosctl connectors restart 'c 1' --failed`."
+    follows = told.evidence["follows"]
+    assert isinstance(follows, list)
+    assert [(each["code"], each["subject"]) for each in follows] == [(failed.code, "c 1/0")]
 
 
 def test_what_has_no_leader_stands_below_the_broker_that_is_down() -> None:

@@ -15,7 +15,7 @@ from eosctl.ops.rescue import plan_rescue
 from eosctl.ops.rescue_report import apply_rescue
 from eosctl.ops.unfinished import unfinished_work
 from eosctl.report import Row
-from tests.fakes.faults import KilledError
+from tests.fakes.faults import Call, KilledError
 from tests.fakes.rescue_scene import CLUSTER, Scene
 from tests.fakes.rolling import FakeDriver, roll
 from tests.fakes.rolling import world as roll_world
@@ -66,6 +66,47 @@ def test_a_switch_that_another_machine_left_half_done_is_seen_in_the_cluster(
     here.worker(URL).set_state(NAME, "resume")
     assert elsewhere(world.app(tmp_path / "third")) == []
     assert world.delivered == world.lines, "nothing read again, nothing lost"
+
+
+TARGET = f"{NAME}-offsets"
+
+
+@pytest.mark.parametrize("way", ["on", "back"])
+def test_one_that_was_cut_off_before_the_config_is_told_by_what_was_written_to_the_new_topic(
+    world: SwitchWorld, tmp_path: Path, way: str
+) -> None:
+    """It was told once the config named the new topic, and before that the connector was at rest, as if meant."""
+    there, here = world.app(tmp_path / "there"), world.app(tmp_path / "here")
+    world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
+    assert switch(there, TARGET).exit_code is ExitCode.PARTIAL
+    assert elsewhere(there) == [], "its journal tells more"
+    [found] = elsewhere(here)
+    assert (found["severity"], found["subject"]) == ("warning", NAME)
+    assert found["evidence"] == {"origin": "global", "target": TARGET}
+    command = f"eosctl offsets switch --connector {NAME} --to {TARGET}"
+    assert str(found["fix"]).startswith(f"Else `{command}` goes on, and `eosctl connectors resume {NAME}` starts it")
+    if way == "on":
+        assert switch(here, TARGET).exit_code is ExitCode.OK
+    here.worker(URL).set_state(NAME, "resume")
+    assert elsewhere(world.app(tmp_path / "third")) == []
+    assert world.delivered == world.lines, "nothing read again, nothing lost"
+
+
+def test_what_a_switch_back_leaves_behind_is_no_half_done_one(world: SwitchWorld, tmp_path: Path) -> None:
+    """The topic has the connector's offsets, and no config names it: they are older than the config."""
+    app = world.app(tmp_path / "there")
+    app.worker(URL).set_state(NAME, "stop")
+    assert switch(app, TARGET).exit_code is ExitCode.OK
+    assert switch(app, "global").exit_code is ExitCode.OK
+    assert world.stored(TARGET, world.key) == len(world.lines)
+    assert elsewhere(world.app(tmp_path / "here")) == []
+
+
+def test_topics_are_looked_at_only_while_a_connector_is_stopped(world: SwitchWorld, tmp_path: Path) -> None:
+    asked: list[Call] = []
+    world.topics.before("newest_of", asked.append)
+    assert elsewhere(world.app(tmp_path)) == []
+    assert asked == []
 
 
 def test_a_stopped_connector_that_was_switched_here_is_no_finding(app: App) -> None:
