@@ -117,7 +117,7 @@ FINDINGS = (
     Entry(
         "missing",
         "There is no task-count record: the next start fences nobody.",
-        "Nothing, if the group does not run exactly-once; else restart the tasks.",
+        "Nothing, if the group does not run exactly-once; else stop and resume the connector: the leader writes it.",
     ),
     Entry(
         "too_low",
@@ -142,7 +142,7 @@ FINDINGS = (
     Entry(
         "implausible",
         "The record names a number of tasks that no connector has.",
-        "Write the true count: `eosctl task-counts write`.",
+        "Stop the connector, fence its ids, write the true count (`eosctl task-counts write --no-fence`), resume it.",
     ),
     Entry("orphan", "The record of a deleted connector; Connect keeps it, to fence old tasks if it comes back."),
     Entry(
@@ -162,11 +162,13 @@ FINDINGS = (
         "A key spelled as in KIP-618's text, which workers do not read.",
         "Delete it; workers read tasks-fencing-CONNECTOR.",
     ),
-    Entry("unparsable", "A task-count record that is not JSON.", "Overwrite it with the true count."),
+    Entry(
+        "unparsable", "A task-count record that is not JSON.", "Stop and resume the connector: the leader writes it."
+    ),
     Entry(
         "tombstoned",
         "A deleted task-count record: running workers keep the old one, restarted ones forget it.",
-        "Write the true count.",
+        "Stop and resume the connector: the leader writes it anew.",
     ),
     Entry(
         "id_collision",
