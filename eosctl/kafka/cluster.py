@@ -31,11 +31,14 @@ _PROTOCOLS = _ENCRYPTED | {"PLAINTEXT", "SASL_PLAINTEXT"}
 
 
 class Cluster:
-    """Safe for several threads: each borrows its own connection."""
+    """Safe for several threads: each borrows its own connection, which `open_stream` begins."""
 
-    def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
+    def __init__(
+        self, settings: ClientSettings, *, deadline: Deadline, open_stream: Callable[..., Stream] = Stream
+    ) -> None:
         self._settings = settings
         self._deadline = deadline
+        self._open_stream = open_stream
         self._bootstrap = [parse_address(server) for server in settings.bootstrap_servers]
         self._brokers: dict[int, Address] = {}
         self._lock = threading.Lock()
@@ -158,7 +161,7 @@ class Cluster:
     def _connect(self, address: Address) -> Connection:
         if not is_spoken_natively(self._settings):
             raise no_native_login(self._settings)
-        stream = Stream(
+        stream = self._open_stream(
             address, deadline=self._limit(), idle_timeout_s=max(self._settings.request_timeout_ms, 1) / 1000
         )
         connection = Connection(stream, client_id=self._settings.client_id)

@@ -26,13 +26,14 @@ def list_everywhere(
     A partition without a leader has less: where a replica is alive, a leader is elected within seconds.
     """
     patience, election, retry = deadline.half(), deadline.half(at_most_s=LEADER_PATIENCE_S), 0
+    coordinators: Coordinators | None = None
 
     def waited(missing: Iterable[KafkaFault]) -> bool:
         return (election if all(each.code in WITHOUT_LEADER for each in missing) else patience).expired()
 
     while True:
         with cluster.within(deadline.half() if patience.expired() else patience):
-            coordinators = _coordinators(cluster, is_first=retry == 0)
+            coordinators = _coordinators(cluster, before=coordinators)
         if not coordinators.missing or waited(coordinators.missing):
             listings, answered = _list_at(cluster, coordinators, request)
             passing = any(each.code in _PASSING for each in listings.missing)
@@ -46,12 +47,19 @@ def list_everywhere(
         retry += 1
 
 
-def _coordinators(cluster: Cluster, *, is_first: bool) -> Coordinators:
-    """The brokers to ask; a cluster that was there a moment ago may come back, one that never was is an error."""
+def _coordinators(cluster: Cluster, *, before: Coordinators | None) -> Coordinators:
+    """The brokers to ask; a cluster that was there a moment ago may come back, one that never was is an error.
+
+    That time is up says less than what was known `before`.
+    """
     try:
         return find_coordinating_brokers(cluster)
+    except DeadlineError:
+        if before is None:
+            raise
+        return before
     except UnreachableError as exc:
-        if is_first:
+        if before is None:
             raise
         return Coordinators({}, (fault_of(exc),))
 

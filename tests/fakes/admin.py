@@ -6,21 +6,20 @@ tests/contract/test_transaction_admin.py runs the same suite on it, on a FakeClu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
-from eosctl.errors import UnreachableError
+from eosctl.errors import DeadlineError, UnreachableError
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.connection import Connection
 from eosctl.kafka.coordinators import find_coordinators
 from eosctl.kafka.faults import COORDINATOR_RETRIES, ask_until_settled, fault
-from eosctl.kafka.stream import Address, ConnectionLostError, Stream
+from eosctl.kafka.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.wire.cluster_messages import KeyType
-from eosctl.wire.error_codes import NONE
+from eosctl.wire.error_codes import NONE, REQUEST_TIMED_OUT
 from eosctl.wire.frames import FrameBuffer
 from eosctl.wire.transaction_messages import INIT_PRODUCER_ID, InitProducerIdRequest, InitProducerIdResponse
 
@@ -34,40 +33,34 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _MemoryStream(Stream):
-    """A stream whose other end is a function."""
+    """A stream whose other end is a function; while it waits for a frozen broker, its deadline's clock goes on."""
 
-    def __init__(self, brokers: FakeCluster, address: Address, deadline: Deadline) -> None:
-        super().__init__(address, deadline=deadline, idle_timeout_s=1.0)
+    def __init__(self, brokers: FakeCluster, address: Address, *, deadline: Deadline, idle_timeout_s: float) -> None:
+        super().__init__(address, deadline=deadline, idle_timeout_s=idle_timeout_s)
         self._brokers, self._requests = brokers, FrameBuffer()
 
     def connect(self, tls: ssl.SSLContext | None) -> None:
+        self._wait_s(f"connecting to {self.address}", CONNECT_TIMEOUT_S)
         if self._brokers.node_at(*self.address) is None:
             raise UnreachableError(f"can't connect to {self.address}: connection refused")
 
     def send(self, data: bytes) -> None:
+        self._wait_s(f"sending to {self.address}", self._idle_timeout_s)
         self._requests.feed(data)
         while (request := self._requests.next_frame()) is not None:
             node = self._brokers.node_at(*self.address)
+            if node in self._brokers.frozen:
+                continue
             answer = None if node is None else self._brokers.answer(node, request)
             if answer is None:
                 raise ConnectionLostError(f"{self.address} closed the connection")
             self.frames.feed(answer)
 
     def _receive(self) -> bytes:
-        raise ConnectionLostError(f"{self.address} closed the connection")
-
-
-class _MemoryCluster(Cluster):
-    def __init__(self, brokers: FakeCluster, deadline: Deadline) -> None:
-        super().__init__(ClientSettings(brokers.bootstrap_servers), deadline=deadline)
-        self._fake = brokers
-
-    def _connect(self, address: Address) -> Connection:
-        connection = Connection(_MemoryStream(self._fake, address, self._deadline), client_id="eosctl")
-        connection.open(self._settings, tls=None, oauth_token=str, versions=self._versions.get(address))
-        self._versions[address] = connection.versions
-        self._open.add(connection)
-        return connection
+        if self._brokers.node_at(*self.address) not in self._brokers.frozen:
+            raise ConnectionLostError(f"{self.address} closed the connection")
+        self.deadline.clock.sleep_s(self._wait_s(f"waiting for {self.address}", self._idle_timeout_s))
+        raise self._lost(TimeoutError(), "waiting for")
 
 
 def _told(method: F) -> F:
@@ -90,7 +83,8 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     def __init__(self, brokers: FakeCluster, *, deadline: Deadline) -> None:
         settings = ClientSettings(brokers.bootstrap_servers)
         super().__init__(settings, deadline=deadline)
-        self._cluster, self.calls = _MemoryCluster(brokers, deadline), brokers.calls
+        self._cluster = Cluster(settings, deadline=deadline, open_stream=partial(_MemoryStream, brokers))
+        self.calls = brokers.calls
 
     def __enter__(self) -> Self:
         with self.calls.call("open"):
@@ -125,9 +119,13 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
             answer = self._cluster.ask(Address(found.host, found.port), INIT_PRODUCER_ID, request)
             return {transactional_id: answer if answer.error_code == NONE else fault(answer.error_code)}
 
-        settled = ask_until_settled(
-            [transactional_id], ask_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
-        )[transactional_id]
+        try:
+            settled = ask_until_settled(
+                [transactional_id], ask_once, retriable=COORDINATOR_RETRIES, deadline=self._deadline
+            )[transactional_id]
+        except DeadlineError:
+            never = fault(REQUEST_TIMED_OUT, f"no answer within {self._deadline.timeout_s:g} s")
+            return FenceAnswer(transactional_id, None, fault=never, confirmed=False)
         if isinstance(settled, KafkaFault):
             confirmed = settled.code not in COORDINATOR_RETRIES
             return FenceAnswer(transactional_id, asked, fault=settled, confirmed=confirmed, attempts=attempts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,10 +14,9 @@ from eosctl.errors import ExitCode, UnreachableError
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from tests.fakes.admin import FakeTransactionAdmin
-from tests.fakes.broker import FakeCluster
+from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime
 from tests.fakes.world import World
-from tests.kafka.connecting import admin_of
 
 PARTITIONS = 6
 IDS = [f"id-{number}" for number in range(30)]
@@ -46,12 +46,12 @@ def faults(answers: object) -> dict[str, str]:
     return {key: answer.name for key, answer in answers.items() if isinstance(answer, KafkaFault)}
 
 
-def in_memory(cluster: FakeCluster) -> FakeTransactionAdmin:
-    """An admin whose waits take no time; `time_left` tells about what they would have left.
+def in_memory(cluster: FakeCluster, time: FakeTime | None = None) -> FakeTransactionAdmin:
+    """An admin whose waits take no time of ours; `time_left` tells about what they would have left of 60 s.
 
     Several threads wait on the one clock, and each moves it for all: a few seconds more may seem to have passed.
     """
-    return FakeTransactionAdmin(cluster, deadline=Deadline.after(60, FakeTime().clock()))
+    return FakeTransactionAdmin(cluster, deadline=Deadline.after(60, (time or FakeTime()).clock()))
 
 
 def time_left(admin: FakeTransactionAdmin) -> float:
@@ -100,24 +100,35 @@ def test_a_coordinator_that_comes_back_is_waited_for(cluster: FakeCluster) -> No
 def test_a_frozen_coordinator_hides_its_own_ids_only(cluster: FakeCluster) -> None:
     """The whole of --timeout went to a frozen coordinator, and whoever was asked after it had none."""
     lost = led_by(cluster, LOST)
-    with admin_of(cluster, timeout_s=5) as admin:
+    with in_memory(cluster) as admin:
         assert admin.cluster_id()  # of a broker that answers
         cluster.frozen.add(LOST)
         described = admin.describe_transactions(IDS)
         assert faults(described) == dict.fromkeys(lost, "REQUEST_TIMED_OUT")
+        assert time_left(admin) >= 15
 
 
 def test_brokers_that_do_not_answer_are_named_with_the_reason(cluster: FakeCluster) -> None:
     """Nothing said which broker it was; each look waited for it anew."""
+    time, others = FakeTime(), threading.Event()
     host, port = cluster.address(LOST)
-    with admin_of(cluster, timeout_s=5) as admin:
-        assert admin.silent_brokers(patience_s=1) == {}
+
+    def tell(_seen: Seen, frame: bytes) -> bytes:
+        if {seen.node for seen in cluster.seen} == {1, 3}:
+            others.set()
+        return frame
+
+    with in_memory(cluster, time) as admin:
+        assert admin.silent_brokers(patience_s=3) == {}
         cluster.frozen.add(LOST)
-        assert {broker: str(why.message) for broker, why in admin.silent_brokers(patience_s=0.5).items()} == {
-            LOST: f"timed out after 0.5 s while waiting for {host}:{port}"
+        cluster.seen.clear()
+        cluster.tamper = tell
+        time.later(1, lambda: others.wait(60))  # all are asked side by side, and no thread is too late for its turn
+        assert {broker: str(why.message) for broker, why in admin.silent_brokers(patience_s=3).items()} == {
+            LOST: f"timed out after 3 s while waiting for {host}:{port}"
         }
         cluster.stop_broker(LOST, noticed=False)
-        assert set(admin.silent_brokers(patience_s=1)) == {LOST}
+        assert set(admin.silent_brokers(patience_s=3)) == {LOST}
 
 
 def listed(listings: TransactionListings) -> set[str]:
@@ -158,12 +169,46 @@ def test_a_coordinator_that_never_loads_leaves_half_of_the_time(cluster: FakeClu
 
 
 def test_a_listing_of_a_frozen_broker_is_left_out(cluster: FakeCluster) -> None:
-    with admin_of(cluster, timeout_s=5) as admin:
+    with in_memory(cluster) as admin:
         assert admin.cluster_id()
         cluster.frozen.add(LOST)
         listings = admin.list_transactions()
         assert listed(listings) == {*IDS} - led_by(cluster, LOST)
         assert [each.name for each in listings.missing] == ["REQUEST_TIMED_OUT"]
+        assert time_left(admin) >= 15
+
+
+def freeze_all_once(cluster: FakeCluster, api: str, count: int) -> None:
+    """Every broker stops answering once so many of these requests have been answered."""
+
+    def freeze(seen: Seen, frame: bytes) -> bytes:
+        if seen.api == api and cluster.count(api) == count:
+            cluster.frozen |= {1, 2, 3}
+        return frame
+
+    cluster.tamper = freeze
+
+
+def test_a_listing_that_is_out_of_time_says_what_was_missing(cluster: FakeCluster) -> None:
+    """It was "timed out while connecting" to a broker that has nothing wrong; the frozen one was not named."""
+    with in_memory(cluster) as admin:
+        assert admin.cluster_id()
+        cluster.frozen.add(LOST)
+        freeze_all_once(cluster, "DescribeTransactions", 2)
+        with pytest.raises(UnreachableError, match=f"can't list transactions: REQUEST_TIMED_OUT: broker {LOST}, which"):
+            admin.list_transactions()
+
+
+def test_a_cluster_that_answers_nothing_for_half_of_the_time_is_listed_in_the_other_half(cluster: FakeCluster) -> None:
+    """That half of --timeout was over ended the command, where the first look had something missing."""
+    time = FakeTime()
+    cluster.state.leaderless.add((TOPIC, LOST))
+    freeze_all_once(cluster, "DescribeTransactions", 3)
+    time.later(29, cluster.frozen.clear)
+    with in_memory(cluster, time) as admin:
+        listings = admin.list_transactions()
+        assert listed(listings) == {*IDS} - of_partition(LOST)
+        assert [each.name for each in listings.missing] == ["LEADER_NOT_AVAILABLE"]
 
 
 @pytest.mark.parametrize("what", ["no leader", "no broker"])
@@ -189,8 +234,9 @@ def test_a_frozen_bootstrap_server_leaves_time_for_the_next_one() -> None:
     """Its connection was accepted, and the rest of --timeout was spent waiting for its first answer."""
     with FakeCluster(brokers=2) as cluster:
         cluster.frozen.add(1)
-        with admin_of(cluster, timeout_s=4) as admin:
+        with in_memory(cluster) as admin:
             assert admin.cluster_id() == "fake-cluster-id"
+            assert time_left(admin) >= 30
 
 
 def test_ids_of_a_frozen_coordinator_are_found_again_where_they_moved(cluster: FakeCluster) -> None:
@@ -203,7 +249,7 @@ def test_ids_of_a_frozen_coordinator_are_found_again_where_they_moved(cluster: F
         return frame
 
     cluster.tamper = move
-    with admin_of(cluster, timeout_s=6) as admin:
+    with in_memory(cluster) as admin:
         assert admin.cluster_id()
         cluster.frozen.add(LOST)
         assert faults(admin.describe_transactions(IDS)) == {}
