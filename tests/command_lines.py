@@ -157,7 +157,7 @@ def run_line(
 ) -> Outcome:
     """What a line answers in the world, once it is prepared; `how` is for `invoke`."""
     args, environ = WAYS[way](world)
-    told = [*args, *more, "-o", output if line.document else "text", "--timeout", "20s"]
+    told = [*args, *more, "-o", output if line.document else "text", "--timeout", "300s"]
     return invoke(*words_of(world, line.text), *told, environ=environ, **{**world.surroundings, **how})
 
 

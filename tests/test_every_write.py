@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +81,8 @@ def test_the_time_at_the_question_is_not_taken_from_the_timeout(invoke: Invoke, 
     """Whoever read the plan for a minute and said yes got exit code 4, and nothing was written."""
     prepare(invoke, world, line)
     somebody = _Slow()
-    clock = replace(world.surroundings.get("clock", Clock()), monotonic_s=lambda: time.monotonic() + somebody.thought_s)
+    usual: Clock = world.surroundings.get("clock", Clock())
+    clock = replace(usual, monotonic_s=lambda: usual.monotonic_s() + somebody.thought_s)
     told = Line(line.text.replace(" --yes", ""), document=line.document)
     outcome = run_line(invoke, world, told, clock=clock, input=somebody, can_ask=True)
     assert (outcome.exit_code, somebody.thought_s) == (0, 3600.0), outcome.stderr

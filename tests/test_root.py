@@ -100,7 +100,7 @@ def test_settings_that_are_not_understood_are_told(invoke: Invoke, tmp_path: Pat
     """A mistyped name in client.properties was passed over in silence."""
     settings = tmp_path / "client.properties"
     settings.write_text("securty.protocol=SSL\n")
-    outcome = invoke("txn", "list", "-b", "127.0.0.1:1", "--command-config", str(settings), "--timeout", "2s")
+    outcome = invoke("txn", "list", "-b", "127.0.0.1:1", "--command-config", str(settings), "--timeout", "300s")
     assert outcome.exit_code == 4
     assert "warning: " in outcome.stderr
     assert "securty.protocol" in outcome.stderr

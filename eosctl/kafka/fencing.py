@@ -40,7 +40,7 @@ from eosctl.wire.transaction_messages import INIT_PRODUCER_ID, InitProducerIdRes
 CONNECTIONS_PER_COORDINATOR = 8
 WINDOW = 8
 IDS_PER_CONNECTION = 16  # a connection more is worth its handshake for this many ids
-_JOIN_S = 2.0
+_JOIN_S, _WAKINGS = 2.0, 20
 _IN_WORDS = {
     COORDINATOR_NOT_AVAILABLE: "a transaction coordinator is not available (on a new cluster it is being created)",
     COORDINATOR_LOAD_IN_PROGRESS: "a transaction coordinator is loading, or waits for new producer ids",
@@ -252,11 +252,13 @@ class Fencing:
         for lane in self._lanes.values():
             for _ in lane.threads:
                 lane.waiting.put(None)
-        if self._open:
-            self._cluster.abort()
-        for lane in self._lanes.values():
-            for thread in lane.threads:
-                thread.join(_JOIN_S)
+        for thread in [thread for lane in self._lanes.values() for thread in lane.threads]:
+            for _ in range(_WAKINGS):
+                if self._open:
+                    self._cluster.abort()  # again: a worker may have begun to connect only after the last time
+                thread.join(_JOIN_S / _WAKINGS)
+                if not thread.is_alive():
+                    break
 
     # -- the workers' threads: sending and receiving
 

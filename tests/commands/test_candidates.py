@@ -13,11 +13,20 @@ from click.shell_completion import BashComplete, ShellComplete
 
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.connect import FakeConnect
 from tests.fakes.faults import Call
 
 ROOT = importlib.import_module("eosctl.commands.root").root
 Session = importlib.import_module("eosctl.commands.session").Session
+CANDIDATES = importlib.import_module("eosctl.commands.candidates")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine may take longer than a shell should wait for names, and than they are kept."""
+    for name in ("_PATIENCE_S", "_FRESH_S"):
+        monkeypatch.setattr(CANDIDATES, name, PLENTY_S)
 
 
 class _Cluster:
@@ -130,8 +139,9 @@ def test_failures_offer_nothing_and_say_nothing(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_broker_that_never_answers_does_not_hang_the_shell(tmp_path: Path) -> None:
+def test_a_broker_that_never_answers_does_not_hang_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The listener takes connections and says nothing: without a limit this would never return."""
+    monkeypatch.setattr(CANDIDATES, "_PATIENCE_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert _offered(_session(tmp_path), "fence", "-b", f"127.0.0.1:{silent.getsockname()[1]}", "") == []
 

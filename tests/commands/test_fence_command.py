@@ -183,5 +183,5 @@ def test_one_refused_id_is_partial_and_the_grant_is_printed(fence: Invoke, stage
 
 
 def test_a_closed_port_is_unreachable(invoke: Invoke) -> None:
-    outcome = invoke("fence", "x", "-b", "127.0.0.1:1", "--timeout", "5s", "-o", "json")
+    outcome = invoke("fence", "x", "-b", "127.0.0.1:1", "--timeout", "300s", "-o", "json")
     assert (outcome.exit_code, outcome.json()["status"]) == (4, "error")

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from tests.conftest import Invoke
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.transactions import scene
 
-CANNOT_CONNECT = ("txn", "list", "-b", "127.0.0.1:1", "--timeout", "2s")
+CANNOT_CONNECT = ("txn", "list", "-b", "127.0.0.1:1", "--timeout", "300s")
 
 
 def _told(invoke: Invoke, *args: str) -> tuple[Any, Any, list[Any], str]:
@@ -102,7 +103,10 @@ def test_a_reader_that_has_seen_enough_changes_nothing(output: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-m", "eosctl", "explain", "-o", output], stdout=writing, stderr=subprocess.PIPE, timeout=60
+        [sys.executable, "-m", "eosctl", "explain", "-o", output],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=PLENTY_S,
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")

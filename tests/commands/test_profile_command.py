@@ -204,12 +204,12 @@ def test_commands_that_others_could_have_put_there_are_not_run(
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"profiles": {"p": chosen, "q": {"bootstrap_server": "127.0.0.1:1"}}}))
     file.chmod(mode)
-    done = invoke("txn", "list", "-p", "p", "--timeout", "2s")
+    done = invoke("txn", "list", "-p", "p", "--timeout", "300s")
     assert (done.exit_code, marker.exists()) == (exit_code, exit_code != 6), done.stderr
     if exit_code == 6:
         assert f"{file} holds commands that eosctl runs and has mode {mode:04o}: others on this" in done.stderr
         assert f"chmod go-w {file}" in done.stderr
-    assert invoke("txn", "list", "-p", "q", "--timeout", "2s").exit_code == 4, "a profile without commands"
+    assert invoke("txn", "list", "-p", "q", "--timeout", "300s").exit_code == 4, "a profile without commands"
     assert invoke("profile", "show", "p").exit_code == 0, "looking at it runs nothing"
 
 
@@ -289,7 +289,9 @@ def test_check(
 
 
 def test_check_of_what_does_not_answer(profile: Profile) -> None:
-    done = profile("check", "-b", "127.0.0.1:1", "-u", "http://127.0.0.1:1", "-g", "g", "--timeout", "5s", "-o", "json")
+    done = profile(
+        "check", "-b", "127.0.0.1:1", "-u", "http://127.0.0.1:1", "-g", "g", "--timeout", "300s", "-o", "json"
+    )
     assert done.exit_code == 4
     assert [row["status"] for row in done.json()["data"]["rows"]] == ["failed"] * 3
     assert profile("check").exit_code == 2
@@ -297,7 +299,7 @@ def test_check_of_what_does_not_answer(profile: Profile) -> None:
 
 def test_check_of_a_cluster_that_answers_and_a_worker_that_does_not(profile: Profile, stage: Scene) -> None:
     flags = [*stage.flags, "-u", "http://127.0.0.1:1"]
-    done = profile("check", *flags, "--timeout", "5s", "-o", "json", **stage.surroundings)
+    done = profile("check", *flags, "--timeout", "300s", "-o", "json", **stage.surroundings)
     assert [row["status"] for row in done.json()["data"]["rows"]][:2] == ["ok", "ok"]
     assert (done.exit_code, [error["code"] for error in done.json()["errors"]]) == (7, ["unreachable"])
 

@@ -20,6 +20,7 @@ from eosctl.core.connect_access import ConnectAccess
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, InputFileError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.http_server import serving
 
 ROOT = {"version": "4.3.1", "commit": "abc", "kafka_cluster_id": "cluster-1"}
@@ -104,7 +105,7 @@ def served(place: Place, request: pytest.FixtureRequest) -> Iterator[Served]:
 
 
 def worker(served: Served, **access: Any) -> RestConnectWorker:
-    return RestConnectWorker(served.url, deadline=Deadline.after(30), access=ConnectAccess(**access))
+    return RestConnectWorker(served.url, deadline=Deadline.after(PLENTY_S), access=ConnectAccess(**access))
 
 
 PASSWORD: dict[str, Any] = {"username": "ann", "password": Secret("canary-pw")}
@@ -172,7 +173,7 @@ def test_a_certificate_for_another_host_is_not_taken(served: Served, place: Plac
     url = f"https://localhost:{served.port}"
     access = ConnectAccess(ca=place.ca, named=frozenset({url}), token=Secret("canary-token"))
     with pytest.raises(UnreachableError):
-        RestConnectWorker(url, deadline=Deadline.after(30), access=access).root()
+        RestConnectWorker(url, deadline=Deadline.after(PLENTY_S), access=access).root()
     assert served.asked == []
 
 

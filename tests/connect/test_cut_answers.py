@@ -8,6 +8,7 @@ from eosctl.connect.rest import RestConnectWorker
 from eosctl.core.connect_access import ConnectAccess
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, UnreachableError
+from tests.fakes.clock import PLENTY_S
 from tests.kafka.connecting import CERTIFICATES, server_that_says, tls_server_that_breaks_off
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -15,7 +16,7 @@ ACCESS = ConnectAccess(ca=str(CERTIFICATES / "ca.pem"))
 
 
 def ask(url: str) -> EosctlError:
-    worker = RestConnectWorker(url, deadline=Deadline.after(20), access=ACCESS)
+    worker = RestConnectWorker(url, deadline=Deadline.after(PLENTY_S), access=ACCESS)
     with pytest.raises(EosctlError) as caught:
         worker.root()
     return caught.value

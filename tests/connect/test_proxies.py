@@ -25,6 +25,7 @@ from eosctl.core.connect_access import ConnectAccess
 from eosctl.core.proxies import proxies_of
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, UnreachableError, UnsupportedError
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.http_server import serving
 
 ROOT = {"version": "4.3.1", "commit": "abc", "kafka_cluster_id": "cluster-1"}
@@ -102,7 +103,7 @@ def server(*, behind: int = 0, context: ssl.SSLContext | None = None) -> Iterato
 
 def worker(url: str, environ: dict[str, str], *, ca: str | None = None) -> RestConnectWorker:
     access = ConnectAccess(ca=ca, proxies=proxies_of(environ))
-    return RestConnectWorker(url, deadline=Deadline.after(20.0), access=access)
+    return RestConnectWorker(url, deadline=Deadline.after(PLENTY_S), access=access)
 
 
 def test_http_goes_through_the_proxy() -> None:
@@ -132,7 +133,7 @@ def test_metrics_go_the_same_way() -> None:
     with server() as proxy:
         access = ConnectAccess(proxies=proxies_of({"HTTP_PROXY": f"127.0.0.1:{proxy.port}"}))
         with pytest.raises(ConnectError, match="does not answer with Prometheus text"):  # but a worker's root
-            MetricsClient(access=access, deadline=Deadline.after(20.0)).read_prometheus(url)
+            MetricsClient(access=access, deadline=Deadline.after(PLENTY_S)).read_prometheus(url)
     assert proxy.asked == [("GET", url, None)]
 
 

@@ -7,7 +7,6 @@ import contextlib
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,7 +25,7 @@ from eosctl.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from tests.fakes.clock import FakeTime
+from tests.fakes.clock import PLENTY_S, FakeTime
 from tests.fakes.http_server import serving
 
 JERSEY_404 = {"error_code": 404, "message": "HTTP 404 Not Found"}
@@ -51,7 +50,10 @@ class Server:
     port: int
     answers: dict[str, list[tuple[int, object]]] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
-    delay_s: float = 0.0
+    answers_now: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.answers_now.set()
 
     @property
     def url(self) -> str:
@@ -67,7 +69,7 @@ def server() -> Iterator[Server]:
         def _serve(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             shared.asked.append(Asked(self.command, self.path, dict(self.headers), body))
-            time.sleep(shared.delay_s)
+            shared.answers_now.wait(PLENTY_S)
             queue = shared.answers.get(self.path.partition("?")[0], [(404, JERSEY_404)])
             status, content = queue.pop(0) if len(queue) > 1 else queue[0]
             media_type = "text/html" if isinstance(content, str) else "application/json"
@@ -90,10 +92,13 @@ def server() -> Iterator[Server]:
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     shared = Server(httpd.server_address[1])
     with serving(httpd):
-        yield shared
+        try:
+            yield shared
+        finally:
+            shared.answers_now.set()
 
 
-def _worker(url: str, timeout_s: float = 20.0) -> RestConnectWorker:
+def _worker(url: str, timeout_s: float = PLENTY_S) -> RestConnectWorker:
     return RestConnectWorker(url, deadline=Deadline.after(timeout_s))
 
 
@@ -312,9 +317,10 @@ def test_a_name_that_does_not_resolve() -> None:
 
 
 def test_a_worker_that_takes_the_request_and_is_silent(server: Server) -> None:
-    server.delay_s = 0.6
+    server.answers_now.clear()
+    clock = FakeTime().clock()  # so that the time is up for the answer, and not for the question on a slow machine
     with pytest.raises(UnreachableError, match="no answer in time") as caught:
-        _worker(server.url, timeout_s=0.2).root()
+        RestConnectWorker(server.url, deadline=Deadline.after(0.2, clock)).root()
     assert caught.value.hint is not None
     assert "did not answer" in caught.value.hint
 

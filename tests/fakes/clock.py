@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from eosctl.deadline import Clock
 
+PLENTY_S = 300.0  # real seconds, for what must not end before its time on a slow machine; a right program needs none
+
 
 @dataclass
 class FakeTime:

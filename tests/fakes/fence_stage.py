@@ -27,7 +27,7 @@ class Stage(World):
     modes: dict[str, str] = field(default_factory=lambda: {W1: "enabled"})
     nodes: int = 2
     asked_group: str | None = "g"
-    timeout_s: float = 20.0
+    timeout_s: float = 60.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,6 +16,7 @@ from eosctl.ops.app import App
 from eosctl.profiles import Target
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.topics import FakeTopicStore
 
 HOUR_MS = 3_600_000
@@ -34,7 +35,7 @@ class Stage:
     def app(self) -> App:
         return App(
             Target(client=ClientSettings(self.cluster.bootstrap_servers), group_id=self.group_id),
-            Deadline.after(20),
+            Deadline.after(PLENTY_S),
             Path("unused"),
             on_event=self.events.append,
             open_topics=self.topics.open,

@@ -18,24 +18,25 @@ from eosctl.deadline import Deadline
 from eosctl.kafka.librdkafka import client_properties, quiet_logger
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from tests.fakes.broker import FakeCluster
+from tests.fakes.clock import PLENTY_S
 
 
 @contextlib.contextmanager
-def admin_of(cluster: FakeCluster, *, timeout_s: float = 20, **settings: Any) -> Iterator[NativeTransactionAdmin]:
+def admin_of(cluster: FakeCluster, *, timeout_s: float = PLENTY_S, **settings: Any) -> Iterator[NativeTransactionAdmin]:
     """An admin of the fake cluster; `settings` are fields of ClientSettings."""
     client = ClientSettings(cluster.bootstrap_servers, **settings)
     with NativeTransactionAdmin(client, deadline=Deadline.after(timeout_s)) as admin:
         yield admin
 
 
-def connect(bootstrap: str | tuple[str, ...], *, timeout_s: float = 10, **settings: Any) -> str:
+def connect(bootstrap: str | tuple[str, ...], *, timeout_s: float = PLENTY_S, **settings: Any) -> str:
     """The cluster id, which takes one connection and one request."""
     servers = (bootstrap,) if isinstance(bootstrap, str) else bootstrap
     with NativeTransactionAdmin(ClientSettings(servers, **settings), deadline=Deadline.after(timeout_s)) as admin:
         return admin.cluster_id()
 
 
-def connect_with(settings: ClientSettings, *, timeout_s: float = 10) -> str:
+def connect_with(settings: ClientSettings, *, timeout_s: float = PLENTY_S) -> str:
     """The same with whole settings."""
     with NativeTransactionAdmin(settings, deadline=Deadline.after(timeout_s)) as admin:
         return admin.cluster_id()
@@ -45,7 +46,7 @@ def librdkafka_connects(settings: ClientSettings) -> bool:
     """Whether librdkafka gets an answer; a refusal ends the wait at once."""
     refused: list[object] = []
     client = AdminClient(client_properties(settings) | {"error_cb": refused.append}, logger=quiet_logger())
-    future = client.describe_cluster(request_timeout=10)
+    future = client.describe_cluster(request_timeout=PLENTY_S)
     while not future.done() and not refused:
         client.poll(0.05)
     return not refused and bool(future.result().cluster_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from eosctl.errors import (
 )
 from eosctl.kafka.stream import Address, parse_address
 from tests.fakes.broker import FakeCluster
+from tests.fakes.clock import PLENTY_S
 from tests.kafka.connecting import admin_of, connect, server_that_says
 
 
@@ -64,13 +64,12 @@ def test_a_closed_port_is_unreachable() -> None:
 
 def test_a_slow_lookup_of_a_name_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     """The system's lookup knows no deadline: with a name server that was silent, --timeout was not kept."""
-    asked, done = threading.Event(), threading.Event()
+    done = threading.Event()
 
     def look_up(*_args: Any, flags: int = 0, **_more: Any) -> list[Any]:
         if flags & socket.AI_NUMERICHOST:
             raise socket.gaierror(socket.EAI_NONAME, "not a number")
-        asked.set()
-        done.wait(60)
+        done.wait(PLENTY_S)
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
@@ -79,7 +78,6 @@ def test_a_slow_lookup_of_a_name_ends_at_the_deadline(monkeypatch: pytest.Monkey
             connect("silent.example:9092", timeout_s=0.2)
         with pytest.raises(DeadlineError, match=r"while looking up silent\.example"):
             RestConnectWorker("http://silent.example:8083", deadline=Deadline.after(0.2)).root()
-        assert asked.is_set()
     finally:
         done.set()
 
@@ -120,11 +118,12 @@ def test_what_is_no_kafka_broker(answer: bytes, error: type[EosctlError], words:
 
 
 def test_a_silent_server_costs_the_deadline_and_no_more() -> None:
-    with server_that_says(b"", close=False) as address:
-        started_s = time.monotonic()
-        with pytest.raises(DeadlineError, match=f"waiting for {address}"):
-            connect(address, timeout_s=0.3)
-        assert time.monotonic() - started_s < 2
+    """What its own timeout would be is an hour; a slow machine may be in time for nothing but the connection."""
+    with (
+        server_that_says(b"", close=False) as address,
+        pytest.raises(DeadlineError, match=f"after 0.3 s while (connecting to|sending to|waiting for) {address}"),
+    ):
+        connect(address, timeout_s=0.3, request_timeout_ms=3_600_000)
 
 
 def test_a_silent_server_costs_the_request_timeout_if_that_is_shorter() -> None:

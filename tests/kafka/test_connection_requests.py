@@ -17,6 +17,7 @@ from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.coordinator_loads import find_coordinating_brokers
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster
+from tests.fakes.clock import PLENTY_S
 from tests.kafka.connecting import admin_of
 
 
@@ -57,7 +58,7 @@ def test_no_partition_of_the_transaction_topic_is_left_out(partition: int) -> No
     with FakeCluster(brokers=3) as cluster:
         cluster.state.add_topic(TOPIC, 5)
         cluster.state.loading.add(partition)
-        asked = Cluster(ClientSettings(cluster.bootstrap_servers), deadline=Deadline.after(20))
+        asked = Cluster(ClientSettings(cluster.bootstrap_servers), deadline=Deadline.after(PLENTY_S))
         try:
             (missing,) = find_coordinating_brokers(asked).missing
         finally:

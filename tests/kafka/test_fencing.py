@@ -11,15 +11,18 @@ import pytest
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.transactions import FenceAnswer
-from eosctl.deadline import Deadline
+from eosctl.deadline import Clock, Deadline
 from eosctl.errors import UnreachableError
 from eosctl.events import Event
 from eosctl.kafka.fencing import CONNECTIONS_PER_COORDINATOR
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster, Seen
+from tests.fakes.clock import PLENTY_S
 from tests.kafka.connecting import admin_of
+from tests.sandbox_fixtures import wait_until
 
+NEVER_MS = 10**9  # for a request's own timeout, where something else is to end the wait
 IDS = [f"g-c-{number}" for number in range(100)]
 
 
@@ -34,6 +37,17 @@ def no_fence_threads() -> bool:
     return not [thread for thread in threading.enumerate() if thread.name.startswith("fence ")]
 
 
+def freeze_at(cluster: FakeCluster, api: str, count: int = 1) -> None:
+    """Every broker stops answering at so many of these requests, for good."""
+
+    def freeze(seen: Seen, frame: bytes) -> bytes:
+        if seen.api == api and cluster.count(api) == count:
+            cluster.frozen |= {*cluster.state.nodes}
+        return frame
+
+    cluster.tamper = freeze
+
+
 def test_every_id_is_fenced_once_over_several_brokers() -> None:
     with FakeCluster(brokers=3) as cluster, admin_of(cluster) as admin:
         answers = fence(admin, [*IDS, IDS[0]])
@@ -46,7 +60,7 @@ def test_every_id_is_fenced_once_over_several_brokers() -> None:
 
 
 def test_no_ids_need_no_broker() -> None:
-    with NativeTransactionAdmin(ClientSettings(("127.0.0.1:1",)), deadline=Deadline.after(5)) as admin:
+    with NativeTransactionAdmin(ClientSettings(("127.0.0.1:1",)), deadline=Deadline.after(PLENTY_S)) as admin:
         assert list(admin.fence([], transaction_timeout_ms=30_000)) == []
 
 
@@ -165,40 +179,49 @@ def test_a_broker_that_dies_in_the_middle_hands_its_ids_to_the_others() -> None:
 def test_the_first_bootstrap_server_may_be_down() -> None:
     with FakeCluster(brokers=2) as cluster:
         settings = ClientSettings(("127.0.0.1:1", *cluster.bootstrap_servers))
-        with NativeTransactionAdmin(settings, deadline=Deadline.after(10)) as admin:
+        with NativeTransactionAdmin(settings, deadline=Deadline.after(PLENTY_S)) as admin:
             assert fence(admin, ["one"])["one"].producer_epoch == 0
 
 
 def test_no_broker_at_all_lists_every_failure() -> None:
     settings = ClientSettings(("127.0.0.1:1", "127.0.0.1:2"))
-    with NativeTransactionAdmin(settings, deadline=Deadline.after(10)) as admin:
+    with NativeTransactionAdmin(settings, deadline=Deadline.after(PLENTY_S)) as admin:
         with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1: connection refused.*127\.0\.0\.1:2") as caught:
             fence(admin, ["one"])
         assert caught.value.hint == "Check --bootstrap-server, and that this host and port can be reached from here."
 
 
 def test_at_the_deadline_open_ids_are_unconfirmed_with_their_last_fault() -> None:
-    with FakeCluster() as cluster, admin_of(cluster, timeout_s=0.5) as admin:
+    late_s = 0.0
+
+    def make_it_late(_seen: Seen, frame: bytes) -> bytes:
+        nonlocal late_s
+        if cluster.count("InitProducerId") == 6:
+            late_s = PLENTY_S
+        return frame
+
+    clock = Clock(monotonic_s=lambda: time.monotonic() + late_s)
+    with FakeCluster() as cluster:
         cluster.state.open_transaction("stuck", ("t", 0))
         cluster.state.late_markers = 1_000_000
-        answers = fence(admin, ["stuck", "quick"])
+        cluster.tamper = make_it_late
+        settings = ClientSettings(cluster.bootstrap_servers)
+        with NativeTransactionAdmin(settings, deadline=Deadline.after(PLENTY_S, clock)) as admin:
+            answers = fence(admin, ["stuck", "quick"])
         assert answers["quick"].confirmed
         assert not answers["stuck"].confirmed
         assert answers["stuck"].fault is not None
         assert answers["stuck"].fault.name == "CONCURRENT_TRANSACTIONS"
         assert answers["stuck"].attempts > 3
-    assert no_fence_threads()
+        wait_until(no_fence_threads, what="the threads to end", timeout_s=PLENTY_S)
 
 
 def test_a_broker_that_never_answers_is_left_at_the_deadline() -> None:
-    with FakeCluster() as cluster, admin_of(cluster, timeout_s=1) as admin:
-        assert fence(admin, ["first"])["first"].confirmed
-        cluster.latency_s = 2
-        started_s = time.monotonic()
+    with FakeCluster() as cluster, admin_of(cluster, timeout_s=0.5, request_timeout_ms=NEVER_MS) as admin:
+        freeze_at(cluster, "FindCoordinator")
         answers = fence(admin, ["slow"])
-        assert time.monotonic() - started_s < 2
         assert (answers["slow"].confirmed, answers["slow"].fault is not None) == (False, True)
-    assert no_fence_threads()
+        wait_until(no_fence_threads, what="the threads to end", timeout_s=PLENTY_S)
 
 
 def test_garbage_in_place_of_an_answer_is_a_fault_and_not_a_success() -> None:
@@ -213,15 +236,13 @@ def test_garbage_in_place_of_an_answer_is_a_fault_and_not_a_success() -> None:
 
 
 def test_closing_the_iterator_stops_the_threads_and_keeps_the_admin_usable() -> None:
-    with FakeCluster(brokers=2) as cluster, admin_of(cluster) as admin:
-        cluster.latency_s = 0.05
+    with FakeCluster(brokers=2) as cluster, admin_of(cluster, request_timeout_ms=NEVER_MS) as admin:
+        freeze_at(cluster, "InitProducerId", 10)
         answers = admin.fence(IDS, transaction_timeout_ms=30_000)
         first = next(answers)
-        started_s = time.monotonic()
         answers.close()  # type: ignore[attr-defined]
-        assert time.monotonic() - started_s < 1
-        assert no_fence_threads()
-        cluster.latency_s = 0
+        wait_until(no_fence_threads, what="the threads to end", timeout_s=PLENTY_S)
+        cluster.frozen.clear()
         assert admin.describe_transactions([first.transactional_id])
 
 
@@ -236,10 +257,7 @@ def test_ctrl_c_in_the_consumer_leaves_no_thread() -> None:
 
         with pytest.raises(KeyboardInterrupt):
             consume()
-        deadline_s = time.monotonic() + 2
-        while not no_fence_threads() and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-        assert no_fence_threads()
+        wait_until(no_fence_threads, what="the threads to end", timeout_s=PLENTY_S)
 
 
 def test_what_is_retried_is_told_once() -> None:
@@ -247,7 +265,7 @@ def test_what_is_retried_is_told_once() -> None:
     with FakeCluster() as cluster:
         cluster.fail_next("InitProducerId", *[codes.COORDINATOR_LOAD_IN_PROGRESS] * 4)
         settings = ClientSettings(cluster.bootstrap_servers)
-        with NativeTransactionAdmin(settings, deadline=Deadline.after(10), on_event=told.append) as admin:
+        with NativeTransactionAdmin(settings, deadline=Deadline.after(PLENTY_S), on_event=told.append) as admin:
             fence(admin, ["one"])
     assert [event.message for event in told] == [
         "a transaction coordinator is loading, or waits for new producer ids; trying again"

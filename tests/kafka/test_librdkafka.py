@@ -97,7 +97,7 @@ def test_properties_that_a_real_client_takes(settings: ClientSettings, expected:
 )
 def test_values_that_java_takes_start_librdkafka(lines: str) -> None:
     """Each of them used to end with "the Kafka client refused its settings"."""
-    settings = client_from_properties(parse_properties(f"bootstrap.servers=a:1\n{lines}", source="f")).settings
+    settings = client_from_properties(parse_properties(f"bootstrap.servers=127.0.0.1:1\n{lines}", source="f")).settings
     AdminClient(client_properties(settings), logger=quiet_logger())
     Producer(writer_properties(settings, transactional_id="t"), logger=quiet_logger())
 

@@ -19,7 +19,7 @@ from eosctl.kafka.librdkafka import client_properties
 from eosctl.kafka.oauth import TokenSource, fetch_token
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
-from tests.fakes.clock import FakeTime
+from tests.fakes.clock import PLENTY_S, FakeTime
 from tests.kafka.connecting import CERTIFICATES, connect, librdkafka_connects
 from tests.kafka.test_connection_security import client_credentials, sasl, token_endpoint
 
@@ -74,7 +74,7 @@ def test_an_endpoint_behind_a_proxy_need_not_be_known_here(monkeypatch: pytest.M
             oauth_client_id="app",
             oauth_client_secret=Secret("hush"),
         )
-        assert fetch_token(settings, Deadline.after(30)).text == "the-token"
+        assert fetch_token(settings, Deadline.after(PLENTY_S)).text == "the-token"
 
 
 def test_a_folder_of_the_brokers_authorities_is_no_hindrance(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_java_truststore_of_the_endpoint_is_opened(invoke: Invoke, tmp_path: P
     assert outcome.exit_code == 2
     assert f"{file}:5: sasl.jaas.config: ssl.truststore.location: can't open {store}" in outcome.stderr
     file.write_text(file.read_text().replace("wrong-secret", "store-secret"))
-    shown = invoke("fence", "x", "--command-config", str(file), "--timeout", "1s")
+    shown = invoke("fence", "x", "--command-config", str(file), "--timeout", "300s")
     assert "can't open" not in shown.stderr
 
 
@@ -206,7 +206,7 @@ def test_a_command_prints_the_token_for_both_clients(tmp_path: Path) -> None:
 def test_what_is_no_token_is_not_shown(tmp_path: Path, printed: str, words: str) -> None:
     settings = ClientSettings(("a:1",), **_command(tmp_path, printed))
     with pytest.raises(InputFileError, match=words) as caught:
-        fetch_token(settings, Deadline.after(10))
+        fetch_token(settings, Deadline.after(PLENTY_S))
     assert "s3cret" not in f"{caught.value.message} {caught.value.hint}"
 
 

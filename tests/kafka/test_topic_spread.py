@@ -10,6 +10,7 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.kafka.topic_spread import TopicSpread
 from tests.fakes.broker import FakeCluster
+from tests.fakes.clock import PLENTY_S
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def cluster() -> Iterator[FakeCluster]:
 
 @pytest.fixture
 def spread(cluster: FakeCluster) -> Iterator[TopicSpread]:
-    spread = TopicSpread(ClientSettings(cluster.bootstrap_servers), deadline=Deadline.after(10))
+    spread = TopicSpread(ClientSettings(cluster.bootstrap_servers), deadline=Deadline.after(PLENTY_S))
     yield spread
     spread.close()
 
@@ -60,6 +61,6 @@ def test_where_the_native_client_cannot_log_in_nothing_is_waited_for(cluster: Fa
     settings = ClientSettings(
         cluster.bootstrap_servers, security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI", sasl_username="u"
     )
-    spread = TopicSpread(settings, deadline=Deadline.after(10))
+    spread = TopicSpread(settings, deadline=Deadline.after(PLENTY_S))
     assert spread.known_everywhere({"t": 2})
     spread.close()

@@ -13,13 +13,14 @@ from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl
 from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
 from eosctl.profiles import Target
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.kubectl import Cluster
 from tests.ops.kubernetes_stage import VARIABLE
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> App:
-    return App(target=Target(), deadline=Deadline.after(30), state_dir=tmp_path)
+    return App(target=Target(), deadline=Deadline.after(PLENTY_S), state_dir=tmp_path)
 
 
 def add(cluster: Cluster, *containers: dict[str, object], pods: int = 2) -> None:

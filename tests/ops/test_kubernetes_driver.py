@@ -31,6 +31,7 @@ from eosctl.ops.upgrade_drivers.workloads import parse_workload
 from eosctl.ops.upgrade_report import JOINED
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.profiles import Target
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.faults import Call, KilledError
 from tests.fakes.kubectl import Cluster
 from tests.ops.kubernetes_stage import ON_DELETE, VARIABLE, deleted, pods, prepare, roll
@@ -40,7 +41,7 @@ SETTING = "exactly.once.source.support"
 
 @pytest.fixture
 def app(tmp_path: Path) -> App:
-    return App(target=Target(), deadline=Deadline.after(30), state_dir=tmp_path)
+    return App(target=Target(), deadline=Deadline.after(PLENTY_S), state_dir=tmp_path)
 
 
 def test_pods_that_nobody_restarts_are_deleted_one_by_one_the_leader_last(cluster: Cluster, tmp_path: Path) -> None:

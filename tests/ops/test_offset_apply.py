@@ -202,7 +202,7 @@ def test_what_somebody_wrote_behind_an_open_transaction_is_unconfirmed(
         if after_us:
             world.topics.put(OWN, A, after_us)
 
-    quick = replace(app, deadline=Deadline.after(1))
+    quick = replace(app, deadline=Deadline.after(1, app.clock))
     report = apply_plan(quick, plan, lambda: plan, send=send)
     outcome = {row["key"]: row["outcome"] for row in report.rows}[A.decode()]
     assert (int(report.exit_code), outcome) == ((7, "unconfirmed") if after_us else (0, "written"))

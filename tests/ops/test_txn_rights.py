@@ -21,6 +21,7 @@ from eosctl.profiles import Target
 from eosctl.report import Report
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.clock import PLENTY_S
 
 ALICE = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": Secret("secret")}
 
@@ -32,7 +33,7 @@ class Stage:
     @property
     def app(self) -> App:
         client = ClientSettings(self.cluster.bootstrap_servers, security_protocol="SASL_PLAINTEXT", **ALICE)  # type: ignore[arg-type]
-        return App(Target(client=client), Deadline.after(20), Path("unused"))
+        return App(Target(client=client), Deadline.after(PLENTY_S), Path("unused"))
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_without_a_login_an_empty_listing_is_empty() -> None:
     with FakeCluster() as cluster:
         cluster.state.transactions["g-c-0"] = FakeTransaction(1, 4)
         cluster.deny_describe.add("g-c-0")
-        app = App(Target(client=ClientSettings(cluster.bootstrap_servers)), Deadline.after(20), Path("unused"))
+        app = App(Target(client=ClientSettings(cluster.bootstrap_servers)), Deadline.after(PLENTY_S), Path("unused"))
         assert list_transactions(app, ListFilter()).problems == []
 
 

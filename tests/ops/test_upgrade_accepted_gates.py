@@ -16,6 +16,7 @@ from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_report import plan_report
 from eosctl.ops.upgrade_validations import PARALLEL_VALIDATIONS
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.faults import Call
 from tests.fakes.rolling import W1, FakeDriver, RollWorld, outcomes, roll, world
 from tests.fakes.world import OFFSETS
@@ -151,7 +152,7 @@ def test_connectors_are_validated_side_by_side_and_after_what_guards_data(tmp_pa
 
     def validates(call: Call) -> None:
         if cast(dict[str, str], call.what[2]).get("name") in there.connect.connectors:
-            together.wait(timeout=20)
+            together.wait(timeout=PLENTY_S)
             late.append(call)
 
     def reads(_call: Call) -> None:

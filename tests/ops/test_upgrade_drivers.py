@@ -24,6 +24,7 @@ from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
 from eosctl.ops.upgrade_drivers.systemd import SystemdDriver
 from eosctl.ops.upgrade_drivers.workloads import parse_workload
 from eosctl.profiles import Target
+from tests.fakes.clock import PLENTY_S
 from tests.synced_files import SyncedFiles
 
 WORKER = "http://w1.example:8083"
@@ -33,7 +34,7 @@ AFTER = BEFORE.replace(b"disabled", b"preparing")
 
 @pytest.fixture
 def app(tmp_path: Path) -> App:
-    return App(target=Target(), deadline=Deadline.after(30), state_dir=tmp_path)
+    return App(target=Target(), deadline=Deadline.after(PLENTY_S), state_dir=tmp_path)
 
 
 @pytest.fixture

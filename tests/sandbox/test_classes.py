@@ -14,6 +14,7 @@ from eosctl.sandbox.launcher import Launcher
 from eosctl.sandbox.ports import take_ports
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node, StackState
+from tests.fakes.clock import PLENTY_S
 
 # a worker's JVM as far as it matters here: answers, and writes the archive that it was asked for when it is stopped
 _WORKER = """#!{python}
@@ -76,7 +77,7 @@ def start(tmp_path: Path, java: Path) -> Iterator[Start]:
         Launcher(java, directory, cache).prepare([jar], "4.3.1")
         stack = Stack(StackState("s", str(directory), "4.3.1", (node,), {}, str(java), cache=str(cache)))
         started.append(stack)
-        stack.start_node("worker", start_timeout_s=20)
+        stack.start_node("worker", start_timeout_s=PLENTY_S)
         return stack
 
     yield run

@@ -12,7 +12,9 @@ import pytest
 from confluent_kafka import Producer
 
 from eosctl.sandbox.readiness import broker_answers, worker_answers
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.http_server import serving
+from tests.sandbox_fixtures import wait_until
 
 
 def test_a_broker_of_another_cluster_is_not_ours() -> None:
@@ -20,12 +22,13 @@ def test_a_broker_of_another_cluster_is_not_ours() -> None:
     silent = logging.Logger("broker")
     silent.addHandler(logging.NullHandler())
     broker = Producer({"test.mock.num.brokers": 1}, logger=silent)  # runs as long as the producer is there
-    metadata = broker.list_topics(timeout=10)
+    metadata = broker.list_topics(timeout=PLENTY_S)
     address = f"127.0.0.1:{metadata.brokers[1].port}"
-    assert broker_answers(address, brokers=1, cluster_id=str(metadata.cluster_id))
-    assert broker_answers(address, brokers=1, cluster_id="")
+    ours = str(metadata.cluster_id)
+    wait_until(lambda: broker_answers(address, brokers=1, cluster_id=ours), what="our broker")
+    wait_until(lambda: broker_answers(address, brokers=1, cluster_id=""), what="any broker")
     assert not broker_answers(address, brokers=1, cluster_id="another")
-    assert not broker_answers(address, brokers=2, cluster_id=str(metadata.cluster_id))
+    assert not broker_answers(address, brokers=2, cluster_id=ours)
 
 
 @contextmanager
@@ -71,7 +74,9 @@ def test_a_worker_is_ready_as_a_member_of_its_group_on_our_cluster(
 ) -> None:
     """It lists connectors before it has joined: `workers list` right after `sandbox up` found no group."""
     with _worker(status, message, root) as url:
-        assert worker_answers(url, cluster_id=cluster_id) is ready
+        if ready:
+            wait_until(lambda: worker_answers(url, cluster_id=cluster_id), what="a worker that is ready")
+        assert ready or not worker_answers(url, cluster_id=cluster_id)
 
 
 def test_nobody_answers(closed_port: int) -> None:
