@@ -1,15 +1,13 @@
-"""Something to fence: a broker that speaks the protocol, a worker, a config topic, and the App that reaches them."""
+"""Something to fence: brokers in memory, a worker, a config topic, and the App that reaches them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.deadline import Clock
 from eosctl.ops.app import App
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
@@ -27,7 +25,7 @@ class Stage(World):
     modes: dict[str, str] = field(default_factory=lambda: {W1: "enabled"})
     nodes: int = 2
     asked_group: str | None = "g"
-    timeout_s: float = 60.0
+    timeout_s: float = 20.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,16 +42,6 @@ class Stage(World):
         given = {"client": client, "connect_urls": ("http://user:pw@w1:8083",), "group_id": self.asked_group, **target}
         return super().app(state_dir, timeout_s=timeout_s or self.timeout_s, **given)
 
-    def doors(self) -> dict[str, Any]:
-        """App's own way to the brokers, which listen."""
-        doors = super().doors()
-        del doors["open_transactions"]
-        return doors
-
-    def clock(self) -> Clock:
-        """The real one: fencing waits for sockets."""
-        return Clock()
-
     def plan(self, *ids: str, **options: Any) -> Report:
         app = self.app()
         return plan_fence(app, FenceRequest(ids, **options)).report(app)
@@ -63,17 +51,15 @@ class Stage(World):
         return apply_fence(app, plan_fence(app, FenceRequest(ids, **options)))
 
 
-@contextmanager
-def fence_stage() -> Iterator[Stage]:
+def fence_stage() -> Stage:
     """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
     stage = Stage()
-    with stage.brokers:
-        state = stage.brokers.state
-        state.transactions["g-c-0"] = FakeTransaction(1, 4)
-        state.open_transaction("g-c-1", ("t", 0), epoch=8)
-        state.transactions["g-d-0"] = FakeTransaction(3, 0)
-        state.transactions["connect-cluster-g"] = FakeTransaction(5, 0)
-        yield stage
+    state = stage.brokers.state
+    state.transactions["g-c-0"] = FakeTransaction(1, 4)
+    state.open_transaction("g-c-1", ("t", 0), epoch=8)
+    state.transactions["g-d-0"] = FakeTransaction(3, 0)
+    state.transactions["connect-cluster-g"] = FakeTransaction(5, 0)
+    return stage
 
 
 def outcomes(report: Report) -> dict[str, str]:

@@ -1,10 +1,8 @@
-"""Transactions to look at and to abort: brokers that speak the protocol, their topics, and an App that reaches them."""
+"""Transactions to look at and to abort: brokers in memory, their topics, and an App that reaches them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +37,7 @@ class Stage:
             Path("unused"),
             on_event=self.events.append,
             open_topics=self.topics.open,
+            open_transactions=self.cluster.open_transactions,
         )
 
     def hang(self, producer_id: int, topic: str = "t", partition: int = 0, *, age_ms: int = HOUR_MS) -> None:
@@ -47,14 +46,13 @@ class Stage:
         producer.last_timestamp_ms = int(time.time() * 1000) - age_ms
 
 
-@contextmanager
-def txn_stage() -> Iterator[Stage]:
+def txn_stage() -> Stage:
     """g-c-0 idle; g-c-1 with an open transaction on t-0 and t-1; a leader; something else."""
-    with FakeCluster(brokers=2) as cluster:
-        state = cluster.state
-        state.transactions["g-c-0"] = FakeTransaction(1, 4)
-        state.open_transaction("g-c-1", ("t", 0), ("t", 1), epoch=8)
-        state.transactions["connect-cluster-g"] = FakeTransaction(5, 0, "CompleteCommit")
-        state.transactions["zzz"] = FakeTransaction(6, 0)
-        state.add_topic(TOPIC, 50)
-        yield Stage(cluster, FakeTopicStore(state))
+    cluster = FakeCluster(brokers=2)
+    state = cluster.state
+    state.transactions["g-c-0"] = FakeTransaction(1, 4)
+    state.open_transaction("g-c-1", ("t", 0), ("t", 1), epoch=8)
+    state.transactions["connect-cluster-g"] = FakeTransaction(5, 0, "CompleteCommit")
+    state.transactions["zzz"] = FakeTransaction(6, 0)
+    state.add_topic(TOPIC, 50)
+    return Stage(cluster, FakeTopicStore(state))

@@ -16,7 +16,6 @@ from eosctl.errors import (
     UnreachableError,
 )
 from eosctl.events import Event
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.ops.app import App
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
@@ -27,10 +26,9 @@ from tests.fakes.fence_stage import Stage, codes, fence_stage, outcomes, row
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Stage:
     """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
-    with fence_stage() as built:
-        yield built
+    return fence_stage()
 
 
 def test_fencing_gives_what_java_gives(stage: Stage) -> None:
@@ -199,7 +197,7 @@ def test_an_answer_read_back_is_marked_so(stage: Stage) -> None:
     """The answer was lost for good, but the coordinator shows our mark and a new epoch."""
 
     def lose(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
-        with NativeTransactionAdmin(app.target.require_client(), deadline=app.deadline) as admin:
+        with app.transactions() as admin:
             for answer in admin.fence(ids, transaction_timeout_ms=30_000):
                 yield FenceAnswer(answer.transactional_id, None, confirmed=False)
 

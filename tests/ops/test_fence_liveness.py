@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -30,10 +29,9 @@ HELD = [("c", 0)]
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Stage:
     """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
-    with fence_stage() as built:
-        yield built
+    return fence_stage()
 
 
 def refusal(stage: Stage, *ids: str, request: Any = None, **target: Any) -> RefusedError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +26,9 @@ from tests.fakes.fence_stage import Stage, codes, fence_stage, outcomes, row
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Stage:
     """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
-    with fence_stage() as built:
-        yield built
+    return fence_stage()
 
 
 def test_a_plan_shows_states_and_changes_nothing(stage: Stage) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +20,9 @@ from tests.schema_check import faults_of
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Stage:
     """g-c-1 has an open transaction on t-0 and t-1."""
-    with txn_stage() as built:
-        yield built
+    return txn_stage()
 
 
 @pytest.fixture

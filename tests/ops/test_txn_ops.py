@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,10 +18,9 @@ from tests.fakes.txn_stage import HOUR_MS, Stage, txn_stage
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Stage:
     """g-c-0 idle; g-c-1 with an open transaction on t-0 and t-1; a leader; something else."""
-    with txn_stage() as built:
-        yield built
+    return txn_stage()
 
 
 def ids(report: Report) -> list[str]:
@@ -112,7 +110,7 @@ def test_describing_what_is_unknown_or_denied(
 def test_coordinators_with_hash_and_partition(stage: Stage) -> None:
     report = find_coordinators(stage.app, ["connect-cluster-foo", "polygenelubricants"])
     assert [(row["hash"], row["partition"]) for row in report.rows] == [(1336017424, 24), (-(2**31), 0)]
-    assert {row["host"] for row in report.rows} == {"127.0.0.1"}
+    assert {row["host"] for row in report.rows} <= {"broker-1", "broker-2"}
     assert report.summary["partitions"] == 50
 
 
