@@ -21,7 +21,13 @@ from eosctl.sandbox import process
 from eosctl.sandbox.ports import take_ports
 
 ADMIN, OBSERVER = "admin", "observer"
-_CONTROLLERS = ("deployment-controller", "replicaset-controller", "statefulset-controller")
+_CONTROLLERS = (
+    "deployment-controller",
+    "job-controller",
+    "persistentvolume-binder-controller",
+    "replicaset-controller",
+    "statefulset-controller",
+)
 # no kubelet renews leases here, no tokens are mounted, and nodes are ready when they say so
 _NO_ADMISSION = "ServiceAccount,TaintNodesByCondition"
 _START_S = 120.0

@@ -7,6 +7,7 @@ Each pod has an address of its own on loopback. A pod that is told of no brokers
 from __future__ import annotations
 
 import ssl
+import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -17,12 +18,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from eosctl.core.java_properties import properties_text
+from eosctl.core.java_properties import parse_properties, properties_text
 from eosctl.sandbox import process
 from eosctl.sandbox.launcher import Launcher
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node as Process
 from tests.kubernetes.control_plane import ApiError, ControlPlane
+from tests.kubernetes.programs import file_in, is_program, start_program
 
 NAME, ADDRESS, PORT = "node-1", "127.0.0.1", 8083
 _POLL_S = 0.3
@@ -36,7 +38,8 @@ class _Running:
     """One pod here; `shown` is what the API server was told of it."""
 
     address: str
-    worker: Process | None
+    worker: Process | None = None
+    program: subprocess.Popen[bytes] | None = None
     broken: bool = False
     shown: str = ""
 
@@ -93,6 +96,10 @@ class KubeNode(threading.Thread):
         self._logs.server_close()
         self._answering.join()
         process.kill([each.worker.process for each in self.pods.values() if each.worker])
+        for each in self.pods.values():
+            if each.program:
+                each.program.kill()
+                each.program.wait()
 
     def run(self) -> None:
         while not self._enough.wait(_POLL_S):
@@ -123,9 +130,7 @@ class KubeNode(threading.Thread):
             if metadata["name"] in self.held:
                 return
             self._count += 1
-            address = f"{self.network}.{self._count}"
-            broken = metadata["name"] in self.broken
-            self.pods[uid] = _Running(address, None if broken else self._start_worker(pod, address), broken)
+            self.pods[uid] = self._start(pod, f"{self.network}.{self._count}")
         running = self.pods[uid]
         state = "crashed" if running.broken else _state_of(running)
         if state != running.shown:
@@ -137,6 +142,21 @@ class KubeNode(threading.Thread):
         running = self.pods.pop(uid, None)
         if running and running.worker:
             process.stop([running.worker.process])
+        if running and running.program:
+            running.program.terminate()
+            running.program.wait(60)
+
+    def _start(self, pod: Mapping[str, Any], address: str) -> _Running:
+        if pod["metadata"]["name"] in self.broken:
+            return _Running(address, broken=True)
+        if is_program(pod):
+            home = self._home(pod)
+            home.mkdir(parents=True)
+            return _Running(address, program=start_program(self.plane, pod, home))
+        return _Running(address, self._start_worker(pod, address))
+
+    def _home(self, pod: Mapping[str, Any]) -> Path:
+        return self.folder / f"{pod['metadata']['name']}-{self._count}"
 
     def _start_worker(self, pod: Mapping[str, Any], address: str) -> Process | None:
         properties = {
@@ -145,9 +165,11 @@ class KubeNode(threading.Thread):
             for each in container.get("env") or ()
             if each["name"].startswith(_PREFIX)
         }
+        for path in pod["spec"]["containers"][0].get("args") or ():  # an image that takes a properties file
+            properties = dict(parse_properties(file_in(self.plane, pod, path), source=path).values)
         if "bootstrap.servers" not in properties:
             return None
-        home = self.folder / f"{pod['metadata']['name']}-{self._count}"
+        home = self._home(pod)
         home.mkdir(parents=True)
         config = home / "worker.properties"
         properties |= {"listeners": f"http://{address}:{PORT}", "rest.advertised.host.name": address}
@@ -158,6 +180,9 @@ class KubeNode(threading.Thread):
 
 
 def _state_of(running: _Running) -> str:
+    if running.program is not None:
+        ended = running.program.poll()
+        return "ready" if ended is None else "failed" if ended else "succeeded"
     if running.worker is None:
         return "ready"
     if not running.worker.process.alive():
@@ -173,8 +198,11 @@ def _status(pod: Mapping[str, Any], running: _Running, state: str) -> dict[str, 
     """What a kubelet says; of a crashed pod each container is the one that crashed."""
     ready = "True" if state == "ready" else "False"
     crashed = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
+    states: dict[str, Any] = {"crashed": crashed}
+    for ended, code in (("succeeded", 0), ("failed", 1)):
+        states[ended] = {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error"}}
     return {
-        "phase": "Running",
+        "phase": state.title() if state in ("succeeded", "failed") else "Running",
         "hostIP": ADDRESS,
         "podIP": running.address,
         "podIPs": [{"ip": running.address}],
@@ -186,7 +214,7 @@ def _status(pod: Mapping[str, Any], running: _Running, state: str) -> dict[str, 
                 "imageID": "",
                 "ready": ready == "True",
                 "restartCount": 0,
-                "state": crashed if state == "crashed" else {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+                "state": states.get(state, {"running": {"startedAt": "2026-01-01T00:00:00Z"}}),
             }
             for container in pod["spec"]["containers"]
         ],
