@@ -58,8 +58,8 @@ WORDS = (
     ),
     Entry(
         "deployed field",
-        "What a chart, Git or a manifest says of a workload, the mode of its workers for one: the next deploy brings it "
-        "back, whatever was changed in the cluster, and with it disabled workers beside enabled ones.",
+        "What a chart, Git or a manifest says of a workload, the mode of its workers for one: the next deploy brings "
+        "it back, whatever was changed in the cluster, and with it disabled workers beside enabled ones.",
         "`eosctl upgrade apply --driver kubernetes` names it; --print-patch, --no-write.",
     ),
     Entry(
