@@ -18,7 +18,10 @@ _POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that is not on its way out; `reason` says why it is not Ready, `container` which one keeps it from that."""
+    """A pod that is not on its way out; `reason` says why it is not Ready, `container` which one keeps it from that.
+
+    `created` is a time in RFC 3339.
+    """
 
     name: str
     namespace: str
@@ -30,6 +33,7 @@ class Pod:
     revision: str = ""
     uid: str = ""
     container: str = ""
+    created: str = ""
 
 
 @dataclass(frozen=True, slots=True)

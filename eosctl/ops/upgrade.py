@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from eosctl.core.hard_downgrade import plan_hard_downgrade
-from eosctl.core.upgrade import Mode, plan_passes, what_is_lost
+from eosctl.core.upgrade import Mode, Pass, plan_passes, what_is_lost
 from eosctl.core.upgrade_plan import make_plan, plan_file_text
 from eosctl.errors import ExitCode, UsageError
 from eosctl.ops.app import App
@@ -13,7 +14,7 @@ from eosctl.ops.backups import write_lines
 from eosctl.ops.upgrade_drivers import Driver
 from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
 from eosctl.ops.upgrade_look import NOTHING_KNOWN, Lenience, View, look
-from eosctl.ops.upgrade_owned import owned_gates, place_of
+from eosctl.ops.upgrade_owned import manifests_of, origins_of, owned_gates, place_of
 from eosctl.report import Report
 
 
@@ -68,12 +69,18 @@ def plan_upgrade(
             "losses": list(what_is_lost(observation.workers, target, requiring=observation.requiring_exactly_once())),
             **({"hard": plan_hard_downgrade(observation)} if hard else {}),
             **({"place": place} if place else {}),
+            **({"manifests": manifests_of(origins_of(app, driver), _modes(passes, target))} if driver else {}),
             "plan": plan.digest(),
             "plan_file": None if plan_out is None else str(plan_out),
         },
         target={"kafka_cluster_id": observation.kafka_cluster_id, "group_id": app.target.group_id},
         exit_code=ExitCode.FINDINGS if "fail" in statuses else ExitCode.OK,
     )
+
+
+def _modes(passes: Sequence[Pass], target: Mode) -> list[str]:
+    """What is set, one after the other."""
+    return [each.mode.value for each in passes] or [target.value]
 
 
 def _look(app: App, target: Mode, *, validate: bool) -> tuple[View, bool]:

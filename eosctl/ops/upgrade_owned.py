@@ -16,6 +16,7 @@ from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import TAKEN_BACK_HINT, Driver, OwnsWorkers
 from eosctl.ops.upgrade_journal import Roll
 from eosctl.ops.workers import GroupObservation, WorkerObservation
+from eosctl.report import Json
 
 
 def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> list[UpgradeWorker]:
@@ -108,6 +109,20 @@ def already_made(app: App, driver: Driver, workers: Sequence[UpgradeWorker]) -> 
 def origins_of(app: App, driver: Driver) -> Sequence[Origin]:
     """Who deploys what the driver changes; empty where nothing but eosctl does."""
     return driver.origins(app) if isinstance(driver, OwnsWorkers) else ()
+
+
+def manifests_of(origins: Sequence[Origin], modes: Sequence[str]) -> list[Json]:
+    """What must be changed where the workloads are deployed from, mode after mode: the next deploy brings that back."""
+    return [
+        {
+            "object": each.thing,
+            "field": each.field,
+            "deployed_by": each.deployer.words if each.deployer else None,
+            "held": each.held,
+            "words": each.words(modes),
+        }
+        for each in origins
+    ]
 
 
 def require_kept(app: App, driver: Driver, brought: Mode, *, then: Mode | None = None) -> None:

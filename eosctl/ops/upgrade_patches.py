@@ -8,7 +8,7 @@ from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll
 from eosctl.ops.upgrade_drivers import OwnsWorkers
-from eosctl.ops.upgrade_report import manifests_of
+from eosctl.ops.upgrade_owned import manifests_of
 from eosctl.report import Problem, Report, Row
 
 
@@ -21,6 +21,7 @@ def patch_report(app: App, roll: PreparedRoll) -> Report:
     if not isinstance(driver, OwnsWorkers):
         raise UsageError(f"--driver {driver.name} changes nothing that has patches")
     modes = list(dict.fromkeys(mode for mode, _worker in roll.steps()))
+    wanted = [mode.value for mode in modes] or [roll.target.value]
     rows: list[Row] = [
         {
             "mode": mode.value,
@@ -36,7 +37,7 @@ def patch_report(app: App, roll: PreparedRoll) -> Report:
         kind="upgrade-patches",
         rows=rows,
         summary={"target_mode": roll.target.value, "passes": len(modes)},
-        data={"manifests": manifests_of(roll, [mode.value for mode in modes]), "watch": _watch(roll)},
+        data={"manifests": manifests_of(roll.origins, wanted), "watch": _watch(roll)},
         target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
         problems=[
             Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}", hint=gate.fix, severity="warning")

@@ -12,6 +12,7 @@ from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll, accept_hint, describe_roll, losses
 from eosctl.ops.upgrade_drivers import DeletesPods
 from eosctl.ops.upgrade_nodes import UNPROVEN
+from eosctl.ops.upgrade_owned import manifests_of
 from eosctl.ops.upgrade_roll import StepOutcome
 from eosctl.ops.upgrade_undo import resume_command, undo_command
 from eosctl.report import Json, Problem, Report, Row
@@ -111,7 +112,7 @@ def _report(
             "place": roll.place,
             "gates": _gates(roll.gates),
             "losses": list(losses(roll)),
-            "manifests": manifests_of(roll, [str(row["mode"]) for row in rows if row["outcome"] == "planned"]),
+            "manifests": manifests_of(roll.origins, _modes_to_come(roll, rows)),
             "journal": str(roll.journal.path),
             "undo": undo_command(roll, unfinished=unfinished),
         },
@@ -120,19 +121,9 @@ def _report(
     )
 
 
-def manifests_of(roll: PreparedRoll, modes: Sequence[str]) -> list[Json]:
-    """What must be changed where the workloads are deployed from, mode after mode: the next deploy brings that back."""
-    wanted = list(dict.fromkeys(modes)) or [roll.target.value]
-    return [
-        {
-            "object": each.thing,
-            "field": each.field,
-            "deployed_by": each.deployer.words if each.deployer else None,
-            "held": each.held,
-            "words": each.words(wanted),
-        }
-        for each in roll.origins
-    ]
+def _modes_to_come(roll: PreparedRoll, rows: Sequence[Row]) -> list[str]:
+    modes = dict.fromkeys(str(row["mode"]) for row in rows if row["outcome"] == "planned")
+    return list(modes) or [roll.target.value]
 
 
 def _gates(gates: Sequence[Gate]) -> list[Json]:

@@ -319,6 +319,9 @@ def _plan_lines(report: Report) -> Iterable[str]:
         yield "\nno worker has to change"
     if report.data.get("place"):
         yield f"\nchanges: {printable(str(report.data['place']))}"
+    manifests = report.data.get("manifests")
+    for each in manifests if isinstance(manifests, list) else []:
+        yield f"deploys: {printable(each['words'])}"
     yield "\ngates"
     for gate in gates if isinstance(gates, list) else []:
         yield f"  {gate['status']:<7}  {gate['id']}: {printable(gate['evidence'])}"

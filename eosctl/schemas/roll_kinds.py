@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eosctl.schemas.notation import Kind
-from eosctl.schemas.shapes import COUNTS, FINDING_ROW
+from eosctl.schemas.shapes import COUNTS, FINDING_ROW, MANIFEST
 
 _MODE = {"disabled", "preparing", "enabled"}
 _ANY_MODE = _MODE | {"absent", "old_version", "not_enabled", "unknown", "unreachable"}
@@ -17,7 +17,6 @@ _GATE = {
     "stops_apply": "bool",
     "accepted": "bool",
 }
-_MANIFEST = {"object": "str", "field": "str", "deployed_by": "str|null", "held": "bool|null", "words": "str"}
 _APPLY: dict[str, Any] = {
     "row": {
         "mode": _MODE,
@@ -34,7 +33,7 @@ _APPLY: dict[str, Any] = {
         "place": "str|null",
         "gates": [_GATE],
         "losses": ["str"],
-        "manifests": [_MANIFEST],
+        "manifests": [MANIFEST],
         "journal": "str",
         "undo": "str|null",
     },
@@ -59,7 +58,7 @@ ROLL_KINDS: dict[str, Kind] = {
         "What changes the workloads, pass by pass, for whoever makes the changes.",
         {"mode": _MODE, "object": "str", "type": {"strategic", "merge", "json"}, "patch": "any", "command": "str"},
         {"target_mode": _MODE, "passes": "int"},
-        {"manifests": [_MANIFEST], "watch": "str"},
+        {"manifests": [MANIFEST], "watch": "str"},
     ),
     "upgrade-status": Kind(
         "The workers' modes, and where the newest upgrade stands.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eosctl.schemas.notation import Kind
-from eosctl.schemas.shapes import COUNTS, FINDING_ROW
+from eosctl.schemas.shapes import COUNTS, FINDING_ROW, MANIFEST
 
 _GATE = {
     "id": "str",
@@ -105,6 +105,7 @@ UPGRADE_KINDS: dict[str, Kind] = {
             "plan_file": "str|null",
             "hard?": _HARD,
             "place?": "str",
+            "manifests?": [MANIFEST],
         },
     ),
 }

@@ -14,6 +14,7 @@ from eosctl.core.upgrade import Mode
 from eosctl.errors import ConnectError, ExitCode, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.upgrade import plan_upgrade
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl
 from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
 from eosctl.ops.upgrade_drivers.mode_places import MountedProperties
@@ -22,7 +23,7 @@ from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.report import Report
 from tests.conftest import Invoke
 from tests.fakes.kubectl import Cluster
-from tests.ops.kubernetes_stage import CONNECT, VARIABLE, Pods, deleted, pods, prepare, roll
+from tests.ops.kubernetes_stage import CONNECT, ON_DELETE, VARIABLE, Pods, deleted, pods, prepare, roll
 
 SETTING = "exactly.once.source.support"
 FIELD = f"spec.template.spec.containers[connect].env[{VARIABLE}].value"
@@ -181,6 +182,7 @@ def test_what_the_next_deploy_takes_back_is_told(cluster: Cluster, tmp_path: Pat
         "words": f"statefulset/connect is deployed by Helm (release c in ns): {FIELD} must be preparing, then enabled. "
         "Change it in the chart's values; the next `helm upgrade` takes back what is changed here.",
     }
+    assert manifests(plan_upgrade(app, Mode.ENABLED, driver=prepared.driver)) == [told]
     report = apply_roll(app, prepared)
     assert report.exit_code is ExitCode.OK, report.problems
     (after,) = manifests(report)
@@ -277,6 +279,84 @@ def test_who_makes_the_changes_may_be_ahead_of_eosctl(cluster: Cluster, tmp_path
     assert there.workers == {"http://connect-0:8083": "preparing"}
     _app, prepared = prepare(there, tmp_path / "state", driver={"watches": True})
     assert prepared.steps() == [(Mode.ENABLED, "http://connect-0:8083")]
+
+
+def deploy_file(cluster: Cluster, mode: str, *, time: str = "2026-02-01T00:00:00Z") -> None:
+    """What a GitOps tool does: nothing is restarted by it."""
+    found = cluster.read(FILE.thing)
+    found["data"][FILE.key] = f"{TEXT}{SETTING}={mode}\n"
+    found["metadata"]["managedFields"] = []
+    cluster.write(FILE.thing, found)
+    cluster.own(FILE.thing, "argocd-controller", "f:data", f"f:{FILE.key}", time=time)
+
+
+def test_a_file_that_has_the_mode_says_nothing_of_pods_that_were_made_before(cluster: Cluster, tmp_path: Path) -> None:
+    """The pass `preparing` was left out: workers were still disabled beside the first that were enabled."""
+    there = mounting(cluster, 1)
+    deploy_file(cluster, "preparing")
+    _app, prepared = prepare(there, tmp_path / "state", driver={"file": FILE, "watches": True})
+    assert [mode for mode, _worker in prepared.steps()] == [Mode.PREPARING, Mode.ENABLED]
+
+
+def test_pods_that_are_restarted_before_the_file_changes_do_not_count(cluster: Cluster, tmp_path: Path) -> None:
+    """They are new, and have the former mode."""
+    there = mounting(cluster, 1)
+    app, prepared = prepare(
+        there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE, "watches": True}, settle_timeout_s=20.0
+    )
+
+    def deploy(event: Event) -> None:
+        if event.message.endswith("sets it to preparing"):
+            cluster.run(["rollout", "restart", CONNECT])
+            look(cluster, times=8)
+            deploy_file(cluster, "preparing", time="2026-03-01T00:00:00Z")
+
+    report = apply_roll(replace(app, on_event=deploy), prepared)
+    assert report.problems[0].message == (
+        "timed out after 20 s while waiting for somebody to restart pod connect-0, which was made before "
+        'data["connect.properties"] of configmap/connect-config was changed'
+    )
+    assert "kubectl rollout restart statefulset/connect" in str(report.problems[0].hint)
+
+
+def test_a_configmap_that_is_made_anew_under_another_name(cluster: Cluster, tmp_path: Path) -> None:
+    """As kustomize does: a change of anything else in it is none of the mode."""
+    there = mounting(cluster, 1, immutable=True)
+    app, prepared = prepare(there, tmp_path / "state", driver={"file": FILE, "watches": True})
+    waited: list[str] = []
+
+    def deploy(event: Event) -> None:
+        head, _, mode = event.message.rpartition(" sets it to ")
+        if not head:
+            return
+        waited.append(head.partition(":")[0])
+        unrelated = len(waited) == 1
+        name = f"connect-config-{len(waited)}"
+        cluster.add_configmap(name, data={FILE.key: f"{TEXT}#\n" if unrelated else f"{TEXT}{SETTING}={mode}\n"})
+        volumes = [{"name": "config", "configMap": {"name": name}}]
+        patch = json.dumps({"spec": {"template": {"spec": {"volumes": volumes}}}})
+        cluster.run(["patch", CONNECT, "--type", "merge", "--patch", patch])
+        if not unrelated:
+            there.mode_of = lambda _cluster: mode
+
+    report = apply_roll(replace(app, on_event=deploy), prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert there.workers == {"http://connect-0:8083": "enabled"}
+    assert waited == [FILE.thing, "configmap/connect-config-1", "configmap/connect-config-2"]
+
+
+def test_a_field_that_is_set_back_while_pods_are_deleted_one_by_one(cluster: Cluster, tmp_path: Path) -> None:
+    """The next pod was deleted, and came back disabled."""
+    there = pods(cluster, 2, **ON_DELETE)
+    app, prepared = prepare(there, tmp_path / "state")
+
+    def sync(event: Event) -> None:
+        if "connect-1: replaced, Ready" in event.message:
+            set_by(cluster, "argocd-controller", "disabled")
+
+    report = apply_roll(replace(app, on_event=sync), prepared)
+    assert "is disabled, no longer preparing; Argo CD (argocd-controller) wrote it" in report.problems[0].message
+    assert deleted(cluster) == ["pod/connect-1"]
 
 
 def test_another_value_than_the_one_that_is_awaited(cluster: Cluster, app: App) -> None:

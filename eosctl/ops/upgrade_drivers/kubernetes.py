@@ -30,7 +30,7 @@ from eosctl.ops.upgrade_drivers.place_choice import DEFAULT_VARIABLE, choose_pla
 from eosctl.ops.upgrade_drivers.pods import replace_pods
 from eosctl.ops.upgrade_drivers.rollouts import await_rollout, await_strimzi, restart_pod_set
 from eosctl.ops.upgrade_drivers.stuck_pods import Stuck, trouble
-from eosctl.ops.upgrade_drivers.watching import MANAGED, await_change, taken_back
+from eosctl.ops.upgrade_drivers.watching import MANAGED, await_change, await_newer_pods, taken_back
 from eosctl.ops.upgrade_drivers.workloads import (
     STATEFUL_SET,
     Workload,
@@ -192,7 +192,7 @@ class KubernetesDriver:
     def mode(self, app: App) -> Mode | None:
         """What all templates say, where every pod is made from them."""
         there = self._now(app)
-        said = {self._place(each).find(app, self.kubectl, each, now).value if observed(now) else None
+        said = {self._place(each).made_as(app, self.kubectl, each, now) if observed(now) else None
                 for each, now in there}  # fmt: skip
         rolling = [now for each, now in there if not each.is_strimzi and not rolled_out(now)]
         value = said.pop() if len(said) == 1 and not rolling else None
@@ -201,7 +201,9 @@ class KubernetesDriver:
     def place(self, app: App) -> str:
         """The workloads, their namespace, and kubectl's context with its server."""
         namespace = f"namespace {self.kubectl.namespace}" if self.kubectl.namespace else "the context's namespace"
-        return f"{names_of(self.workloads)} in {namespace} of {self.kubectl.where(app)}"
+        files = dict.fromkeys(each.words for each in self.places.values() if isinstance(each, MountedProperties))
+        what = ", ".join([names_of(self.workloads), *files])
+        return f"{what} in {namespace} of {self.kubectl.where(app)}"
 
     def match(
         self, app: App, members: Sequence[WorkerObservation], *, accepted: Collection[str], complete: bool
@@ -233,7 +235,10 @@ class KubernetesDriver:
 
     def _watch(self, app: App, workload: Workload, mode: Mode) -> tuple[str, None]:
         self.look(app, workload)
-        await_change(app, self.kubectl, workload, self._place(workload), mode)
+        place = self._place(workload)
+        await_change(app, self.kubectl, workload, place, mode)
+        if isinstance(place, MountedProperties):
+            await_newer_pods(app, self.kubectl, workload, place)
         self._await_pods(app, workload, mode)
         return f"{workload.text} changed by somebody else", None
 
@@ -247,25 +252,35 @@ class KubernetesDriver:
         elif not workload.is_strimzi and same and rolled_out(now):
             self.kubectl.run(app, "rollout", "restart", workload.text)
         if deletes_by_hand(now):
-            replace_pods(app, self.kubectl, workload, mode, members=lambda: self.expected(app))
+            replace_pods(
+                app,
+                self.kubectl,
+                workload,
+                mode,
+                members=lambda: self.expected(app),
+                require_kept=lambda: self._require_kept(app, workload, self.kubectl.get(app, workload.text), mode),
+            )
             return f"{workload.text} changed, its pods deleted one by one", backup
         self._await_pods(app, workload, mode)
         return f"{workload.text} changed", backup
 
     def _await_pods(self, app: App, workload: Workload, mode: Mode) -> None:
         def require_kept(look: App, now: Manifest) -> None:
-            place = self._place(workload)
-            if place.find(look, self.kubectl, workload, now).value == mode.value:
-                return
-            words = taken_back(look, self.kubectl, workload, place, [mode])
-            if words is not None:
-                raise ConnectError(words, hint=TAKEN_BACK_HINT)
+            self._require_kept(look, workload, now, mode)
 
         if workload.is_strimzi:
             await_strimzi(app, self.kubectl, workload, require_kept)
         else:
             agreed = None if self.watches else self.stuck
             await_rollout(app, self.kubectl, workload, mode, require_kept, agreed=agreed)
+
+    def _require_kept(self, app: App, workload: Workload, now: Manifest, mode: Mode) -> None:
+        """Raises ConnectError where somebody has taken back what was set."""
+        place = self._place(workload)
+        if place.find(app, self.kubectl, workload, now).value != mode.value:
+            words = taken_back(app, self.kubectl, workload, place, [mode])
+            if words is not None:
+                raise ConnectError(words, hint=TAKEN_BACK_HINT)
 
     def taken_back(self, app: App, allowed: Collection[Mode]) -> str | None:
         """What no longer says one of these modes, and who changed that; None where everything does."""

@@ -25,6 +25,7 @@ from eosctl.ops.upgrade_drivers.workloads import Workload, template_variable
 
 ANNOTATION = f"eosctl/{SETTING}"
 """In a template whose pods take the mode from a file: a pod is made anew where its template changes, and not else."""
+_ANNOTATION_PATH: Path = ("spec", "template", "metadata", "annotations", ANNOTATION)
 _CONFLICT, _TRIES = "(Conflict)", 5
 
 
@@ -47,6 +48,9 @@ class ModePlace(Protocol):
     def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /, *options: str) -> Found:
         """The field as it is now; `options` are kubectl's for what is read beside `now`. Raises EosctlError."""
 
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /) -> str | None:
+        """What pods that are made from the template as it is now have; None where that can't be told."""
+
     def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> list[Patch]:
         """What changes it, as the cluster is now; raises EosctlError."""
 
@@ -66,6 +70,9 @@ class Variable:
     def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
         value = template_variable(now, workload.container, self.name)
         return Found(workload.text, now, _variable_path(workload, self.name), value)
+
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        return self.find(app, kubectl, workload, now).value
 
     def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
         *path, _value = _variable_path(workload, self.name)
@@ -96,6 +103,9 @@ class PropertiesVariable:
         path = _variable_path(workload, self.name)
         return Found(workload.text, now, path, _said(str(value_at(now, path) or ""), f"variable {self.name}"))
 
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        return self.find(app, kubectl, workload, now).value
+
     def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
         now = kubectl.get(app, workload.text)
         path = _variable_path(workload, self.name)
@@ -121,6 +131,9 @@ class ResourceConfig:
 
     def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
         return Found(workload.text, now, (*workload.config, SETTING), workload.said(now, SETTING))
+
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        return self.find(app, kubectl, workload, now).value
 
     def patches(self, _app: App, _kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
         _patch, thing, _type, kind, _word, body = workload.patch(SETTING, mode.value)
@@ -165,6 +178,11 @@ class MountedProperties:
             f"{workload.text} mounts no ConfigMap that has the key {self.key}", hint="Check --configmap and --key."
         )
 
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        """What the file says, where the template's annotation says so too: pods may be older than the file."""
+        said = self.find(app, kubectl, workload, now).value
+        return said if said == value_at(now, _ANNOTATION_PATH) else None
+
     def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
         text = str(section(kubectl.get(app, self.thing), "data")[self.key])
         patch = Patch(self.thing, "merge", nested(("data", self.key), set_property(text, SETTING, mode.value)))
@@ -177,8 +195,7 @@ class MountedProperties:
         return backup
 
     def _annotation(self, workload: Workload, mode: Mode) -> Patch:
-        path = ("spec", "template", "metadata", "annotations", ANNOTATION)
-        return Patch(workload.text, "merge", nested(path, mode.value))
+        return Patch(workload.text, "merge", nested(_ANNOTATION_PATH, mode.value))
 
 
 def mounted(workload: Manifest) -> list[str]:

@@ -28,7 +28,8 @@ _LOOK_S = 30.0
 class _Work:
     """What is the same for every pod: `revision` is that of the new ones, `members` how many workers shall be there.
 
-    That is asked anew each time: a workload may be scaled meanwhile.
+    That is asked anew each time: a workload may be scaled meanwhile. `require_kept` raises an error once somebody has
+    taken back the change: a pod that is made then would have the former mode.
     """
 
     app: App
@@ -36,10 +37,19 @@ class _Work:
     mode: Mode
     revision: str
     members: Callable[[], int]
+    require_kept: Callable[[], None]
     patience_s: float
 
 
-def replace_pods(app: App, kubectl: Kubectl, workload: Workload, mode: Mode, *, members: Callable[[], int]) -> None:
+def replace_pods(
+    app: App,
+    kubectl: Kubectl,
+    workload: Workload,
+    mode: Mode,
+    *,
+    members: Callable[[], int],
+    require_kept: Callable[[], None],
+) -> None:
     """Deletes every pod of an old revision and waits for what comes in its place, the leader's pod last.
 
     The group shall have `members` again after each. A pod may take its share of the App's time; raises DeadlineError
@@ -55,7 +65,7 @@ def replace_pods(app: App, kubectl: Kubectl, workload: Workload, mode: Mode, *, 
     stateful_set = kubectl.get(app, workload.text)
     revision = str(section(stateful_set, "status")["updateRevision"])
     names = pod_names(stateful_set)
-    work = _Work(app, kubectl, mode, revision, members, app.deadline.timeout_s / max(1, len(names)))
+    work = _Work(app, kubectl, mode, revision, members, require_kept, app.deadline.timeout_s / max(1, len(names)))
     for name in _leader_last(app, kubectl, names):
         pod = kubectl.find(app, f"pod/{name}")
         if pod is None or pod_revision(pod) != revision or not pod_ready(pod):
@@ -64,6 +74,7 @@ def replace_pods(app: App, kubectl: Kubectl, workload: Workload, mode: Mode, *, 
 
 def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
     """Deletes the pod, if it is of an old revision, and waits for its successor and the worker in it."""
+    work.require_kept()
     before = frozenset[str]()
     if pod is not None and pod_revision(pod) != work.revision:
         before = _member_ids(_group(work.app))
@@ -72,6 +83,7 @@ def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
     deadline = Deadline.after(work.patience_s, work.app.clock)
     spoken = ""
     while waiting := _missing(work, name, before):
+        work.require_kept()
         if deadline.expired():
             raise DeadlineError(
                 f"pod {name}: not back after {deadline.timeout_s:g} s; still waiting: {waiting}",

@@ -14,7 +14,7 @@ from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl
 from eosctl.ops.upgrade_drivers.mode_places import Found, ModePlace
-from eosctl.ops.upgrade_drivers.workloads import Workload
+from eosctl.ops.upgrade_drivers.workloads import Workload, list_pods
 
 MANAGED = "--show-managed-fields"
 _LOOK_S = 30.0
@@ -26,15 +26,16 @@ def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlac
 
     Raises DeadlineError, and ConnectError where it gets another value than that and the one that it had first.
     """
-    first, spoken = "", ""
+    first: Found | None = None
+    spoken = ""
     deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
     while True:
         look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
         found = place.find(look, kubectl, workload, kubectl.get(look, workload.text, MANAGED), MANAGED)
         if found.value == mode.value:
             return
-        first = first or _state(found)
-        if _state(found) != first:
+        first = first or found
+        if found.value != first.value:
             raise ConnectError(
                 f"{_state(found)}, while this pass waits for {mode.value}{_by(found)}",
                 hint=f"Set it to {mode.value} where it is deployed from; --resume then goes on.",
@@ -49,6 +50,31 @@ def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlac
             spoken = waiting
             standing = Standing(workload.text, mode.value, "to come")
             app.on_event(Event(waiting, standings=(standing,)))
+        app.clock.sleep_s(_POLL_S)
+
+
+def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: ModePlace) -> None:
+    """Until every pod was made after the field got its value: a file that changes restarts nothing by itself.
+
+    By the times of the API server, which have no parts of a second. Raises DeadlineError.
+    """
+    deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
+    while True:
+        look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
+        now = kubectl.get(look, workload.text, MANAGED)
+        found = place.find(look, kubectl, workload, now, MANAGED)
+        writers = writers_of(found.manifest, found.path)
+        pods = list_pods(look, kubectl, workload, now)
+        older = [f"pod {pod.name}" for pod in pods if writers and pod.created < writers[-1].time]
+        if not older:
+            return
+        if deadline.expired():
+            raise DeadlineError(
+                f"timed out after {app.deadline.timeout_s:g} s while waiting for somebody to restart "
+                f"{', '.join(older)}, which was made before {field_words(found.path)} of {found.thing} was changed",
+                hint=f"{kubectl.line('rollout', 'restart', workload.text)}, or what the tool that deploys it does; "
+                "--resume then goes on.",
+            )
         app.clock.sleep_s(_POLL_S)
 
 

@@ -251,6 +251,7 @@ def _pod(pod: Manifest, workload: Workload) -> Pod:
         reason="" if ready else pod_reason(pod) or "not Ready",
         revision=pod_revision(pod),
         uid=str(metadata.get("uid", "")),
+        created=str(metadata.get("creationTimestamp", "")),
         container="" if ready else _troubled_container(pod),
     )
 
