@@ -49,7 +49,6 @@ from eosctl.ops.unassigned import with_ages
 from eosctl.ops.unfinished import unfinished_work
 from eosctl.ops.worker_report import group_problems, silent_problem, workers_behind
 from eosctl.ops.workers import WorkerObservation
-from eosctl.profiles.target import DEFAULT_TOPICS
 from eosctl.report import Problem, Report, Row
 
 _Found = Iterable[Finding]
@@ -171,9 +170,7 @@ def _of_row(row: Row) -> Finding:
 
 def _topics(visit: Visit) -> _Found:
     target = visit.app.target
-    status = {each.status_topic for each in target.worker_configs if each.status_topic}
-    if target.status_topic != DEFAULT_TOPICS["status_topic"] or target.config_topic == DEFAULT_TOPICS["config_topic"]:
-        status.add(target.status_topic)  # else nobody named it, and a topic of that name is another group's
+    status = target.status_topics()
     with visit.app.topics() as store:
         there = store.describe([target.config_topic, *sorted(status), TRANSACTION_LOG])
         found = list(topic_findings(there.values()))

@@ -17,11 +17,12 @@ _DELAY = "scheduled.rebalance.max.delay.ms"
 
 def with_ages(app: App, findings: Sequence[Finding], observation: Observation) -> list[Finding]:
     """The findings, those of what is UNASSIGNED with its age; as they are where the status topic can't be read."""
-    if all(each.code != "unassigned" for each in findings):
+    topics = sorted(app.target.status_topics())
+    if not topics or all(each.code != "unassigned" for each in findings):
         return list(findings)
     try:
         with app.topics() as store:
-            told = unassigned_since(store.read(app.target.status_topic, newest_per_key=True).records)
+            told = unassigned_since(each for topic in topics for each in store.read(topic, newest_per_key=True).records)
     except InterruptedByUserError:
         raise
     except EosctlError:

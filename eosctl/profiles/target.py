@@ -50,6 +50,17 @@ class Target:
     connect_map: tuple[ConnectMapping, ...] = ()
     disagreements: tuple[str, ...] = ()
 
+    def status_topics(self) -> frozenset[str]:
+        """The status topics that somebody named; the default one is the group's where its config topic is the default.
+
+        Else a topic of that name is another group's.
+        """
+        named = {each.status_topic for each in self.worker_configs if each.status_topic}
+        is_named = self.status_topic != DEFAULT_TOPICS["status_topic"]
+        if is_named or self.config_topic == DEFAULT_TOPICS["config_topic"]:
+            named.add(self.status_topic)
+        return frozenset(named)
+
     def require_client(self) -> ClientSettings:
         """The Kafka client settings; raises UsageError when no bootstrap server was given."""
         if self.client is None:

@@ -55,6 +55,17 @@ def test_without_the_status_topic_it_stays_a_warning(invoke: Invoke) -> None:
     assert row_of(invoke, there, "unassigned")["severity"] == "warning"
 
 
+def test_the_default_status_topic_is_not_asked_of_a_group_that_may_have_another(invoke: Invoke) -> None:
+    """Another group's task of the same name was UNASSIGNED there for an hour."""
+    topics = [compacted("other-configs", 1), compacted(OFFSETS, 25), compacted(STATUSES, 5), transaction_topic()]
+    there = cluster(described=topics, records=())
+    there.connect.connectors["orders"].tasks[0].state = "UNASSIGNED"
+    there.topics.read(STATUSES)
+    later(there, 3600)
+    rows = doctor(invoke, there, "--config-topic", "other-configs", "-o", "json").json()["data"]["rows"]
+    assert [row["severity"] for row in rows if row["code"] == "unassigned"] == ["warning"]
+
+
 def test_connectors_at_rest_are_said_and_no_error(invoke: Invoke) -> None:
     """That a connector was paused and forgotten was not to be seen."""
     there = cluster()
