@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eosctl.errors import UnsupportedError
 from tests.conftest import Invoke
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
@@ -194,6 +195,17 @@ def test_no_connector_is_asked_for_its_topics_while_no_transaction_is_open_for_l
     there.time.now_s += 60
     assert "data_topic_held" in codes(invoke, there)
     assert len(asked) == 2 * for_the_rights + 1
+
+
+def test_brokers_that_list_no_transactions_hide_no_hanging_one(invoke: Invoke) -> None:
+    """Before Kafka 3.0; what partitions tell is told all the same."""
+    there = held((DATA, 0))
+    there.brokers.calls.fail_always("list_transactions", UnsupportedError("ListTransactions needs Kafka 3.0"))
+    document = doctor(invoke, there, "-o", "json").json()
+    [check] = [each for each in document["data"]["checks"] if each["check"] == "transactions"]
+    assert check["status"] != "not_checked"
+    told = {row["message"] for row in document["data"]["rows"] if row["check"] == "transactions"}
+    assert told == {"ListTransactions needs Kafka 3.0"}
 
 
 def test_a_task_that_is_told_as_such_is_told_once(invoke: Invoke) -> None:
