@@ -199,10 +199,15 @@ def may_be_prepared(
         item
         for item in items
         if item.outcome is Outcome.WOULD_FENCE
-        and application_of(item.transactional_id) == FLINK_SINK
-        and not (item.owner.kind == "task" and item.owner.connector in connectors)
         and (unseen or (item.before is not None and item.before.state is TransactionState.ONGOING))
+        and _application(item) == FLINK_SINK
+        and not (item.owner.kind == "task" and item.owner.connector in connectors)
     ]
+
+
+def _application(item: FenceItem) -> str | None:
+    """What makes ids of this shape; `owner_of` has looked already where the id is nobody's that is known."""
+    return item.owner.application if item.owner.kind == "other" else application_of(item.transactional_id)
 
 
 def newly_live(items: Iterable[FenceItem], live: Mapping[str, LiveTask]) -> list[LiveTask]:
@@ -220,12 +225,12 @@ def newly_live(items: Iterable[FenceItem], live: Mapping[str, LiveTask]) -> list
 
 def settled(item: FenceItem, answer: FenceAnswer) -> FenceItem:
     """The item after its coordinator's answer."""
-    base = replace(item, coordinator=answer.coordinator or item.coordinator)
+    at = answer.coordinator or item.coordinator
     if answer.fault is None and answer.producer_id is not None and answer.producer_epoch is not None:
         after = (answer.producer_id, answer.producer_epoch)
-        return _with(base, Outcome.FENCED, after=after, confirmed_by="answer")
+        return _with(item, Outcome.FENCED, after=after, confirmed_by="answer", coordinator=at)
     certain = answer.confirmed or answer.attempts == 0  # what was never sent did not happen
-    return _with(base, Outcome.FAILED if certain else Outcome.UNCONFIRMED, fault=answer.fault)
+    return _with(item, Outcome.FAILED if certain else Outcome.UNCONFIRMED, fault=answer.fault, coordinator=at)
 
 
 def unanswered(item: FenceItem, fault: KafkaFault) -> FenceItem:
@@ -260,8 +265,11 @@ def _with(
     after: tuple[int, int] | None = None,
     fault: KafkaFault | None = None,
     confirmed_by: str | None = None,
+    coordinator: Coordinator | None = None,
 ) -> FenceItem:
-    return replace(item, outcome=outcome, after=after, fault=fault, confirmed_by=confirmed_by)
+    """The item with another outcome, at the coordinator that it had unless another is given."""
+    coordinator = coordinator or item.coordinator
+    return replace(item, outcome=outcome, after=after, fault=fault, confirmed_by=confirmed_by, coordinator=coordinator)
 
 
 def count_outcomes(items: Collection[FenceItem]) -> dict[str, int]:

@@ -63,6 +63,9 @@ def leader_transactional_id(group_id: str) -> str:
     return f"connect-cluster-{group_id}"
 
 
+_LEADS = leader_transactional_id("")
+
+
 def own_transactional_id(group_id: str) -> str:
     """The id under which eosctl itself writes to a running group's config topic: nobody else's, and one per group.
 
@@ -90,6 +93,10 @@ _OWN = re.compile(
 )
 
 
+def _is_own(transactional_id: str) -> bool:
+    return transactional_id.startswith("eosctl-") and _OWN.fullmatch(transactional_id) is not None  # most don't
+
+
 def task_transactional_ids(group_id: str, connector: str, count: int) -> list[str]:
     """The ids of tasks 0 to `count` - 1, in order."""
     return [task_transactional_id(group_id, connector, task) for task in range(count)]
@@ -114,7 +121,7 @@ class Owner:
 
 def application_of(transactional_id: str) -> str | None:
     """FLINK_SINK or KAFKA_STREAMS where the id has the shape of theirs, whoever made it; else None."""
-    if transactional_id.startswith(leader_transactional_id("")) or _OWN.fullmatch(transactional_id):
+    if transactional_id.startswith(_LEADS) or _is_own(transactional_id):
         return None
     for application, shape in _SHAPES:
         if shape.fullmatch(transactional_id):
@@ -154,7 +161,7 @@ def owner_of(
     if group_id is not None and transactional_id == leader_transactional_id(group_id):
         return Owner("leader")
     work = None if group_id is None else task_of(transactional_id, group_id)
-    if _OWN.fullmatch(transactional_id) and (work is None or work[0] not in connectors):
+    if _is_own(transactional_id) and (work is None or work[0] not in connectors):
         return Owner("eosctl")
     if work is not None and (kind := _kind_of_task(transactional_id, work[0], connectors, groups)) != "other":
         return Owner("task", *work) if kind == "task" else Owner(kind)
@@ -165,13 +172,12 @@ def _kind_of_task(
     transactional_id: str, connector: str, connectors: Collection[str], groups: Collection[str] | None
 ) -> str:
     """What an id is that can be the one of a task of `connector`."""
-    leads = leader_transactional_id("")
     known, there = bool(connectors), connector in connectors
-    if not transactional_id.startswith(leads):
+    if not transactional_id.startswith(_LEADS):
         return "task" if there or not known else "other"
     if groups is None:
         return "task" if there else "other" if known else "ambiguous"
-    if transactional_id.removeprefix(leads) not in groups:
+    if transactional_id.removeprefix(_LEADS) not in groups:
         return "task"
     return "ambiguous" if there or not known else "other"
 

@@ -158,6 +158,8 @@ class Fencing:
             return dict.fromkeys(keys, fault_of(exc))
 
     def _hand_out(self, attempts: list[_Attempt]) -> None:
+        if not attempts:
+            return
         for attempt in attempts:
             assert attempt.coordinator is not None  # noqa: S101 - the caller's filter
             address = Address(attempt.coordinator.host, attempt.coordinator.port)

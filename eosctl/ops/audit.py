@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 from eosctl.core.hidden_secrets import hide_secrets
@@ -26,7 +27,7 @@ from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.kept_file import sync_directory
 from eosctl.ops.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
-from eosctl.ops.touched import touched_by
+from eosctl.ops.touched import Touched
 from eosctl.profiles import Target
 from eosctl.report import Json, Problem, Report, rfc3339
 
@@ -44,14 +45,14 @@ class Action:
     target: Target
     sudo_user: str | None = None
 
-    def members(self, plan: Report) -> dict[str, Json]:
+    def members(self, plan: Report, rows: _Rows) -> dict[str, Json]:
         """The entry's members that say what and where; the ids of cluster and group are those that were found."""
         client, arguments = self.target.client, _plain_arguments(self.arguments)
         return {
             "sudo_user": self.sudo_user,
             "command": self.command,
             "arguments": arguments,
-            "touched": touched_by(plan, arguments),
+            "touched": rows.touched,
             "overrides": {name: arguments[name] for name in sorted(self.overrides)},
             "target": {
                 **plan.target,
@@ -94,8 +95,9 @@ class AuditLog:
                     self._finish(entry | self._failed(exc, plan), draft)
                 raise
             try:
-                touched = touched_by(result, _plain_arguments(action.arguments))
-                self._finish(entry | self._done(result) | {"touched": touched}, draft)
+                rows = _look_at(result, "after", action)
+                done = self._done(result, after_digest=rows.digest)
+                self._finish(entry | done | {"touched": rows.touched}, draft)
             except OSError as exc:
                 return _unrecorded(result, self.path, exc)
             return result
@@ -121,7 +123,8 @@ class AuditLog:
                 path.unlink(missing_ok=True)
 
     def _entry(self, action: Action, plan: Report) -> _Entry:
-        now_ms = self.clock.now_ms()
+        now_ms, of_plan = self.clock.now_ms(), Digest([{"kind": plan.kind, "target": plan.target, "data": plan.data}])
+        rows = _look_at(plan, "before", action, whole=of_plan)
         return {
             "id": uuid4().hex,
             "time": rfc3339(now_ms),
@@ -131,9 +134,9 @@ class AuditLog:
             "user": _user(),
             "host": platform.node(),
             "pid": os.getpid(),
-            **action.members(plan),
-            "plan_digest": digest([{"kind": plan.kind, "target": plan.target, "data": plan.data}, *plan.rows]),
-            "before_digest": _digest_of("before", plan),
+            **action.members(plan, rows),
+            "plan_digest": str(of_plan),
+            "before_digest": rows.digest,
             "after_digest": None,
             "outcome": None,
             "exit_code": None,
@@ -143,11 +146,11 @@ class AuditLog:
             "error": None,
         }
 
-    def _done(self, result: Report) -> _Entry:
+    def _done(self, result: Report, *, after_digest: str | None = None) -> _Entry:
         interrupted = result.exit_code == ExitCode.INTERRUPTED
         problem = next((each for each in result.problems if each.severity == "error"), None)
         return self._end() | {
-            "after_digest": _digest_of("after", result),
+            "after_digest": after_digest,
             "outcome": INTERRUPTED if interrupted else result.status.value,
             "exit_code": int(result.exit_code),
             "summary": dict(result.summary),
@@ -214,23 +217,42 @@ class _Draft:
     descriptor: int
 
 
-def digest(values: Iterable[Json]) -> str:
-    """`sha256:…` of the values as JSON, sorted keys, one a line."""
-    sha256 = hashlib.sha256()
-    encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
-    for value in values:
-        sha256.update(encode(_plain(value)).encode() + b"\n")
-    return f"sha256:{sha256.hexdigest()}"
+class Digest:
+    """`sha256:…` of values as JSON, sorted keys, one a line."""
+
+    _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
+
+    def __init__(self, values: Iterable[Json] = ()) -> None:
+        self._sha256, self.is_empty = hashlib.sha256(), True
+        for value in values:
+            self.add(value)
+
+    def add(self, value: Json) -> None:
+        """The next value."""
+        self.is_empty = False
+        self._sha256.update(Digest._encode(dict(value) if isinstance(value, Mapping) else value).encode() + b"\n")
+
+    def __str__(self) -> str:
+        return f"sha256:{self._sha256.hexdigest()}"
 
 
-def _plain(value: Json) -> Json:
-    return dict(value) if isinstance(value, Mapping) else value
+class _Rows(NamedTuple):
+    """What an entry keeps of a report's rows: names, and the digest of one member of each; None where none has it."""
+
+    touched: dict[str, Json]
+    digest: str | None
 
 
-def _digest_of(member: str, report: Report) -> str | None:
-    """Of that member of all rows; None where the rows of this kind have no such member."""
-    values = [row[member] for row in report.rows if member in row]
-    return digest(values) if values else None
+def _look_at(report: Report, member: str, action: Action, *, whole: Digest | None = None) -> _Rows:
+    """Looks at each row once, also for the digest of the `whole`: there may be 100,000, each made at a look."""
+    touched, of_member = Touched(report, _plain_arguments(action.arguments)), Digest()
+    for row in report.rows:
+        touched.add(row)
+        if whole is not None:
+            whole.add(row)
+        if member in row:
+            of_member.add(row[member])
+    return _Rows(touched.names(), None if of_member.is_empty else str(of_member))
 
 
 def _unrecorded(result: Report, path: Path, exc: OSError) -> Report:

@@ -24,7 +24,7 @@ from eosctl.core.store_names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.audit import digest
+from eosctl.ops.audit import Digest
 from eosctl.ops.migrate_guard import refuse_running, refuse_running_source, source_problem
 from eosctl.ops.offset_journal import cut_off_problems
 from eosctl.ops.offset_rows import MOST_ROWS, first_rows, write_row
@@ -324,7 +324,7 @@ def plan_data(plan: WritePlan) -> dict[str, object]:
     creates = [new.as_row() for new in plan.creates]
     data: dict[str, object] = {"creates": creates, "overrides": plan.allowances.names(), "keys": len(plan.writes)}
     if len(plan.writes) > MOST_ROWS:  # what is not shown is recorded all the same
-        data["plan"] = digest(map(write_row, plan.writes))
+        data["plan"] = str(Digest(map(write_row, plan.writes)))
     return data
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from eosctl.core.store_names import DEDICATED, GLOBAL
@@ -30,18 +30,42 @@ _OF_ARGUMENTS = {
 }
 
 
-def touched_by(report: Report, arguments: Mapping[str, object]) -> dict[str, Json]:
-    """Kind -> names, sorted, of what a plan is about to touch or a result touched; a kind without names is left out."""
-    found: dict[str, set[str]] = {kind: set() for kind in KINDS}
-    _add_members(found, _OF_ARGUMENTS, arguments)
-    _add_members(found, _OF_DATA, report.data)
-    _add_rows(found, report.rows)
-    fence = report.data.get("fence")
-    _add_rows(found, fence["rows"] if isinstance(fence, Mapping) else ())
-    found["topics"] -= {GLOBAL, DEDICATED}
-    touched: dict[str, Json] = {kind: sorted(names)[:_MOST] for kind, names in found.items() if names}
-    left_out = sum(max(0, len(names) - _MOST) for names in found.values())
-    return touched | ({"left_out": left_out} if left_out else {})
+class Touched:
+    """Kind -> names, of what a plan is about to touch or a result touched; its rows are added one by one."""
+
+    def __init__(self, report: Report, arguments: Mapping[str, object]) -> None:
+        self._found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+        self._add_members(_OF_ARGUMENTS, arguments)
+        self._add_members(_OF_DATA, report.data)
+        fence = report.data.get("fence")
+        for row in fence["rows"] if isinstance(fence, Mapping) else ():
+            self.add(row)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """There may be millions: a lookup per member, and nothing else."""
+        if row.get("action") in _UNTOUCHED or row.get("outcome") in _UNTOUCHED:
+            return
+        found = self._found
+        for member, kind in _OF_ROWS.items():
+            if name := row.get(member):
+                found[kind].add(str(name))
+        if target := row.get("target"):
+            found["topics"].add(str(target["topic"]))
+        if (owner := row.get("owner")) and owner["connector"]:
+            found["connectors"].add(owner["connector"])
+
+    def names(self) -> dict[str, Json]:
+        """Kind -> names, sorted; a kind without names is left out."""
+        self._found["topics"] -= {GLOBAL, DEDICATED}
+        touched: dict[str, Json] = {kind: sorted(names)[:_MOST] for kind, names in self._found.items() if names}
+        left_out = sum(max(0, len(names) - _MOST) for names in self._found.values())
+        return touched | ({"left_out": left_out} if left_out else {})
+
+    def _add_members(self, kinds: Mapping[str, str], there: Mapping[str, object]) -> None:
+        for member, kind in kinds.items():
+            value = there.get(member)
+            names = value if isinstance(value, list | tuple) else [value]
+            self._found[kind].update(name for name in names if isinstance(name, str))
 
 
 def touched_in(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -50,25 +74,4 @@ def touched_in(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(there, Mapping):
         return there
     arguments = entry.get("arguments")
-    return touched_by(Report("entry"), arguments if isinstance(arguments, Mapping) else {})
-
-
-def _add_members(found: dict[str, set[str]], kinds: Mapping[str, str], there: Mapping[str, object]) -> None:
-    for member, kind in kinds.items():
-        value = there.get(member)
-        names = value if isinstance(value, list | tuple) else [value]
-        found[kind].update(name for name in names if isinstance(name, str))
-
-
-def _add_rows(found: dict[str, set[str]], rows: Iterable[Mapping[str, Any]]) -> None:
-    """There may be millions: a lookup per member, and nothing else."""
-    for row in rows:
-        if row.get("action") in _UNTOUCHED or row.get("outcome") in _UNTOUCHED:
-            continue
-        for member, kind in _OF_ROWS.items():
-            if name := row.get(member):
-                found[kind].add(str(name))
-        if target := row.get("target"):
-            found["topics"].add(str(target["topic"]))
-        if (owner := row.get("owner")) and owner["connector"]:
-            found["connectors"].add(owner["connector"])
+    return Touched(Report("entry"), arguments if isinstance(arguments, Mapping) else {}).names()
