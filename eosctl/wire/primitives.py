@@ -21,10 +21,14 @@ _ReadLength = Callable[[bytes, int], tuple[int, int]]
 
 
 class Codec(NamedTuple):
-    """How one type is written to the end of a bytearray, and read at an offset: (value, offset behind it)."""
+    """How one type is written to the end of a bytearray, and read at an offset: (value, offset behind it).
+
+    `letter` is what stands for a type of fixed size in `struct`: neighbours of such types are read in one go.
+    """
 
     write: Write
     read: Read
+    letter: str = ""
 
 
 class Primitive(NamedTuple):
@@ -62,8 +66,8 @@ def read_varint(data: bytes, offset: int) -> tuple[int, int]:
     raise ProtocolError(f"varint longer than five bytes at byte {offset}")
 
 
-def _fixed(layout: str) -> Primitive:
-    packer = struct.Struct(layout)
+def _fixed(letter: str) -> Primitive:
+    packer = struct.Struct(f">{letter}")
     size = packer.size
 
     def write(out: bytearray, value: Any) -> None:
@@ -72,7 +76,7 @@ def _fixed(layout: str) -> Primitive:
     def read(data: bytes, offset: int) -> tuple[Any, int]:
         return packer.unpack_from(data, offset)[0], offset + size
 
-    codec = Codec(write, read)
+    codec = Codec(write, read, letter)
     return Primitive(codec, codec)
 
 
@@ -116,10 +120,6 @@ def _encode_text(value: str) -> bytes:
     return value.encode()
 
 
-def _decode_text(data: bytes) -> str:
-    return data.decode()
-
-
 def _as_bytes(value: bytes) -> bytes:
     return bytes(value)
 
@@ -156,10 +156,17 @@ class _Sized(NamedTuple):
 
 
 def _text(*, nullable: bool) -> Primitive:
-    sized = _Sized(_encode_text, _decode_text, nullable)
-    return Primitive(
-        sized.codec(_write_length16, _read_length16), sized.codec(write_compact_length, read_compact_length)
-    )
+    sized = _Sized(_encode_text, bytes.decode, nullable)
+    compact = sized.codec(write_compact_length, read_compact_length)
+
+    def read(data: bytes, offset: int) -> tuple[Any, int]:
+        """Most texts are shorter than 127 bytes, and not null; listings have hundreds of thousands of them."""
+        end = offset + data[offset]
+        if offset < end < offset + 0x80 and end <= len(data):
+            return data[offset + 1 : end].decode(), end
+        return compact.read(data, offset)
+
+    return Primitive(sized.codec(_write_length16, _read_length16), Codec(compact.write, read))
 
 
 def _blob() -> Primitive:
@@ -178,11 +185,11 @@ def _uuid() -> Primitive:
     return Primitive(codec, codec)
 
 
-INT8 = _fixed(">b")
-INT16 = _fixed(">h")
-INT32 = _fixed(">i")
-INT64 = _fixed(">q")
-BOOL = _fixed(">?")
+INT8 = _fixed("b")
+INT16 = _fixed("h")
+INT32 = _fixed("i")
+INT64 = _fixed("q")
+BOOL = _fixed("?")
 ID = _uuid()
 STRING = _text(nullable=False)
 NULLABLE_STRING = _text(nullable=True)

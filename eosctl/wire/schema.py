@@ -8,13 +8,16 @@ message, so that the tests' broker speaks through the same declarations.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import groupby
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from eosctl.errors import ProtocolError, UnsupportedError
 from eosctl.wire.primitives import (
     Codec,
+    Read,
     read_compact_length,
     read_length32,
     read_varint,
@@ -75,7 +78,7 @@ class Array(NamedTuple):
 
     def codec(self, version: int, *, flexible: bool) -> Codec:
         """The codec of the whole array."""
-        write_element, read_element = self.element.codec(version, flexible=flexible)
+        write_element, read_element, _letter = self.element.codec(version, flexible=flexible)
         write_length = write_compact_length if flexible else write_length32
         read_length = read_compact_length if flexible else read_length32
         nullable = self.nullable
@@ -189,20 +192,23 @@ def _write_tags(out: bytearray, tags: list[tuple[Any, Any, Any]]) -> None:
 def _compile_read(layout: Struct[Any], version: int, flexible: bool) -> Any:
     defaults = layout.defaults()
     template = [defaults.get(name) for name in layout.fields]
-    readers = {
-        index: field.type.codec(version, flexible=flexible).read
+    codecs = {
+        index: field.type.codec(version, flexible=flexible)
         for index, field in enumerate(layout.fields.values())
         if field.carried(version)
     }
-    tag_of = {index: field.tag for index, field in enumerate(layout.fields.values()) if index in readers}
-    plain = [(index, read) for index, read in readers.items() if tag_of[index] is None]
-    tags = {tag: (index, readers[index]) for index, tag in tag_of.items() if tag is not None}
-    make = cast("Any", layout.message)._make
+    tag_of = {index: field.tag for index, field in enumerate(layout.fields.values()) if index in codecs}
+    steps = _steps([(index, codec) for index, codec in codecs.items() if tag_of[index] is None])
+    tags = {tag: (index, codecs[index].read) for index, tag in tag_of.items() if tag is not None}
+    make = partial(tuple.__new__, cast("Any", layout.message))  # what _make does, and nothing else
 
     def read(data: bytes, offset: int) -> tuple[Any, int]:
         values = template.copy()
-        for index, read_field in plain:
-            values[index], offset = read_field(data, offset)
+        for index, many, read_step in steps:
+            if many is None:
+                values[index], offset = read_step(data, offset)
+            else:
+                values[many], offset = read_step(data, offset)
         if flexible:
             if data[offset] == 0:
                 offset += 1
@@ -211,6 +217,24 @@ def _compile_read(layout: Struct[Any], version: int, flexible: bool) -> Any:
         return make(values), offset
 
     return read
+
+
+def _steps(codecs: Sequence[tuple[int, Codec]]) -> list[tuple[int, slice | None, Read]]:
+    """How to read fields: one by one (its index), or neighbours of fixed size in one go (their slice)."""
+    steps: list[tuple[int, slice | None, Read]] = []
+    for _key, run in groupby(enumerate(codecs), lambda each: (each[1][0] - each[0], bool(each[1][1].letter))):
+        fields = [each for _number, each in run]
+        first, letters = fields[0][0], "".join(codec.letter for _index, codec in fields)
+        if len(letters) > 1:
+            steps.append((first, slice(first, first + len(letters)), _read_run(struct.Struct(f">{letters}"))))
+        else:
+            steps += [(index, None, codec.read) for index, codec in fields]
+    return steps
+
+
+def _read_run(packer: struct.Struct) -> Read:
+    size = packer.size
+    return lambda data, offset: (packer.unpack_from(data, offset), offset + size)
 
 
 def _read_tags(data: bytes, offset: int, known: Mapping[int, Any], values: list[Any]) -> int:
