@@ -7,8 +7,9 @@ Fencing itself is one InitProducerId per id (`FenceProducersHandler`, Kafka 3.2+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, StrEnum, unique
+from typing import NamedTuple
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id
@@ -62,9 +63,11 @@ class Verdict(Enum):
     RUNS_NOT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class FenceItem:
-    """One id on its way from plan to result; `confirmed_by` is `answer`, `read_back` or None."""
+class FenceItem(NamedTuple):
+    """One id on its way from plan to result; `confirmed_by` is `answer`, `read_back` or None.
+
+    A named tuple: there may be 100,000, each made twice.
+    """
 
     transactional_id: str
     owner: Owner
@@ -269,7 +272,7 @@ def _with(
 ) -> FenceItem:
     """The item with another outcome, at the coordinator that it had unless another is given."""
     coordinator = coordinator or item.coordinator
-    return replace(item, outcome=outcome, after=after, fault=fault, confirmed_by=confirmed_by, coordinator=coordinator)
+    return item._replace(outcome=outcome, after=after, fault=fault, confirmed_by=confirmed_by, coordinator=coordinator)
 
 
 def count_outcomes(items: Collection[FenceItem]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 FLINK_SINK = "flink-sink"
@@ -102,8 +102,7 @@ def task_transactional_ids(group_id: str, connector: str, count: int) -> list[st
     return [task_transactional_id(group_id, connector, task) for task in range(count)]
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(NamedTuple):
     """Whose a transactional id is: `kind` is task, leader, eosctl, other or ambiguous; a task has connector and number.
 
     `application`, only for other, is what makes ids of this shape: a guess, for nothing keeps others from it.

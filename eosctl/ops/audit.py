@@ -220,7 +220,7 @@ class _Draft:
 class Digest:
     """`sha256:…` of values as JSON, sorted keys, one a line."""
 
-    _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
+    _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str, check_circular=False).encode
 
     def __init__(self, values: Iterable[Json] = ()) -> None:
         self._sha256, self.is_empty = hashlib.sha256(), True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 from eosctl.core.fencing import FenceItem, Outcome, count_outcomes
@@ -29,6 +29,9 @@ class FenceRows(Sequence[Row]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (fence_row(item, now_ms=self._now_ms) for item in self._items)
 
     @overload
     def __getitem__(self, index: int) -> Row: ...

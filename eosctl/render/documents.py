@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from eosctl.report import Report
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # dumps makes an encoder per call
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
 
 
 def write_json(report: Report, stream: IO[str]) -> None:
