@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from eosctl.core.hidden_secrets import hide_secrets
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.kept_file import sync_directory
@@ -57,7 +55,7 @@ class Action:
             "target": {
                 **plan.target,
                 "bootstrap_servers": list(client.bootstrap_servers) if client else [],
-                "connect_urls": [parse_worker_url(url).text for url in self.target.connect_urls],
+                "connect_urls": _without_passwords(self.target.connect_urls),
             },
         }
 
@@ -285,4 +283,16 @@ def _argument(value: object) -> Json:
         return [_argument(item) for item in value]
     text = str(getattr(value, "name", value))  # an open file says which one it is
     name, equals, rest = text.partition("=")
-    return f"{name}={hide_secrets({name: rest})[name]}" if equals else text
+    if not equals:
+        return text
+    from eosctl.core.hidden_secrets import hide_secrets
+
+    return f"{name}={hide_secrets({name: rest})[name]}"
+
+
+def _without_passwords(urls: Collection[str]) -> list[Json]:
+    if not urls:
+        return []
+    from eosctl.core.worker_url import parse_worker_url
+
+    return [parse_worker_url(url).text for url in urls]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator
 
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
@@ -16,6 +15,8 @@ def fold(line: str, width: int | None, *, hanging: str = "  ") -> list[str]:
     """
     if width is None or len(line) <= width or line.startswith(("undo: ", "export ")):
         return [line]
+    import textwrap  # for terminals that are too narrow
+
     own = line[: len(line) - len(line.lstrip())]
     folded = textwrap.wrap(
         line, width, subsequent_indent=own + hanging, break_long_words=False, break_on_hyphens=False, tabsize=1

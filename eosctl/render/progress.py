@@ -6,12 +6,14 @@ Where many go through the same steps, a terminal has a live table of them (board
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from eosctl.deadline import Clock
 from eosctl.events import Event
-from eosctl.render.board import Board
 from eosctl.render.cells import duration, printable
+
+if TYPE_CHECKING:
+    from eosctl.render.board import Board
 
 _QUIET_S = 2.0
 _LINE_EVERY_S = 10.0
@@ -62,6 +64,8 @@ class Talk:
         """Shows the table, alone: two displays that redraw themselves would overwrite each other."""
         if self._board is None or not self._board.continues(event):
             self.close()
+            from eosctl.render.board import Board  # most commands have none
+
             self._board = Board(self._stream, self._clock)
         self._board.show(event)
 
