@@ -118,6 +118,7 @@ class Launcher:
                 port=port,
                 replication=min(3, spec.brokers),
                 login=login,
+                has_agent=agent is not None,
             )
             name = f"{group.group_id}-worker-{number}"
             node = self._node(name, "worker", f"{group.scheme}://127.0.0.1:{port}", properties)
@@ -207,7 +208,9 @@ class Launcher:
         words = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", node.config, *more]
         arguments = Path(node.config).with_name("format.arguments")
         _write_words(arguments, words)
-        command = [str(self._java), f"@{self._arguments_file}", f"@{arguments}"]
+        archive = self._class_archive(node)  # the tool loads a part of what a broker does
+        used = archive.use() if archive else []
+        command = [str(self._java), *used, f"@{self._arguments_file}", f"@{arguments}"]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_ENVIRON)
         arguments.unlink()
         if done.returncode:

@@ -11,6 +11,10 @@ from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.secure import SecureFiles, SecureListener
 
 DEFAULT_GROUP = "connect-eos"
+# Nobody looks at these JVMs by JMX, and a tenth of their work is telling it of each client's metrics: what turns it
+# off is a list of reporters since Kafka 4.0, and a switch before that.
+_NO_JMX = {"metric.reporters": "", "auto.include.jmx.reporter": "false"}
+_CONNECTORS_CLIENTS = ("producer.", "consumer.", "admin.")
 
 
 @unique
@@ -108,6 +112,8 @@ def broker_properties(
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": str(16 << 20),  # a third of a broker's memory at its default
         "metadata.max.idle.interval.ms": "5000",  # at its default an idle broker takes twice the CPU time
+        "replica.fetch.wait.max.ms": "3000",  # as the one above, with three brokers; records come at once all the same
+        **_NO_JMX,
     }
     return {**properties, **(spec.secure.properties(files) if spec.secure else {}), **spec.broker_config}
 
@@ -120,8 +126,12 @@ def worker_properties(
     port: int,
     replication: int,
     login: Mapping[str, str] | None = None,
+    has_agent: bool = False,
 ) -> dict[str, str]:
-    """connect-distributed.properties of one worker; `login` are the settings that a secure listener wants."""
+    """connect-distributed.properties of one worker; `login` are the settings that a secure listener wants.
+
+    One that has jmx_exporter's agent shows it the worker's metrics.
+    """
     topics = group.topics()
     json_converter = "org.apache.kafka.connect.json.JsonConverter"
     properties = {
@@ -136,7 +146,11 @@ def worker_properties(
         "scheduled.rebalance.max.delay.ms": "0",
         "plugin.discovery": "service_load",
         "fetch.max.wait.ms": "3000",  # of the worker's own readers: records come at once all the same
+        "offset.storage.partitions": "5",  # 25 and 5 by default, and each task begins by reading all of them
+        "status.storage.partitions": "1",
     }
+    for prefix in _CONNECTORS_CLIENTS if has_agent else ("", *_CONNECTORS_CLIENTS):
+        properties |= {f"{prefix}{name}": value for name, value in _NO_JMX.items()}
     for name, topic in topics.items():
         properties[f"{name}.storage.topic"] = topic
         properties[f"{name}.storage.replication.factor"] = str(replication)
@@ -147,7 +161,11 @@ def worker_properties(
 AGENT_CONFIG = """\
 includeObjectNames: ["kafka.connect:*"]
 """
+# All settings of every client that is made are three lines of four of a worker's log, and none of them is looked for:
+# one logger says them since Kafka 4.0, and before that one for each kind of client.
 LOG4J2 = """\
+logger.settings.name=org.apache.kafka.common.config.AbstractConfig
+logger.settings.level=warn
 rootLogger.level=info
 rootLogger.appenderRef.stdout.ref=stdout
 appender.stdout.type=Console
@@ -156,6 +174,9 @@ appender.stdout.layout.type=PatternLayout
 appender.stdout.layout.pattern=%d{ISO8601} %p %c{1} - %m%n
 """
 RELOAD4J = """\
+log4j.logger.org.apache.kafka.clients.admin.AdminClientConfig=WARN
+log4j.logger.org.apache.kafka.clients.consumer.ConsumerConfig=WARN
+log4j.logger.org.apache.kafka.clients.producer.ProducerConfig=WARN
 log4j.rootLogger=INFO, stdout
 log4j.appender.stdout=org.apache.log4j.ConsoleAppender
 log4j.appender.stdout.layout=org.apache.log4j.PatternLayout

@@ -83,6 +83,17 @@ def test_worker_properties_are_per_group() -> None:
     assert "group.id=g\n" in properties_text(properties)
 
 
+@pytest.mark.parametrize("has_agent", [False, True])
+def test_jmx_has_the_metrics_of_a_worker_only_where_an_agent_reads_them(has_agent: bool) -> None:
+    """A tenth of what a worker did was to tell JMX of each client's metrics, which nobody asked for."""
+    properties = worker_properties(
+        GroupSpec(), Eos.ENABLED, bootstrap_servers="b:1", port=1, replication=1, has_agent=has_agent
+    )
+    told = {name for name in properties if name.endswith("metric.reporters") and not properties[name]}
+    clients = {"producer.metric.reporters", "consumer.metric.reporters", "admin.metric.reporters"}
+    assert told == (clients if has_agent else {"metric.reporters", *clients})
+
+
 def test_status_and_down_without_a_sandbox(invoke: Any) -> None:
     assert invoke("sandbox", "status").stdout == "name: default, up: no\n"
     assert invoke("sandbox", "down").exit_code == 0
