@@ -168,6 +168,14 @@ def test_every_test_is_in_one_part() -> None:
     assert sorted(test for part in parts for test in part.tests) == sorted(each.test for each in tests)
 
 
+def test_a_live_part_that_nobody_has_timed_does_not_start_last() -> None:
+    """One of a single test, which took a minute, was taken to take a second, and ran alone at the end."""
+    files = ("tests/sandbox/test_truststore.py", "new_live.py")
+    tests = [Collected(f"{file}::one", frozenset({"live"}), frozenset()) for file in files]
+    tests.append(Collected("a.py::one", frozenset({"live"}), frozenset({"stack"})))
+    assert [part.name for part in planning.live_parts(tests)] == ["stack", "new_live.py", files[0]]
+
+
 @pytest.mark.parametrize("is_last", ["collection", "first start of kafka"])
 def test_live_parts_wait_for_the_first_starts_and_units_do_not(is_last: str) -> None:
     """In a run from empty caches every broker and worker started without the classes that the first one keeps."""
