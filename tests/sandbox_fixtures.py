@@ -33,13 +33,13 @@ TWO_WORKERS = GroupSpec(
     (Eos.ENABLED,) * 2,
     worker_config={"session.timeout.ms": "600000", "plugin.path": str(SLOW_SOURCE)},
 )
-FEW_PARTITIONS = {"offset.storage.partitions": "3", "status.storage.partitions": "1"}
 FORGETS = {"offsets.retention.check.interval.ms": "1000"}
 EVERYBODY_IS_SUPER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
 LOGIN_LASTS_S = 60
+_POLL_S = 0.3
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
 
@@ -56,11 +56,7 @@ def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **mo
 
 @contextmanager
 def added_group(stack: Stack, group: GroupSpec) -> Iterator[list[str]]:
-    """Another Connect group on the brokers of `stack` until the block ends; its workers' URLs.
-
-    Its topics have few partitions: 30 of them on three brokers take as long to make as a worker to start.
-    """
-    group = replace(group, worker_config={**FEW_PARTITIONS, **group.worker_config})
+    """Another Connect group on the brokers of `stack` until the block ends; its workers' URLs."""
     try:
         stack.add_group(group)
         yield stack.urls(group.group_id)
@@ -153,15 +149,19 @@ def frozen(stack: Stack, url: str) -> Iterator[None]:
 
 
 def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = 60.0, clock: Clock | None = None) -> Any:
-    """Polls until `done()` is truthy and returns that; fails the test naming `what`."""
+    """Polls until `done()` is truthy and returns that; fails the test naming `what`.
+
+    It rests for as long as a look took: one of doctor is work for all that runs on this machine.
+    """
     deadline = Deadline.after(timeout_s, clock)
     while True:
+        began_s = deadline.clock.monotonic_s()
         result = done()
         if result:
             return result
         if deadline.expired():
             pytest.fail(f"waited {timeout_s:g} s for {what}; last: {result!r}")
-        deadline.clock.sleep_s(0.2)
+        deadline.clock.sleep_s(max(_POLL_S, deadline.clock.monotonic_s() - began_s))
 
 
 def rest(url: str, method: str = "GET", body: object = None, *, opener: urllib.request.OpenerDirector = _direct) -> Any:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -46,15 +45,6 @@ def zombie(stack: Any, transactional_id: str, topic: str) -> Producer:
     producer.produce(topic, b"uncommitted")
     assert producer.flush(30) == 0
     return producer
-
-
-def wait_for(done: Any, what: str, timeout_s: float = 60.0) -> Any:
-    deadline_s = time.monotonic() + timeout_s
-    while not (result := done()):
-        if time.monotonic() > deadline_s:
-            pytest.fail(f"waited {timeout_s:g} s for {what}")
-        time.sleep(0.2)
-    return result
 
 
 def test_a_zombie_is_fenced_and_its_transaction_aborted(
@@ -100,7 +90,7 @@ def test_a_wrong_group_is_told_with_the_one_that_is_there(
     invoke: Invoke, stack: Any, words: tuple[str, ...], target_flags: list[str]
 ) -> None:
     """Fence had nothing to do with exit code 0, doctor six checks that could not run."""
-    wait_for(lambda: invoke("workers", "list", *target_flags).exit_code == 0, "the group")
+    wait_until(lambda: invoke("workers", "list", *target_flags).exit_code == 0, what="the group")
     done = invoke(*words, "-b", stack.bootstrap_servers, "-g", "wrong")
     assert (done.exit_code, done.stdout) == (1, "")
     assert "'wrong' does not exist on this Kafka cluster, and nothing tells that it ever did" in done.stderr
@@ -126,7 +116,7 @@ def test_a_live_task_is_refused_then_fenced_and_comes_back(
     assert [row["transactional_id"] for row in document["data"]["rows"]] == [f"{GROUP}-{file_source.name}-0"]
     assert document["data"]["rows"][0]["outcome"] == "fenced"
     file_source.append("two")
-    wait_for(lambda: file_source.task_states() == ["FAILED"], "the fenced task to fail")
+    wait_until(lambda: file_source.task_states() == ["FAILED"], what="the fenced task to fail")
 
     (hint,) = [error["hint"] for error in document["errors"] if error["code"] == "live_tasks"]
     command = hint.splitlines()[1]
@@ -206,7 +196,9 @@ def test_a_stopped_connector_is_fenced_without_more_words(
 def test_the_leader_id_is_refused(invoke: Invoke, target_flags: list[str]) -> None:
     """Run alone, it came before the worker had joined its group, and the id was skipped as one that nobody knows."""
     leader_id = f"connect-cluster-{GROUP}"
-    wait_for(lambda: invoke("txn", "describe", leader_id, *target_flags).exit_code == 0, "the leader to claim its id")
+    wait_until(
+        lambda: invoke("txn", "describe", leader_id, *target_flags).exit_code == 0, what="the leader to claim its id"
+    )
     outcome = invoke("fence", leader_id, "--yes", *target_flags)
     assert outcome.exit_code == 6
     assert "--allow-leader" in outcome.stderr
