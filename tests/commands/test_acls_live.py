@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 
 import pytest
@@ -300,18 +301,21 @@ def _migrates(stage: Stage, invoke: Invoke, folder: Path, key: str) -> None:
 
     The reader on Spark died of a group that it never uses, and the writer had no right to its transactional ids.
     """
-    dump, plan = folder / "global.ndjson", folder / "plan.json"
+    dump = folder / "global.ndjson"
     dump.write_text(json.dumps({"topic": "x", "partition": 0, "key": key, "value": '{"position":1}'}))
     assert stage.run(invoke, "offsets", "import", str(dump), "--store", "global", "--yes").exit_code == 0
     which = ["--connector", stage.source.name, "--to", "dedicated", "--conflict", "take-source"]
-    made = ["migrate", *which, "--plan-out", str(plan)]
-    lines = (made, ["migrate", "--plan", str(plan), "--yes"], ["verify", str(plan)])
     stack = stage.secure.stack
     where = ["-b", stack.secure_bootstrap_servers, "-u", stage.source.url, "-g", GROUP]
     where += ["--command-config", str(stack.state.command_configs["offset-writer"]), "-o", "json", "--timeout", "200s"]
     environ = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
-    for words in lines:  # a process of its own: there is one Spark in each
+
+    def run(*words: str) -> Any:  # a process of its own: there is one Spark in each
         line = [sys.executable, "-m", "eosctl", "offsets", *words, *where]
         done = subprocess.run(line, env=environ, capture_output=True, text=True, timeout=400)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
-    assert json.loads(done.stdout)["data"]["summary"]["target_compared"] == 1
+        return json.loads(done.stdout)["data"]
+
+    migrated = run("migrate", *which, "--yes")
+    verified = run("verify", f"{migrated['snapshot']}/plan.json")
+    assert verified["summary"]["target_compared"] == 1
