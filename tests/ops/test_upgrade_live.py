@@ -6,14 +6,13 @@ On the way eosctl and the leader are killed, both with -9. The way back goes thr
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,13 +27,14 @@ from eosctl.profiles import Target
 from eosctl.sandbox.process import signal_group
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
-from tests.conftest import Outcome
+from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
 from tests.sandbox_fixtures import rest, wait_until
 
 pytestmark = pytest.mark.live
 
 GROUP, TOPIC, NAME = "rolling", "lines", "walk"
+Eosctl = Callable[..., Outcome]
 SETTLE = ["--settle-timeout", "180s"]
 
 
@@ -51,17 +51,22 @@ def rolling(tmp_path: Path) -> Iterator[Stack]:
         (found or stack).down()
 
 
-def command(stack: Stack, tmp_path: Path, *words: str) -> tuple[list[str], dict[str, str]]:
+def words_of(stack: Stack, *words: str) -> list[str]:
     where = ["-b", stack.bootstrap_servers, "-g", GROUP, "--config-topic", f"{GROUP}-configs"]
     leaf = words if words[0] == "doctor" else ("upgrade", *words)
-    line = [sys.executable, "-m", "eosctl", *leaf, *where, "--offset-topic", f"{GROUP}-offsets"]
-    return [*line, "--timeout", "120s", "-o", "json"], {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    return [*leaf, *where, "--offset-topic", f"{GROUP}-offsets", "--timeout", "120s", "-o", "json"]
 
 
-def eosctl(stack: Stack, tmp_path: Path, *words: str, **environ: str) -> Outcome:
-    line, surroundings = command(stack, tmp_path, *words)
-    done = subprocess.run(line, env={**surroundings, **environ}, capture_output=True, text=True, timeout=400)
-    return Outcome(done.returncode, done.stdout, done.stderr)
+@pytest.fixture
+def eosctl(rolling: Stack, invoke: Invoke) -> Eosctl:
+    """`upgrade …` or `doctor` in this process, for to start another takes half a second of CPU."""
+    return lambda *words: invoke(*words_of(rolling, *words))
+
+
+def as_process(stack: Stack, tmp_path: Path, *words: str) -> tuple[list[str], dict[str, str]]:
+    """The same as a process of its own, which can be killed, or finds other programs on its path."""
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    return [sys.executable, "-m", "eosctl", *words_of(stack, *words)], environ
 
 
 class Feeder(threading.Thread):
@@ -107,20 +112,20 @@ def caught_up(stack: Stack, tmp_path: Path, line: int) -> Counter[int]:
     return wait_until(there, what=f"line {line} in the topic", timeout_s=180)  # type: ignore[no-any-return]
 
 
-def wait_for_leader(stack: Stack, tmp_path: Path) -> str:
+def wait_for_leader(eosctl: Eosctl) -> str:
     """The URL of the worker that leads, once the group is stable."""
 
     def leader() -> str | None:
-        rows = json.loads(eosctl(stack, tmp_path, "status").stdout)["data"]["rows"]
+        rows = eosctl("status").json()["data"]["rows"]
         return next((str(row["worker"]) for row in rows if row["leader"]), None)
 
     return str(wait_until(leader, what="a leader", timeout_s=180))
 
 
-def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, plan: Path) -> str:
+def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, eosctl: Eosctl, plan: Path) -> str:
     """Begins the roll and kills both when the second worker is being restarted; returns the leader's node."""
-    leader = wait_for_leader(stack, tmp_path)
-    line, environ = command(
+    leader = wait_for_leader(eosctl)
+    line, environ = as_process(
         stack, tmp_path, "apply", str(plan), "--driver", "sandbox", "--sandbox", NAME, "--yes", *SETTLE
     )
     log = tmp_path / "apply.log"
@@ -141,7 +146,7 @@ def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, plan: Path) -> str:
     return node.name
 
 
-def take_one_away(stack: Stack, tmp_path: Path) -> Path:
+def take_one_away(stack: Stack, eosctl: Eosctl) -> Path:
     """Stops one worker, and waits until the other two have its work; returns its file, which says enabled."""
     found = Stack.find(stack.directory)
     assert found is not None
@@ -149,7 +154,7 @@ def take_one_away(stack: Stack, tmp_path: Path) -> Path:
     found.stop_node(node.name)
 
     def two_are_left() -> bool:
-        data = json.loads(eosctl(stack, tmp_path, "plan", "--to", "disabled").stdout)["data"]
+        data = eosctl("plan", "--to", "disabled").json()["data"]
         modes = sorted(row["mode"] for row in data["rows"])
         healthy = next(gate["evidence"] for gate in data["gates"] if gate["id"] == "connectors_healthy")
         return modes == ["absent", "enabled", "enabled"] and "no reason to stay" not in healthy
@@ -176,7 +181,7 @@ def systemctl(stack: Stack, tmp_path: Path) -> Path:
     return script.parent
 
 
-def test_there_and_back_while_a_source_is_fed(rolling: Stack, tmp_path: Path) -> None:
+def test_there_and_back_while_a_source_is_fed(rolling: Stack, eosctl: Eosctl, tmp_path: Path) -> None:
     lines, plan = tmp_path / "lines.txt", tmp_path / "plan.json"
     lines.touch()
     text = "org.apache.kafka.connect.storage.StringConverter"
@@ -185,25 +190,25 @@ def test_there_and_back_while_a_source_is_fed(rolling: Stack, tmp_path: Path) ->
     with Feeder(lines) as feeder:
         caught_up(rolling, tmp_path, 0)
         words = ["plan", "--to", "enabled", "--plan-out", str(plan)]
-        wait_until(lambda: eosctl(rolling, tmp_path, *words).exit_code == 0, what="a plan", timeout_s=180)
-        quiet = envelope_of(eosctl(rolling, tmp_path, "doctor"), "doctor")["data"]["rows"]
+        wait_until(lambda: eosctl(*words).exit_code == 0, what="a plan", timeout_s=180)
+        quiet = envelope_of(eosctl("doctor"), "doctor")["data"]["rows"]
         assert {row["check"] for row in quiet if row["severity"] == "warning"} <= {"offsets", "topics"}, quiet
         assert "exactly_once_not_used" in {row["code"] for row in quiet}
 
-        node = kill_eosctl_and_the_leader(rolling, tmp_path, plan)
+        node = kill_eosctl_and_the_leader(rolling, tmp_path, eosctl, plan)
         resume = ["apply", "--driver", "sandbox", "--sandbox", NAME, "--yes", "--resume", *SETTLE]
-        refused = eosctl(rolling, tmp_path, *resume)
+        refused = eosctl(*resume)
         assert refused.exit_code == 6, refused
-        codes = {error["code"] for error in json.loads(refused.stdout)["errors"]}
+        codes = {error["code"] for error in refused.json()["errors"]}
         assert codes & {"members_known", "group_stable"}, refused
         found = Stack.find(rolling.directory)
         assert found is not None
         with suppress(EosctlError):  # the worker that the killed eosctl was stopping may end while this one starts
             found.start_node(node)
-        wait_for_leader(rolling, tmp_path)
-        resumed = envelope_of(eosctl(rolling, tmp_path, *resume), "upgrade-apply-result")
+        wait_for_leader(eosctl)
+        resumed = envelope_of(eosctl(*resume), "upgrade-apply-result")
         assert {row["outcome"] for row in resumed["data"]["rows"]} == {"done", "done_before"}
-        envelope_of(eosctl(rolling, tmp_path, "verify", "--to", "enabled"), "upgrade-verify")
+        envelope_of(eosctl("verify", "--to", "enabled"), "upgrade-verify")
 
         first = feeder.written + 1
         wait_until(lambda: feeder.written > first + 20, what="more lines")
@@ -211,17 +216,18 @@ def test_there_and_back_while_a_source_is_fed(rolling: Stack, tmp_path: Path) ->
         window = caught_up(rolling, tmp_path, last)
         assert [window[number] for number in range(first, last + 1)] == [1] * (last + 1 - first)
 
-        dead = take_one_away(rolling, tmp_path)
-        back = eosctl(
+        dead = take_one_away(rolling, eosctl)
+        line, environ = as_process(
             rolling, tmp_path, "apply", "--to", "disabled", "--driver", "systemd", "--unit", "connect@{port}",
             "--properties-file", str(tmp_path / "connect-{port}.properties"), "--yes", *SETTLE,
-            PATH=f"{systemctl(rolling, tmp_path)}{os.pathsep}{os.environ['PATH']}",
         )  # fmt: skip
-        document = envelope_of(back, "upgrade-apply-result")
+        environ["PATH"] = f"{systemctl(rolling, tmp_path)}{os.pathsep}{environ['PATH']}"
+        back = subprocess.run(line, env=environ, capture_output=True, text=True, timeout=400)
+        document = envelope_of(Outcome(back.returncode, back.stdout, back.stderr), "upgrade-apply-result")
         assert [row["mode"] for row in document["data"]["rows"]] == ["preparing"] * 2 + ["disabled"] * 3
         assert "exactly.once.source.support=disabled" in dead.read_text(), "it may not come back enabled"
         assert all(Path(row["backup"]).is_file() for row in document["data"]["rows"])
     found_at_last = caught_up(rolling, tmp_path, feeder.written)
     assert [number for number in range(feeder.written + 1) if not found_at_last[number]] == []
-    verified = envelope_of(eosctl(rolling, tmp_path, "verify", "--to", "enabled"), "upgrade-verify", 3)
+    verified = envelope_of(eosctl("verify", "--to", "enabled"), "upgrade-verify", 3)
     assert {row["code"] for row in verified["data"]["rows"]} == {"wrong_mode", "members_known"}
