@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eosctl.core.manifest_fields import Named, Path, Writer, field_words, value_at, writers_of
+from eosctl.core.manifest_fields import Named, Path, Writer, value_at, writers_of
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ARGO, _FLUX, _HELM, _APPLY = "Argo CD", "Flux", "Helm", "kubectl apply"
@@ -75,10 +75,10 @@ class Origin:
         return f"{self.thing} is deployed by {self.deployer.words}: {self.field} must be {wanted}. {change}"
 
 
-def origin_of_field(thing: str, manifest: Mapping[str, Any], path: Path) -> Origin:
-    """Who deploys an object (read with its managed fields), and whether that sets the field."""
+def origin_of_field(thing: str, manifest: Mapping[str, Any], path: Path, *, words: str) -> Origin:
+    """Who deploys an object (read with its managed fields), and whether that sets the field, which `words` name."""
     deployer = deployer_of(manifest, path)
-    return Origin(thing, field_words(path), deployer, _held(manifest, path, deployer))
+    return Origin(thing, words, deployer, _held(manifest, path, deployer))
 
 
 def deployer_of(manifest: Mapping[str, Any], path: Path) -> Deployer | None:

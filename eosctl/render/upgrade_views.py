@@ -62,15 +62,16 @@ def _status_lines(report: Report) -> Iterable[str]:
 
 
 def _patch_lines(report: Report) -> Iterable[str]:
-    """A script: what is no command stands behind a #."""
-    told = None
+    """A script of the first pass: those after it may not begin before it was checked, and stand behind a #."""
+    yield f"# begin this first, in another terminal: {printable(str(report.data['watch']))}"
+    told = first = None
     for row in report.rows:
+        first = first or row["mode"]
         if row["mode"] != told:
             told = row["mode"]
-            yield f"# pass {told}; the next one when all pods are restarted and checked"
-        yield printable(str(row["command"]))
+            yield f"# pass {told}" + ("" if told == first else ", once that waits for it; then without the #:")
+        yield ("" if told == first else "# ") + printable(str(row["command"]))
     yield from (f"# {printable(str(each['words']))}" for each in _list(report, "manifests"))
-    yield f"# in another terminal: {printable(str(report.data['watch']))}"
 
 
 _STATUS = View(

@@ -72,18 +72,20 @@ FLUX = {"helm.toolkit.fluxcd.io/name": "h", "helm.toolkit.fluxcd.io/namespace": 
 )  # fmt: skip
 def test_who_deploys_it(given: dict[str, Any], deployer: Deployer | None, held: bool | None) -> None:
     """Nothing was said of it, and the next deploy brought the former mode back."""
-    origin = origin_of_field("statefulset/connect", given, ENV)
+    origin = origin_of_field("statefulset/connect", given, ENV, words="x")
     assert (origin.deployer, origin.held) == (deployer, held)
 
 
 def test_a_value_that_another_wrote_says_nothing_of_a_file_s_manifest() -> None:
     given = manifest(entry("kubectl-patch", ("f:data", "f:connect.properties")), annotations=RELEASE)
-    assert origin_of_field("configmap/c", given, FILE).held is None
+    assert origin_of_field("configmap/c", given, FILE, words="x").held is None
 
 
 def test_what_is_to_be_changed() -> None:
     def words(given: dict[str, Any]) -> str:
-        return origin_of_field("statefulset/connect", given, ENV).words(["preparing", "enabled"])
+        return origin_of_field("statefulset/connect", given, ENV, words=field_words(ENV)).words(
+            ["preparing", "enabled"]
+        )
 
     field = "spec.template.spec.containers[connect].env[X].value"
     assert words(manifest()) == (

@@ -314,7 +314,7 @@ def test_pods_that_are_restarted_before_the_file_changes_do_not_count(cluster: C
     report = apply_roll(replace(app, on_event=deploy), prepared)
     assert report.problems[0].message == (
         "timed out after 20 s while waiting for somebody to restart pod connect-0, which was made before "
-        'data["connect.properties"] of configmap/connect-config was changed'
+        f'data["connect.properties"] ({SETTING}) of configmap/connect-config was changed'
     )
     assert "kubectl rollout restart statefulset/connect" in str(report.problems[0].hint)
 
@@ -396,16 +396,16 @@ def test_the_patches_of_a_file(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_the_command_line(cluster: Cluster, invoke: Invoke) -> None:
-    """What is printed can be pasted into a shell: all that is no command is a comment."""
+    """What is printed can be pasted into a shell: all that is no command is a comment, and what must not begin yet."""
     there = pods(cluster, 1)
     words = ["upgrade", "apply", "-b", "localhost:1", "-g", "g", "--to", "enabled"]
     where = ["--driver", "kubernetes", "--workload", "sts/connect", "--namespace", "ns"]
     printed = invoke(*words, *where, "--print-patch", **there.surroundings)
     assert (printed.exit_code, printed.stderr) == (0, "")
     lines = [line for line in printed.stdout.splitlines() if not line.startswith("#")]
-    assert [shlex.split(line)[:6] for line in lines] == [
-        ["kubectl", "--namespace", "ns", "patch", CONNECT, "--type"]
-    ] * 2
+    assert [shlex.split(line)[1:5] for line in lines] == [["--namespace", "ns", "patch", CONNECT]]
+    assert "preparing" in lines[0]
+    assert "# pass enabled, once that waits for it; then without the #:\n# kubectl --namespace ns" in printed.stdout
     assert cluster.calls() == []
     planned = invoke(*words, *where, "--no-write", "--dry-run", **there.surroundings)
     assert f"not by eosctl (--no-write): kubectl --namespace ns set env {CONNECT}" in planned.stdout

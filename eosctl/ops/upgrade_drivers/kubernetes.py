@@ -293,7 +293,7 @@ class KubernetesDriver:
         for each in self.workloads:
             now = self.kubectl.get(app, each.text, MANAGED)
             there = self._place(each).find(app, self.kubectl, each, now, MANAGED)
-            found.append(origin_of_field(there.thing, there.manifest, there.path))
+            found.append(origin_of_field(there.thing, there.manifest, there.path, words=there.words))
         return list(dict.fromkeys(found))
 
     def patches(self, app: App, mode: Mode) -> Sequence[Patch]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from eosctl.core.java_properties import parse_properties
-from eosctl.core.manifest_fields import Named, Patch, Path, nested, value_at
+from eosctl.core.manifest_fields import Named, Patch, Path, field_words, nested, value_at
 from eosctl.core.property_edit import set_property
 from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError, InputFileError, NotFoundError
@@ -31,12 +31,21 @@ _CONFLICT, _TRIES = "(Conflict)", 5
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The field that says the mode: in which object, as it is now, and where in it; `value` None: it is not there."""
+    """The field that says the mode: in which object, as it is now, and where in it; `value` None: it is not there.
+
+    `is_file`: the field has all properties of a worker.
+    """
 
     thing: str
     manifest: Manifest
     path: Path
     value: str | None
+    is_file: bool = False
+
+    @property
+    def words(self) -> str:
+        """The field, and the property in it."""
+        return f"{field_words(self.path)}{f' ({SETTING})' if self.is_file else ''}"
 
 
 class ModePlace(Protocol):
@@ -101,7 +110,8 @@ class PropertiesVariable:
 
     def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
         path = _variable_path(workload, self.name)
-        return Found(workload.text, now, path, _said(str(value_at(now, path) or ""), f"variable {self.name}"))
+        said = _said(str(value_at(now, path) or ""), f"variable {self.name}")
+        return Found(workload.text, now, path, said, is_file=True)
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
         return self.find(app, kubectl, workload, now).value
@@ -173,7 +183,7 @@ class MountedProperties:
             text = section(found or {}, "data").get(self.key)
             if found is not None and text is not None:
                 said = _said(str(text), f"configmap/{name}, {self.key}")
-                return Found(f"configmap/{name}", found, ("data", self.key), said)
+                return Found(f"configmap/{name}", found, ("data", self.key), said, is_file=True)
         raise NotFoundError(
             f"{workload.text} mounts no ConfigMap that has the key {self.key}", hint="Check --configmap and --key."
         )

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from eosctl.core.deployers import writer_words
-from eosctl.core.manifest_fields import field_words, newest_writer, writers_of
+from eosctl.core.manifest_fields import newest_writer, writers_of
 from eosctl.core.upgrade import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, DeadlineError
@@ -71,7 +71,7 @@ def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: Mode
         if deadline.expired():
             raise DeadlineError(
                 f"timed out after {app.deadline.timeout_s:g} s while waiting for somebody to restart "
-                f"{', '.join(older)}, which was made before {field_words(found.path)} of {found.thing} was changed",
+                f"{', '.join(older)}, which was made before {found.words} of {found.thing} was changed",
                 hint=f"{kubectl.line('rollout', 'restart', workload.text)}, or what the tool that deploys it does; "
                 "--resume then goes on.",
             )
@@ -89,7 +89,7 @@ def taken_back(
 
 
 def _state(found: Found) -> str:
-    return f"{found.thing}: {field_words(found.path)} is {found.value or 'not set'}"
+    return f"{found.thing}: {found.words} is {found.value or 'not set'}"
 
 
 def _by(found: Found) -> str:
