@@ -164,6 +164,33 @@ def manifests(report: Report) -> list[dict[str, Any]]:
     return json.loads(json.dumps(report.data["manifests"]))  # type: ignore[no-any-return]
 
 
+@pytest.mark.parametrize(
+    ("what", "spec", "field", "body"),
+    [
+        (
+            "kafkaconnect/c", {"config": {}}, f'spec.config["{SETTING}"]', {"spec": {"config": {SETTING: "enabled"}}},
+        ),
+        (
+            "kafkamirrormaker2/c",
+            {"connectCluster": "b", "clusters": [{"alias": "b", "config": {}}]},
+            f'spec.clusters[0].config["{SETTING}"]',
+            [{"op": "add", "path": f"/spec/clusters/0/config/{SETTING}", "value": "enabled"}],
+        ),
+    ],
+)  # fmt: skip
+def test_fields_and_patches_of_strimzi_s_resources(
+    cluster: Cluster, app: App, what: str, spec: dict[str, Any], field: str, body: object
+) -> None:
+    cluster.add(what, spec=spec)
+    driver = kubernetes_driver(app, [what], Kubectl())
+    (patch,) = driver.patches(app, Mode.ENABLED)
+    assert (patch.thing, patch.body) == (what, body)
+    assert [each.field for each in driver.origins(app)] == [field]
+    cluster.run(shlex.split(driver.command(patch))[1:])
+    assert driver.taken_back(app, [Mode.ENABLED]) is None
+    assert driver.taken_back(app, [Mode.PREPARING]) == f"{what}: {field} is enabled, no longer preparing"
+
+
 def test_what_the_next_deploy_takes_back_is_told(cluster: Cluster, tmp_path: Path) -> None:
     """Nothing was said of the chart, and the next `helm upgrade` brought disabled workers beside enabled ones."""
     there = pods(cluster, 1)
