@@ -6,6 +6,7 @@ Starts from what coordinators list as open for long, which are few on any cluste
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from eosctl.core.findings import Finding
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
@@ -20,6 +21,9 @@ from eosctl.ops.txn import list_open_longer_than
 from eosctl.ops.txn_report import missing_ids_problems
 from eosctl.report import Problem
 
+_PATIENCE_S = 10.0
+"""Coordinators that have no leader are waited for by other checks; half of this is enough here."""
+
 
 def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[Problem]]:
     """One finding for each such transaction, and what could not be known.
@@ -29,7 +33,7 @@ def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[P
     sources = {each.name: each.config for each in seen.sources() if CLUSTER_PROPERTY not in each.config}
     if not sources:
         return [], []
-    with app.transactions() as admin:
+    with replace(app, deadline=app.deadline.half(at_most_s=_PATIENCE_S)).transactions() as admin:
         listings = list_open_longer_than(app, admin, LEAST_LONG_MS)
         ids = [each.transactional_id for each in listings.found if each.transactional_id not in seen.ongoing]
         described = admin.describe_transactions(ids) if ids else {}
