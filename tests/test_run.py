@@ -161,9 +161,14 @@ def test_every_test_is_in_one_part() -> None:
         Collected("c.py::two", frozenset({"live"}), frozenset()),
         Collected("d.py::one", frozenset({"live", "spark"}), frozenset({"spark", "stack"})),
         Collected("d.py::two", frozenset({"live", "spark"}), frozenset({"stack"})),
+        Collected("e.py::one", frozenset({"spark"}), frozenset()),
+        Collected("f.py::one", frozenset({"spark"}), frozenset()),
+        Collected("f.py::two", frozenset({"live", "spark"}), frozenset()),
     ]
     live = {part.name: part.tests for part in planning.live_parts(tests)}
     assert live["stack"] == ("b.py::two", "c.py::one")
+    assert live["a Spark of their own"] == ("e.py::one", "f.py::one")
+    assert live["f.py"] == ("f.py::two",), "its brokers are its own, too"
     parts = [*planning.live_parts(tests), *planning.unit_parts(tests)]
     assert sorted(test for part in parts for test in part.tests) == sorted(each.test for each in tests)
 

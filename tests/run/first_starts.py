@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from eosctl.java import require_java, spark_java_home
 from eosctl.sandbox.jars import cache_dir
 from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.settings import StackSpec
@@ -33,11 +32,10 @@ def start_kafka(folder: Path) -> None:
 def start_spark(folder: Path) -> None:
     """Starts Spark and has it do what a migration does."""
     from eosctl.spark.job import MigrationJob
-    from eosctl.spark.session import SessionSettings, spark_context
+    from eosctl.spark.session import spark_context
+    from tests.quick_spark import quick_settings
 
-    java_home = spark_java_home(require_java(os.environ), folder)
-    cache = cache_dir(os.environ) / "spark"
-    settings = SessionSettings(folder, folder / "spark.log", master="local[1]", java_home=java_home, cache=cache)
+    settings = quick_settings(folder, master="local[1]")
     archive = settings.class_archive()
     if archive is not None and archive.kept() is None:
         with spark_context(settings) as context:

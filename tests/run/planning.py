@@ -119,7 +119,8 @@ def unit_parts(tests: Iterable[Collected]) -> list[Part]:
 def live_parts(tests: Iterable[Collected]) -> list[Part]:
     """A part per set of session stacks, and one per file for tests that start stacks of their own.
 
-    Tests that start a Spark of their own beside a stack are long, and a part for themselves.
+    Tests that start a Spark of their own beside a stack are long, and a part for themselves; those that need nothing
+    beside it are short, and one part together.
     """
     by_need: dict[str, list[str]] = defaultdict(list)
     for each in tests:
@@ -130,9 +131,9 @@ def live_parts(tests: Iterable[Collected]) -> list[Part]:
 
 
 def _need(each: Collected) -> str:
-    if not each.stacks:
-        return _file(each)
     own_spark = "spark" in each.marks and "spark" not in each.stacks
+    if not each.stacks:
+        return "a Spark of their own" if own_spark and "live" not in each.marks else _file(each)
     return "+".join(sorted(each.stacks)) + (" and a Spark of their own" if own_spark else "")
 
 

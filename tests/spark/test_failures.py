@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,11 @@ from pyspark.sql import SparkSession
 from eosctl.core.migration import PlannedTopic
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
-from eosctl.java import require_java, spark_java_home
 from eosctl.spark.failures import spark_error, start_error
 from eosctl.spark.job import MigrationJob
 from eosctl.spark.kafka_io import OffsetRange, read_ranges
-from eosctl.spark.session import SessionSettings, spark_context
+from eosctl.spark.session import spark_context
+from tests.quick_spark import quick_settings
 
 PYTHON_IN_JAVA = """An error occurred while calling o61.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times
@@ -104,12 +103,7 @@ def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pyspark loses the pipe to that JVM
 def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
     """pyspark says that the Java gateway process exited, and nothing else."""
-    settings = SessionSettings(
-        tmp_path,
-        tmp_path / "spark.log",
-        java_home=spark_java_home(require_java(os.environ), tmp_path),
-        conf={"spark.driver.extraJavaOptions": "-agentlib:nosuch"},
-    )
+    settings = quick_settings(tmp_path, conf={"spark.driver.extraJavaOptions": "-agentlib:nosuch"})
     settings.log_file.write_text("Error: of a run before\n")
     told = r"^starting Spark failed: Could not find agent library nosuch on the library path"
     with pytest.raises(EosctlError, match=told), spark_context(settings):

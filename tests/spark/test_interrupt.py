@@ -17,8 +17,9 @@ PROGRAM = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from eosctl.spark.job import MigrationJob
-from eosctl.spark.session import SessionSettings, spark_context
+from eosctl.spark.session import spark_context
 from eosctl.spark.tasks import run_tasks
+from tests.quick_spark import quick_settings
 
 def slow(_number):
     (folder / "begun").touch()
@@ -32,7 +33,7 @@ def interrupt():
 
 folder = Path(sys.argv[1])
 try:
-    with spark_context(SessionSettings(folder, folder / "spark.log", master="local[1]")) as context:
+    with spark_context(quick_settings(folder, master="local[1]")) as context:
         job = MigrationJob(context, {})
         threading.Thread(target=interrupt, daemon=True).start()
         with job._stage("sleeping"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -19,8 +20,6 @@ from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.spark import transforms
 from tests.spark.frames import frame_of
 
-pytestmark = pytest.mark.spark
-
 PARTITIONS = 3
 INTO_DEDICATED = {
     Policy.KEEP_TARGET: Prefer.DEDICATED,
@@ -29,19 +28,24 @@ INTO_DEDICATED = {
 }
 CONNECTORS = ("a", "ü")
 KEYS = [
-    *(b'["a",{"p":%d}]' % number for number in range(30)),
-    *('["ü", {"p":%d}]'.encode() % number for number in range(10)),
+    *(b'["a",{"p":%d}]' % number for number in range(120)),
+    *('["ü", {"p":%d}]'.encode() % number for number in range(40)),
     *(b'["a", {"p":1}]', b'["\\u0061",null]', b'["a"]', b'["a\n",{}]', b"\xff", b"", None),
 ]
 VALUES = [b'{"n":1}', b'{"n":2}', None, b"", b"null", b" null ", b"nullable", b"\xef\xbb\xbfnull", b"null\xff", b"{"]
 Drawn = tuple[str, bytes | None, int, bytes | None, int]
 
 
-def records() -> st.SearchStrategy[list[Drawn]]:
-    """Store, key, partition (mostly at home), value, time: ties, other partitions and old records all happen."""
-    store, places = st.sampled_from(("source", "target")), st.sampled_from((-1, -1, -1, 0, 1, 2))
-    one = st.tuples(store, st.sampled_from(KEYS), places, st.sampled_from(VALUES), st.integers(1, 3))
-    return st.lists(one, min_size=80, max_size=160)
+def records(rng: random.Random) -> list[Drawn]:
+    """Store, key, partition (mostly at home), value, time: ties, other partitions and old records all happen.
+
+    Three for a key on the average, so that many keys are in one store alone.
+    """
+    stores, places = ("source", "target"), (-1, -1, -1, 0, 1, 2)
+    return [
+        (rng.choice(stores), rng.choice(KEYS), rng.choice(places), rng.choice(VALUES), rng.randint(1, 3))
+        for _ in range(3 * len(KEYS))
+    ]
 
 
 def topic_read(drawn: Sequence[Drawn], store: str) -> TopicRead:
@@ -90,18 +94,17 @@ def _outcome(row: Any) -> tuple[Any, ...]:
     return row.action, row.reason, row.conflict, partition, before, after
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("policy", list(INTO_DEDICATED))
 def test_the_same_result_on_the_same_input(spark: SparkSession, policy: Policy) -> None:
     """They used to differ on deletions of either side, keys on the wrong partition, and values that say nothing."""
-
-    @settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-    @given(records())
-    def check(drawn: list[Drawn]) -> None:
-        source, target = topic_read(drawn, "source"), topic_read(drawn, "target")
-        by_merge = merged(source, target, policy)
-        assert migrated(spark, source, target, policy) == by_merge
-
-    check()
+    drawn = records(random.Random(618))  # noqa: S311 - the same records every time
+    source, target = topic_read(drawn, "source"), topic_read(drawn, "target")
+    by_merge = merged(source, target, policy)
+    assert migrated(spark, source, target, policy) == by_merge
+    reasons = {outcome[1] for outcome in by_merge.values()}
+    assert reasons >= {"missing", "equal", "nothing_to_delete"}
+    assert len(reasons) > 3, "no key was in both stores with two values: the test would prove little"
 
 
 @given(st.binary(max_size=6) | st.sampled_from(VALUES) | st.binary(max_size=3).map(lambda tail: b" null" + tail))

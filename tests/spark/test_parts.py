@@ -21,8 +21,6 @@ from eosctl.spark.parts import sample_of
 from eosctl.spark.snapshots import land, parquet_files, part_file
 from tests.spark.frames import batch_of
 
-pytestmark = pytest.mark.spark
-
 PARTITIONS = 5
 PARTS: Parts = ((0, 2), (1, 4), (3,))
 NOTHING = Tally(
@@ -69,8 +67,11 @@ def outcome(job: MigrationJob, folder: Path, wanted: MigrationPlan) -> tuple[Tal
     return tally, rows, job.sample(folder, limit=7), sorted(backup, key=lambda line: str(line["key"]))
 
 
-@pytest.mark.parametrize("policy", list(Policy))
-@pytest.mark.parametrize("share", [0.0, 0.7])
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("policy", "share"),
+    [*((policy, 0.7) for policy in Policy), pytest.param(Policy.FAIL, 0.0, id="fail-nothing there")],
+)
 def test_both_forms_are_one(spark: SparkSession, tmp_path: Path, policy: Policy, share: float) -> None:
     land_parts(records("source", 1, share=0.8), tmp_path / "source")
     land_parts(records("target@p", 2, share=share), tmp_path / "target")
@@ -82,6 +83,7 @@ def test_both_forms_are_one(spark: SparkSession, tmp_path: Path, policy: Policy,
     assert len(sample) == 7
 
 
+@pytest.mark.spark
 def test_a_sample_is_of_what_changes_first(spark: SparkSession, tmp_path: Path) -> None:
     land_parts(records("source", 1, share=1.0), tmp_path / "source")
     land_parts(records("target@p", 2, share=0.7), tmp_path / "target")

@@ -16,13 +16,14 @@ from eosctl.core.migration import PlannedTopic
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError
 from eosctl.spark.job import MigrationJob
-from eosctl.spark.session import SessionSettings, spark_context
+from eosctl.spark.session import spark_context
+from tests.quick_spark import quick_settings
 
 folder, secret = Path(sys.argv[1]), sys.argv[2][::-1]
 conf = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
 conf["spark.eventLog.dir"] = (folder / "events").as_uri()
 client = {"bootstrap.servers": "127.0.0.1:1", "sasl.password": secret, "no.such.setting": "1"}
-with spark_context(SessionSettings(folder, folder / "spark.log", master="local[1]", conf=conf)) as context:
+with spark_context(quick_settings(folder, master="local[1]", conf=conf)) as context:
     job = MigrationJob(context, client, others={"old": client})
     for name in ("t", "t@old"):
         try:

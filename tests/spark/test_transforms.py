@@ -146,28 +146,34 @@ def test_empty_sides(spark: SparkSession) -> None:
     assert rows.collect() == []
 
 
-@pytest.mark.parametrize(
-    ("action", "value", "before", "now", "status"),
-    [
-        ("write", b"1", None, b"1", None),
-        ("write", b"1", None, "absent", "missing"),
-        ("write", b"1", None, None, "deleted"),
-        ("write", b"1", b"0", b"2", "differs"),
-        ("delete", None, b"0", None, None),
-        ("delete", None, b"0", "absent", None),
-        ("delete", None, b"0", b"0", "unexpected"),
-        ("keep", b"1", b"0", b"0", None),
-        ("keep", None, None, b"0", "unexpected"),
-        ("conflict", b"1", b"0", b"1", "differs"),
-    ],
+MISMATCHES: tuple[tuple[str, bytes | None, bytes | None, Any, str | None], ...] = (
+    ("write", b"1", None, b"1", None),
+    ("write", b"1", None, "absent", "missing"),
+    ("write", b"1", None, None, "deleted"),
+    ("write", b"1", b"0", b"2", "differs"),
+    ("delete", None, b"0", None, None),
+    ("delete", None, b"0", "absent", None),
+    ("delete", None, b"0", b"0", "unexpected"),
+    ("keep", b"1", b"0", b"0", None),
+    ("keep", None, None, b"0", "unexpected"),
+    ("conflict", b"1", b"0", b"1", "differs"),
 )
-def test_target_mismatches(
-    spark: SparkSession, action: str, value: bytes | None, before: bytes | None, now: Any, status: str | None
-) -> None:
-    key = b'["a",{}]'
-    there_before = (before is not None, 3, 1, before, is_nothing(before))
-    row = ("a", "a", "s", 0, 1, key, value, "t", key, 5, 0, *there_before, action, "", False, 1)
-    decided = spark.createDataFrame([row], transforms.DECISIONS)
-    there = [] if now == "absent" else [Record("t", 2, 9, 1, key, now)]
-    found = transforms.target_mismatches(decided, transforms.newest_per_key(frame(spark, there))).collect()
-    assert [r.status for r in found] == ([] if status is None else [status])
+"""Action, value and what was there before, what is there now, and the status of that."""
+
+
+def test_target_mismatches(spark: SparkSession) -> None:
+    """A key per case, all in one query."""
+    decided, there, expected = [], [], {}
+    for number, (action, value, before, now, status) in enumerate(MISMATCHES):
+        key = b'["a",{"case":%d}]' % number
+        there_before = (before is not None, 3, 1, before, is_nothing(before))
+        decided.append(("a", "a", "s", 0, 1, key, value, "t", key, 5, 0, *there_before, action, "", False, 1))
+        if now != "absent":
+            there.append(Record("t", 2, 9 + number, 1, key, now))
+        if status is not None:
+            expected[key] = status
+    found = transforms.target_mismatches(
+        spark.createDataFrame(decided, transforms.DECISIONS), transforms.newest_per_key(frame(spark, there))
+    ).collect()
+    assert {bytes(row.key): row.status for row in found} == expected
+    assert len(found) == len(expected)
