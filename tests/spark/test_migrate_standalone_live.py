@@ -88,19 +88,18 @@ def test_a_master_and_two_workers_by_python_and_by_spark_submit(cluster: Cluster
 
 
 _ALONE = """
-import os, sys
+import sys
 from pathlib import Path
 from eosctl.core.migration import PlannedTopic
 from eosctl.core.records import Bounds
 from eosctl.errors import DeadlineError
-from eosctl.java import require_java, spark_java_home
 from eosctl.spark.job import MigrationJob
-from eosctl.spark.session import SessionSettings, spark_context
+from eosctl.spark.session import spark_context
+from tests.quick_spark import quick_settings
 
 master, folder = sys.argv[1], Path(sys.argv[2])
 conf = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "900g"}
-java_home = spark_java_home(require_java(os.environ), folder)
-with spark_context(SessionSettings(folder, folder / "log", master=master, java_home=java_home, conf=conf)) as context:
+with spark_context(quick_settings(folder, master=master, conf=conf)) as context:
     job = MigrationJob(context, {}, executor_patience_s=3)
     try:
         job.snapshot([PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))], folder / "source")
