@@ -12,6 +12,7 @@ from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll, RollRequest, prepare_roll
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl
 from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
+from eosctl.ops.upgrade_drivers.mode_places import MountedProperties
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.report import Report
 from tests.fakes.faults import EVERY, Call
@@ -21,6 +22,14 @@ from tests.fakes.rolling import RollWorld
 ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
 CONNECT = "statefulset/connect"
 VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
+SETTING = "exactly.once.source.support"
+FIELD = f"spec.template.spec.containers[connect].env[{VARIABLE}].value"
+KEYS = (
+    "f:spec", "f:template", "f:spec", "f:containers", 'k:{"name":"connect"}', "f:env", f'k:{{"name":"{VARIABLE}"}}',
+    "f:value",
+)  # fmt: skip
+FILE = MountedProperties("connect-config", "connect.properties")
+TEXT = f"# the group\ngroup.id=g\n\n#{SETTING}=what it was\n  offset.storage.topic : offsets\n"
 
 
 @dataclass
@@ -84,3 +93,57 @@ def roll(there: Pods, state: Path, target: Mode | None = Mode.ENABLED, **request
 
 def deleted(cluster: Cluster) -> list[str]:
     return [words[1] for words in cluster.calls() if words[0] == "delete"]
+
+
+def template(env: list[dict[str, Any]], **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "connect", "env": env, "readinessProbe": {}}]
+    return {"template": {"spec": {"containers": containers, **spec}}}
+
+
+def mounting(cluster: Cluster, count: int = 2, **manifest: Any) -> Pods:
+    """Workers whose pods mount a properties file."""
+    cluster.add_configmap(FILE.configmap, data={FILE.key: TEXT, "other": "untouched"}, **manifest)
+    volumes = [{"name": "config", "configMap": {"name": FILE.configmap}}]
+    there = pods(cluster, count, **template([], volumes=volumes))
+    there.mode_of = lambda cluster: mode_in(file_of(cluster))
+    return there
+
+
+def file_of(cluster: Cluster) -> str:
+    return str(cluster.read(FILE.thing)["data"][FILE.key])
+
+
+def mode_in(text: str) -> str:
+    lines = [line.partition("=")[2] for line in text.splitlines() if line.startswith(SETTING)]
+    return lines[-1] if lines else "disabled"
+
+
+def set_by(cluster: Cluster, manager: str, value: str, *, time: str = "2026-02-01T00:00:00Z") -> None:
+    """Somebody writes the variable of the template."""
+    cluster.run(["set", "env", CONNECT, "--containers", "connect", f"{VARIABLE}={value}"])
+    found = cluster.read(CONNECT)
+    found["metadata"]["managedFields"] = []
+    cluster.write(CONNECT, found)
+    cluster.own(CONNECT, manager, *KEYS, time=time)
+
+
+def look(cluster: Cluster, *, times: int) -> None:
+    """Each look brings the controllers one step on."""
+    for _time in range(times):
+        cluster.run(["get", CONNECT, "--ignore-not-found", "--output", "json"])
+
+
+def let_roll(cluster: Cluster, there: Pods) -> None:
+    """The controllers restart what there is to restart, and the workers are back."""
+    look(cluster, times=8)
+    there.follow()
+    there.settle()
+
+
+def deploy_file(cluster: Cluster, mode: str, *, time: str = "2026-02-01T00:00:00Z") -> None:
+    """What a GitOps tool does: nothing is restarted by it."""
+    found = cluster.read(FILE.thing)
+    found["data"][FILE.key] = f"{TEXT}{SETTING}={mode}\n"
+    found["metadata"]["managedFields"] = []
+    cluster.write(FILE.thing, found)
+    cluster.own(FILE.thing, "argocd-controller", "f:data", f"f:{FILE.key}", time=time)

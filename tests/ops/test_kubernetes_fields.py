@@ -1,4 +1,4 @@
-"""Where the mode stands in a workload, who else writes there, and what is left to those who make the changes."""
+"""Where the mode stands in a workload, who else writes there, and the patches for those who make the changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.upgrade import Mode
-from eosctl.errors import ConnectError, ExitCode, RefusedError, UsageError
+from eosctl.errors import ExitCode, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.upgrade import plan_upgrade
@@ -23,61 +23,25 @@ from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.report import Report
 from tests.conftest import Invoke
 from tests.fakes.kubectl import Cluster
-from tests.ops.kubernetes_stage import CONNECT, ON_DELETE, VARIABLE, Pods, deleted, pods, prepare, roll
-
-SETTING = "exactly.once.source.support"
-FIELD = f"spec.template.spec.containers[connect].env[{VARIABLE}].value"
-KEYS = (
-    "f:spec", "f:template", "f:spec", "f:containers", 'k:{"name":"connect"}', "f:env", f'k:{{"name":"{VARIABLE}"}}',
-    "f:value",
-)  # fmt: skip
-FILE = MountedProperties("connect-config", "connect.properties")
-TEXT = f"# the group\ngroup.id=g\n\n#{SETTING}=what it was\n  offset.storage.topic : offsets\n"
-
-
-def template(env: list[dict[str, Any]], **spec: Any) -> dict[str, Any]:
-    containers = [{"name": "connect", "env": env, "readinessProbe": {}}]
-    return {"template": {"spec": {"containers": containers, **spec}}}
-
-
-def mounting(cluster: Cluster, count: int = 2, **manifest: Any) -> Pods:
-    """Workers whose pods mount a properties file."""
-    cluster.add_configmap(FILE.configmap, data={FILE.key: TEXT, "other": "untouched"}, **manifest)
-    volumes = [{"name": "config", "configMap": {"name": FILE.configmap}}]
-    there = pods(cluster, count, **template([], volumes=volumes))
-    there.mode_of = lambda cluster: mode_in(file_of(cluster))
-    return there
-
-
-def file_of(cluster: Cluster) -> str:
-    return str(cluster.read(FILE.thing)["data"][FILE.key])
-
-
-def mode_in(text: str) -> str:
-    lines = [line.partition("=")[2] for line in text.splitlines() if line.startswith(SETTING)]
-    return lines[-1] if lines else "disabled"
-
-
-def set_by(cluster: Cluster, manager: str, value: str, *, time: str = "2026-02-01T00:00:00Z") -> None:
-    """Somebody writes the variable of the template."""
-    cluster.run(["set", "env", CONNECT, "--containers", "connect", f"{VARIABLE}={value}"])
-    found = cluster.read(CONNECT)
-    found["metadata"]["managedFields"] = []
-    cluster.write(CONNECT, found)
-    cluster.own(CONNECT, manager, *KEYS, time=time)
-
-
-def look(cluster: Cluster, *, times: int) -> None:
-    """Each look brings the controllers one step on."""
-    for _time in range(times):
-        cluster.run(["get", CONNECT, "--ignore-not-found", "--output", "json"])
-
-
-def let_roll(cluster: Cluster, there: Pods) -> None:
-    """The controllers restart what there is to restart, and the workers are back."""
-    look(cluster, times=8)
-    there.follow()
-    there.settle()
+from tests.ops.kubernetes_stage import (
+    CONNECT,
+    FIELD,
+    FILE,
+    ON_DELETE,
+    SETTING,
+    TEXT,
+    VARIABLE,
+    deleted,
+    file_of,
+    let_roll,
+    mode_in,
+    mounting,
+    pods,
+    prepare,
+    roll,
+    set_by,
+    template,
+)
 
 
 def test_a_properties_file_in_a_configmap(cluster: Cluster, tmp_path: Path) -> None:
@@ -252,126 +216,6 @@ def test_a_field_that_is_set_back_while_pods_are_restarted(cluster: Cluster, tmp
     assert "is disabled, no longer preparing; Flux (kustomize-controller) wrote it" in report.problems[0].message
 
 
-def test_eosctl_only_watches(cluster: Cluster, tmp_path: Path) -> None:
-    """Those whose GitOps tool makes the changes had no way."""
-    there = pods(cluster, 2, updateStrategy={"type": "OnDelete"})
-    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True})
-    said: list[str] = []
-
-    def deploy(event: Event) -> None:
-        said.append(event.message)
-        mode = event.message.rpartition(" sets it to ")[2]
-        if event.message.startswith(CONNECT) and mode in ("preparing", "enabled"):
-            set_by(cluster, "argocd-controller", mode)
-            look(cluster, times=2)
-            for name in cluster.pods():
-                cluster.run(["delete", f"pod/{name}", "--wait=false"])
-
-    report = apply_roll(replace(app, on_event=deploy), prepared)
-    assert report.exit_code is ExitCode.OK, report.problems
-    assert set(there.workers.values()) == {"enabled"}
-    waited = [line for line in said if line.startswith(CONNECT)]
-    assert waited == [
-        f"statefulset/connect: {FIELD} is not set; waiting until somebody sets it to preparing",
-        f"statefulset/connect: {FIELD} is preparing; waiting until somebody sets it to enabled",
-    ]
-    assert {words[0] for words in cluster.calls()} == {"set", "delete"}, "what the test did"
-    assert len(deleted(cluster)) == 4
-
-
-def test_nobody_makes_the_change(cluster: Cluster, tmp_path: Path) -> None:
-    there = pods(cluster, 1)
-    report = roll(there, tmp_path / "state", driver={"watches": True}, settle_timeout_s=5.0)
-    assert report.exit_code is ExitCode.PARTIAL
-    assert report.problems[0].message == (
-        f"nobody changed it within 5 s: statefulset/connect: {FIELD} is not set; waiting until somebody sets it to "
-        "preparing"
-    )
-    set_by(cluster, "argocd-controller", "preparing")
-    app, prepared = prepare(there, tmp_path / "state", None, driver={"watches": True}, resume=True)
-
-    def deploy(event: Event) -> None:
-        if event.message.endswith("sets it to enabled"):
-            set_by(cluster, "argocd-controller", "enabled")
-
-    report = apply_roll(replace(app, on_event=deploy), prepared)
-    assert report.exit_code is ExitCode.OK, report.problems
-    assert there.workers == {"http://connect-0:8083": "enabled"}
-
-
-def test_who_makes_the_changes_may_be_ahead_of_eosctl(cluster: Cluster, tmp_path: Path) -> None:
-    there = pods(cluster, 1)
-    set_by(cluster, "argocd-controller", "preparing")
-    let_roll(cluster, there)
-    assert there.workers == {"http://connect-0:8083": "preparing"}
-    _app, prepared = prepare(there, tmp_path / "state", driver={"watches": True})
-    assert prepared.steps() == [(Mode.ENABLED, "http://connect-0:8083")]
-
-
-def deploy_file(cluster: Cluster, mode: str, *, time: str = "2026-02-01T00:00:00Z") -> None:
-    """What a GitOps tool does: nothing is restarted by it."""
-    found = cluster.read(FILE.thing)
-    found["data"][FILE.key] = f"{TEXT}{SETTING}={mode}\n"
-    found["metadata"]["managedFields"] = []
-    cluster.write(FILE.thing, found)
-    cluster.own(FILE.thing, "argocd-controller", "f:data", f"f:{FILE.key}", time=time)
-
-
-def test_a_file_that_has_the_mode_says_nothing_of_pods_that_were_made_before(cluster: Cluster, tmp_path: Path) -> None:
-    """The pass `preparing` was left out: workers were still disabled beside the first that were enabled."""
-    there = mounting(cluster, 1)
-    deploy_file(cluster, "preparing")
-    _app, prepared = prepare(there, tmp_path / "state", driver={"file": FILE, "watches": True})
-    assert [mode for mode, _worker in prepared.steps()] == [Mode.PREPARING, Mode.ENABLED]
-
-
-def test_pods_that_are_restarted_before_the_file_changes_do_not_count(cluster: Cluster, tmp_path: Path) -> None:
-    """They are new, and have the former mode."""
-    there = mounting(cluster, 1)
-    app, prepared = prepare(
-        there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE, "watches": True}, settle_timeout_s=20.0
-    )
-
-    def deploy(event: Event) -> None:
-        if event.message.endswith("sets it to preparing"):
-            cluster.run(["rollout", "restart", CONNECT])
-            look(cluster, times=8)
-            deploy_file(cluster, "preparing", time="2026-03-01T00:00:00Z")
-
-    report = apply_roll(replace(app, on_event=deploy), prepared)
-    assert report.problems[0].message == (
-        "timed out after 20 s while waiting for somebody to restart pod connect-0, which was made before "
-        f'data["connect.properties"] ({SETTING}) of configmap/connect-config was changed'
-    )
-    assert "kubectl rollout restart statefulset/connect" in str(report.problems[0].hint)
-
-
-def test_a_configmap_that_is_made_anew_under_another_name(cluster: Cluster, tmp_path: Path) -> None:
-    """As kustomize does: a change of anything else in it is none of the mode."""
-    there = mounting(cluster, 1, immutable=True)
-    app, prepared = prepare(there, tmp_path / "state", driver={"file": FILE, "watches": True})
-    waited: list[str] = []
-
-    def deploy(event: Event) -> None:
-        head, _, mode = event.message.rpartition(" sets it to ")
-        if not head:
-            return
-        waited.append(head.partition(":")[0])
-        unrelated = len(waited) == 1
-        name = f"connect-config-{len(waited)}"
-        cluster.add_configmap(name, data={FILE.key: f"{TEXT}#\n" if unrelated else f"{TEXT}{SETTING}={mode}\n"})
-        volumes = [{"name": "config", "configMap": {"name": name}}]
-        patch = json.dumps({"spec": {"template": {"spec": {"volumes": volumes}}}})
-        cluster.run(["patch", CONNECT, "--type", "merge", "--patch", patch])
-        if not unrelated:
-            there.mode_of = lambda _cluster: mode
-
-    report = apply_roll(replace(app, on_event=deploy), prepared)
-    assert report.exit_code is ExitCode.OK, report.problems
-    assert there.workers == {"http://connect-0:8083": "enabled"}
-    assert waited == [FILE.thing, "configmap/connect-config-1", "configmap/connect-config-2"]
-
-
 def test_a_field_that_is_set_back_while_pods_are_deleted_one_by_one(cluster: Cluster, tmp_path: Path) -> None:
     """The next pod was deleted, and came back disabled."""
     there = pods(cluster, 2, **ON_DELETE)
@@ -384,18 +228,6 @@ def test_a_field_that_is_set_back_while_pods_are_deleted_one_by_one(cluster: Clu
     report = apply_roll(replace(app, on_event=sync), prepared)
     assert "is disabled, no longer preparing; Argo CD (argocd-controller) wrote it" in report.problems[0].message
     assert deleted(cluster) == ["pod/connect-1"]
-
-
-def test_another_value_than_the_one_that_is_awaited(cluster: Cluster, app: App) -> None:
-    cluster.add(CONNECT, pods=1)
-    driver = kubernetes_driver(app, [CONNECT], Kubectl(), watches=True)
-
-    def deploy(event: Event) -> None:
-        if event.message.endswith("sets it to preparing"):
-            set_by(cluster, "helm", "enabled")
-
-    with pytest.raises(ConnectError, match=r"value is enabled, while this pass waits for preparing; Helm \(helm\)"):
-        driver.bring(replace(app, on_event=deploy), [], Mode.PREPARING)
 
 
 def test_the_patches_of_both_passes(cluster: Cluster, tmp_path: Path) -> None:
