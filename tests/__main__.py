@@ -57,7 +57,7 @@ def _run_all(folder: Path, *, fast: bool) -> int:
 
 def _tell(result: Result) -> None:
     """A line for a part that is green; all that it printed, and what is wrong, for one that is not."""
-    count = f"{len(result.outcomes.passed)} passed, " if result.part.tests else ""
+    count = f"{len(result.outcomes.passed)} passed, " if result.outcomes.passed else ""
     took = f"{count}{result.seconds:.0f} s, {result.cpu_s:.0f} CPU s"
     if not result.faults:
         print(f"ok      {result.part.name}: {took}", flush=True)

@@ -17,7 +17,7 @@ from eosctl.sandbox.state import Node, StackState
 from tests.fakes.clock import PLENTY_S
 from tests.run import planning
 from tests.run.outcomes import Collected, Outcomes
-from tests.run.parts import Part, Result, run_parts
+from tests.run.parts import ROOT, Part, Result, run_parts
 
 SLEEP = "import time; time.sleep(600)"
 GREEN = "def test_one(): pass\n\ndef test_two(): pass\n"
@@ -169,8 +169,16 @@ def test_every_test_is_in_one_part() -> None:
     assert live["stack"] == ("b.py::two", "c.py::one")
     assert live["a Spark of their own"] == ("e.py::one", "f.py::one")
     assert live["f.py"] == ("f.py::two",), "its brokers are its own, too"
-    parts = [*planning.live_parts(tests), *planning.unit_parts(tests)]
-    assert sorted(test for part in parts for test in part.tests) == sorted(each.test for each in tests)
+    assert sorted(test for part in live.values() for test in part) == [each.test for each in tests if each.marks]
+
+
+def test_every_file_is_in_one_part_and_what_one_part_leaves_out_is_in_another() -> None:
+    files = planning.test_files()
+    assert {f"tests/{Path(__file__).name}", "tests/core/test_upgrade.py"} <= set(files)
+    assert not [*(ROOT / "tests").rglob("*_test.py")], "pytest would find these as well"
+    units = [part.command for part in planning.unit_parts(files)]
+    assert sorted(word for words in units for word in words if word.endswith(".py")) == sorted(files)
+    assert {words[words.index("-m") + 1] for words in units} == {f"not ({planning.COLLECTION.command[-1]})"}
 
 
 def test_a_live_part_that_nobody_has_timed_does_not_start_last() -> None:
@@ -187,17 +195,15 @@ def test_live_parts_wait_for_the_first_starts_and_units_do_not(is_last: str) -> 
     plan = planning.Plan(fast=False)
     tests = [Collected("a.py::one", frozenset(), frozenset()), Collected("b.py::one", frozenset({"live"}), frozenset())]
     followed = {}
+    assert [part.name for part in plan.first() if part.name.startswith("units ")], "they wait for nothing"
     for part in sorted(plan.first(), key=lambda part: part.name == is_last):
         found = Outcomes(collected=tests if part == planning.COLLECTION else None)
         followed[part.name] = [each.name for each in plan.after(Result(part, 1.0, "", (), found))]
-    live, units = ["b.py"], ["units 1"]
-    expected = {"collection": [*live, *units]} if is_last == "collection" else {"collection": units, is_last: live}
-    assert {name: parts for name, parts in followed.items() if parts} == expected
+    assert {name: parts for name, parts in followed.items() if parts} == {is_last: ["b.py"]}
 
 
 def test_a_fast_run_has_no_first_start_and_nothing_live() -> None:
+    """It collected every test once before each part collected its own: 20 s in which nothing else was done."""
     plan = planning.Plan(fast=True)
-    tests = [Collected("a.py::one", frozenset(), frozenset()), Collected("b.py::one", frozenset({"live"}), frozenset())]
-    assert plan.first() == [planning.COLLECTION, *planning.LINT]
-    parts = plan.after(Result(planning.COLLECTION, 1.0, "", (), Outcomes(collected=tests)))
-    assert [part.tests for part in parts] == [("a.py::one",)]
+    assert plan.first() == [*planning.LINT, *planning.unit_parts(planning.test_files())]
+    assert not [each for part in plan.first() for each in plan.after(Result(part, 1.0, "", ()))]

@@ -7,11 +7,11 @@ they work, so several parts run side by side; what is long is started first.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.run.outcomes import Collected
-from tests.run.parts import Part, Result
+from tests.run.parts import ROOT, Part, Result
 
 PART_LIMIT_S = 1500.0
 _LINT_LIMIT_S = 300.0
@@ -24,13 +24,15 @@ LINT = (
 FIRST_STARTS = tuple(
     Part(f"first start of {what}", ("tests.run.first_starts", what), PART_LIMIT_S) for what in ("kafka", "spark")
 )
-COLLECTION = Part("collection", ("pytest", "--collect-only", "-q"), _LINT_LIMIT_S)
+_LIVE = "live or spark"  # what needs a broker, a worker or Spark
+COLLECTION = Part("collection", ("pytest", "--collect-only", "-q", "-m", _LIVE), _LINT_LIMIT_S)
+_PYTEST = ("pytest", "-q", "--no-skips")
 _UNIT_CHUNKS = 6
-_UNIT_S = 0.02
+_UNIT_S_PER_BYTE = 7e-5
 # A live part of which nothing is known: it starts a broker at least.
 _LIVE_S = 40.0
-# What takes long, in seconds as once seen, live parts side by side: they start in this order; files without a broker
-# are dealt out by it.
+# What takes long, in seconds as once seen, live parts side by side: they start in this order; files of tests without a
+# broker are dealt out by it, the others by their size.
 _SECONDS = {
     "spark+stack": 480,
     "stack": 477,
@@ -54,6 +56,8 @@ _SECONDS = {
     "tests/test_contract_errors.py": 10,
     "tests/sandbox/test_jars.py": 10,
     "tests/sandbox/test_truststore.py": 10,
+}
+_UNIT_SECONDS = {
     "tests/test_run.py": 12,
     "tests/ops/test_upgrade_apply.py": 20,
     "tests/ops/test_kubernetes_driver.py": 18,
@@ -69,6 +73,7 @@ _SECONDS = {
     "tests/test_canaries.py": 5,
     "tests/wire/test_against_kafka_python.py": 5,
 }
+_LIVE_FILE_S = 0.3  # to collect one whose tests need more, nearly all of them
 
 
 @dataclass
@@ -83,11 +88,11 @@ class Plan:
     awaited: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.awaited = {part.name for part in (COLLECTION, *self._starts())}
+        self.awaited = {part.name for part in (*self._starts(), *(() if self.fast else [COLLECTION]))}
 
     def first(self) -> list[Part]:
         """The parts that wait for nothing."""
-        return [*self._starts(), COLLECTION, *LINT]
+        return [*self._starts(), *(() if self.fast else [COLLECTION]), *LINT, *unit_parts(test_files())]
 
     def after(self, result: Result) -> list[Part]:
         """The parts that were only waiting for this one."""
@@ -95,25 +100,35 @@ class Plan:
             return []
         self.awaited.remove(result.part.name)
         self.tests += result.outcomes.collected or []
-        live = [] if self.fast or self.awaited else live_parts(self.tests)
-        return [*live, *(unit_parts(self.tests) if result.part == COLLECTION else ())]
+        return [] if self.awaited else live_parts(self.tests)
 
     def _starts(self) -> tuple[Part, ...]:
         return () if self.fast else FIRST_STARTS
 
 
-def unit_parts(tests: Iterable[Collected]) -> list[Part]:
-    """What needs no broker, no worker and no Spark, file by file in parts that take about the same time."""
-    by_file: dict[str, list[str]] = defaultdict(list)
-    for each in tests:
-        if not each.marks:
-            by_file[_file(each)].append(each.test)
-    seconds = {file: _SECONDS.get(file, _UNIT_S * len(names)) for file, names in by_file.items()}
+def test_files() -> dict[str, int]:
+    """Every file with tests, and its bytes."""
+    return {str(path.relative_to(ROOT)): path.stat().st_size for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+
+
+def unit_parts(files: Mapping[str, int]) -> list[Part]:
+    """What needs no broker, no worker and no Spark, in parts that take about the same time: files and their bytes.
+
+    Each collects its own files, and runs all that it finds there: nothing is waited for.
+    """
+    seconds = {file: _unit_s(file, size) for file, size in files.items()}
     chunks: list[list[str]] = [[] for _ in range(_UNIT_CHUNKS)]
-    for file in sorted(by_file, key=lambda each: (-seconds[each], each)):
-        min(chunks, key=lambda files: sum(seconds[each] for each in files)).append(file)
-    parts = [[test for file in files for test in by_file[file]] for files in chunks]
-    return [_pytest(f"units {number}", names) for number, names in enumerate(parts, 1) if names]
+    for file in sorted(seconds, key=lambda each: (-seconds[each], each)):
+        min(chunks, key=lambda chunk: sum(seconds[each] for each in chunk)).append(file)
+    return [
+        Part(f"units {number}", (*_PYTEST, "-m", f"not ({_LIVE})", *chunk), PART_LIMIT_S)
+        for number, chunk in enumerate(chunks, 1)
+        if chunk
+    ]
+
+
+def _unit_s(file: str, size: int) -> float:
+    return _LIVE_FILE_S if file.endswith("_live.py") else _UNIT_SECONDS.get(file, _UNIT_S_PER_BYTE * size)
 
 
 def live_parts(tests: Iterable[Collected]) -> list[Part]:
@@ -138,7 +153,7 @@ def _need(each: Collected) -> str:
 
 
 def _pytest(name: str, tests: Sequence[str]) -> Part:
-    return Part(name, ("pytest", "-q", "--no-skips"), PART_LIMIT_S, tuple(tests))
+    return Part(name, _PYTEST, PART_LIMIT_S, tuple(tests))
 
 
 def _file(each: Collected) -> str:
