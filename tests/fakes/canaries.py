@@ -132,7 +132,7 @@ class World(fakes.World):
 
             return NativeTransactionAdmin(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
 
-        doors = {**super().doors(), "open_transactions": transactions, "open_acls": lambda _app: self.acls}
+        doors = {**super().doors(), "open_transactions": transactions}
         return {name: looking(door) for name, door in doors.items()}
 
     def _restart_if_asked(self) -> None:

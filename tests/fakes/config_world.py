@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from eosctl.core.records import OutRecord, Record, TopicDescription
-from eosctl.errors import EosctlError, UnsupportedError
-from tests.fakes.acls import FakeAclStore
+from eosctl.errors import EosctlError
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import CONFIG_TOPIC
 from tests.fakes.connectors import FILE_SINK, FILE_SOURCE
@@ -32,8 +30,7 @@ class ConfigWorld(World):
     `open_from` is where a transaction on the config topic is open. `connectors` are name -> type, each with one task.
     `known_ids` are the transactional ids that coordinators know, None those that the workers' modes and tasks make.
     `faults` maps a call, or the URL of a worker, to the error that each such call raises, and a topic to that of each
-    read. `hidden_settings` are those
-    of HIDDEN that brokers have. Without `acls` of a test's own there is no authorizer.
+    read. `hidden_settings` are those of HIDDEN that brokers have.
     """
 
     modes: dict[str, str] = field(default_factory=dict)
@@ -50,7 +47,6 @@ class ConfigWorld(World):
     max_timeout_ms: int = 900_000
     hidden_settings: Collection[str] = HIDDEN
     faults: Mapping[str, EosctlError] = field(default_factory=dict)
-    acls: FakeAclStore = field(default_factory=lambda: FakeAclStore(refuse=UnsupportedError("there is no authorizer")))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,9 +107,6 @@ class ConfigWorld(World):
         elif call in OF_CONNECT:
             faults = self.connect
         faults.fail_always(call, error)
-
-    def doors(self) -> dict[str, Any]:
-        return super().doors() | {"open_acls": self.acls.open}
 
 
 def _out(record: Record) -> OutRecord:

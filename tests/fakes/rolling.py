@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eosctl.core.upgrade import Mode
-from eosctl.errors import EosctlError, UnsupportedError
+from eosctl.errors import EosctlError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_drivers import Acted, Driver
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.report import Report
-from tests.fakes.acls import FakeAclStore
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_topic import created
@@ -50,7 +49,6 @@ class RollWorld(World):
     after_start: list[Callable[[str], object]] = field(default_factory=list)
     kill: Kill = field(default_factory=Kill)
     id_after_s: float = 0.0
-    acls: FakeAclStore = field(default_factory=lambda: FakeAclStore(refuse=UnsupportedError("there is no authorizer")))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,10 +74,6 @@ class RollWorld(World):
         ):
             for call in calls:
                 faults.before(call, self.kill.tick)
-
-    def doors(self) -> dict[str, Any]:
-        """App's open_* callables."""
-        return {**super().doors(), "open_acls": lambda _app: self.acls}
 
     @property
     def workers(self) -> Mapping[str, str]:

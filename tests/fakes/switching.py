@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from eosctl.core.java_json import encode_key, encode_offset
-from eosctl.errors import ConnectError, UnsupportedError
+from eosctl.errors import ConnectError
 from eosctl.ops.app import App
 from eosctl.ops.offset_switch import SwitchRequest, plan_switch
 from eosctl.ops.switch_report import apply_switch
 from eosctl.report import Report
-from tests.fakes.acls import FakeAclStore
 from tests.fakes.connectors import FakeConnector
 from tests.fakes.faults import EVERY, Call, Kill
 from tests.fakes.world import CONFIGS, OFFSETS, World
@@ -63,7 +62,6 @@ class SwitchWorld(World):
 
     With `late_s` what REST changes is in the global topic only after so many seconds. `kill` is told of every call to
     Kafka and Connect before its effect, and of those that change something after it, too.
-    Without `acls` of a test's own there is no authorizer.
     """
 
     cluster_id: str = "memory-cluster"
@@ -74,7 +72,6 @@ class SwitchWorld(World):
     late_s: float = 0.0
     key: bytes = KEY
     rest_key: bytes = KEY
-    acls: FakeAclStore = field(default_factory=lambda: FakeAclStore(refuse=UnsupportedError("there is no authorizer")))
     uncommitted: tuple[set[str], int] = field(default=(set(), 0), init=False)
 
     def __post_init__(self) -> None:
@@ -98,9 +95,6 @@ class SwitchWorld(World):
     def app(self, state_dir: Path | None = None, *, timeout_s: float = 5.0, **target: Any) -> App:
         """An App that names the worker."""
         return super().app(state_dir, timeout_s=timeout_s, **{"connect_urls": (URL,), **target})
-
-    def doors(self) -> dict[str, Any]:
-        return super().doors() | {"open_acls": self.acls.open}
 
     def place(self, state: str, **config: str) -> FakeConnector:
         """The connector has been in `state` for long, with this of its config changed; _ stands for the dots."""

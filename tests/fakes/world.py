@@ -14,9 +14,11 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Clock, Deadline
+from eosctl.errors import UnsupportedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.profiles import Target
+from tests.fakes.acls import FakeAclStore
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime
@@ -36,6 +38,7 @@ class World:
     What they say of their work is in STATUSES, if there is one.
 
     `nodes` are the brokers; `others` are the other Connect groups; `events` are those of every App that was made.
+    Without `acls` of a test's own there is no authorizer.
     """
 
     modes: dict[str, str] = field(default_factory=lambda: {"http://w0:8083": "enabled"})
@@ -46,6 +49,7 @@ class World:
     events: list[Event] = field(default_factory=list)
     state_dir: Path = Path("unused")
     others: list[FakeConnect] = field(default_factory=list)
+    acls: FakeAclStore = field(default_factory=lambda: FakeAclStore(refuse=UnsupportedError("there is no authorizer")))
     connect: FakeConnect = field(init=False)
     topics: FakeTopicStore = field(init=False)
     brokers: FakeCluster = field(init=False)
@@ -113,6 +117,7 @@ class World:
             "open_topics": self.topics.open,
             "open_transactions": self.brokers.open_transactions,
             "open_worker": self.open_worker,
+            "open_acls": lambda _app: self.acls,
         }
 
     @property
