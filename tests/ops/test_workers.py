@@ -399,7 +399,9 @@ def test_a_worker_that_does_not_reach_the_groups_offset_is_an_error_with_both(wo
 
 def test_a_worker_that_a_record_stops_is_not_to_be_restarted_before_that_is_gone(world: World) -> None:
     [finding] = behind(world, b'{"tasks":1}', b'{"task-count":1}', age_s=180)
-    assert finding.fix.startswith("Have the record compacted away at which its reader fails (`eosctl task-counts valid")
+    assert finding.fix.startswith(
+        "Have the record compacted away at which its reader fails (`eosctl task-counts clean`)"
+    )
 
 
 @pytest.mark.parametrize(("age_s", "count"), [(59, 0), (61, 1)])
