@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_KINDS = "statefulset/, deployment/, kafkaconnect/ or kafkamirrormaker2/NAME"
+_KINDS = (
+    "statefulset/, deployment/, kafkaconnect/, kafkamirrormaker2/ or (of Confluent's operator, untried) connect/NAME"
+)
 
 _POD_OPTIONS = (
     ("--env-name", "NAME", "the variable that sets the mode in the pods, or the one that has all properties."),

@@ -164,6 +164,8 @@ class Cluster:
                 self._set_env(what, container, *setting.split("=", 1))
             case ["patch", what, "--type", "merge" | "strategic", "--patch", patch]:
                 self._patch(self._short(what), json.loads(patch))
+                if what.startswith("connects."):  # Confluent's operator has a hash of the config in the template
+                    self._set(f"statefulset/{what.partition('/')[2]}", {"hash": json.loads(patch)["spec"]})
             case ["patch", what, "--type", "json", "--patch", patch]:
                 (change,) = json.loads(patch)
                 self._add_at(self._short(what), change["path"], change["value"])

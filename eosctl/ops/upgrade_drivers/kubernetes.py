@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import ClassVar
 
 from eosctl.core.deployers import Origin, origin_of_field
@@ -25,13 +26,14 @@ from eosctl.errors import ConnectError, RefusedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import SETTING, TAKEN_BACK_HINT, Acted
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
-from eosctl.ops.upgrade_drivers.mode_places import ModePlace, MountedProperties, ResourceConfig, Variable
+from eosctl.ops.upgrade_drivers.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
 from eosctl.ops.upgrade_drivers.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
 from eosctl.ops.upgrade_drivers.pods import replace_pods
-from eosctl.ops.upgrade_drivers.rollouts import await_rollout, await_strimzi, restart_pod_set
+from eosctl.ops.upgrade_drivers.rollouts import await_operator, await_rollout, await_strimzi, restart_pod_set
 from eosctl.ops.upgrade_drivers.stuck_pods import Stuck, trouble
 from eosctl.ops.upgrade_drivers.watching import MANAGED, await_change, await_newer_pods, taken_back
 from eosctl.ops.upgrade_drivers.workloads import (
+    CONFLUENT,
     STATEFUL_SET,
     Workload,
     as_stored,
@@ -42,11 +44,13 @@ from eosctl.ops.upgrade_drivers.workloads import (
     observed,
     parse_workload,
     replicas,
+    rolled,
     rolled_out,
 )
 from eosctl.ops.workers import WorkerObservation
 
-_PAUSE = "strimzi.io/pause-reconciliation"
+# annotation -> whose operator then leaves the resource alone
+_PAUSES = {"strimzi.io/pause-reconciliation": "Strimzi's", "platform.confluent.io/block-reconcile": "Confluent's"}
 _Now = tuple[Workload, Manifest]
 """A workload, and what Kubernetes says of it."""
 
@@ -73,25 +77,26 @@ def kubernetes_driver(
     places = {each.text: choose_place(app, kubectl, each, now, variable=variable, file=file) for each, now in there}
     if file is not None and not watches:
         require_changeable(app, kubectl, file)
+    controlled = [(each.text, *rolled(app, kubectl, each, now)) for each, now in there]
     return replace(
         driver,
         workloads=tuple(each for each, _now in there),
         places=places,
-        deleted_by_us=frozenset(each.text for each, now in there if deletes_by_hand(now)),
-        crowded={each.text: several_at_once(now, container=each.container) for each, now in there},
-        stuck={} if watches else _stuck(app, kubectl, there),
+        deleted_by_us=frozenset(text for text, _made, now in controlled if deletes_by_hand(now)),
+        crowded={text: several_at_once(now, container=made.container) for text, made, now in controlled},
+        stuck={} if watches else _stuck(app, kubectl, controlled),
     )
 
 
-def _stuck(app: App, kubectl: Kubectl, there: Sequence[_Now]) -> Mapping[str, Stuck]:
+def _stuck(app: App, kubectl: Kubectl, controlled: Sequence[tuple[str, Workload, Manifest]]) -> Mapping[str, Stuck]:
     """The pods that a StatefulSet's controller would not replace as they are now."""
-    ours = [each for each in there if each[0].kind == STATEFUL_SET and not deletes_by_hand(each[1])]
-    found = [pod for each, now in ours for pod in list_pods(app, kubectl, each, now) if not pod.ready]
-    return {pod.uid: Stuck(pod.name, pod.workload, trouble(app, kubectl, pod)) for pod in found}
+    ours = [each for each in controlled if each[1].kind == STATEFUL_SET and not deletes_by_hand(each[2])]
+    found = [(text, pod) for text, made, now in ours for pod in list_pods(app, kubectl, made, now) if not pod.ready]
+    return {pod.uid: Stuck(pod.name, text, trouble(app, kubectl, pod)) for text, pod in found}
 
 
 def _with_container(workload: Workload, now: Manifest, named: str | None, variable: str) -> Workload:
-    if not workload.is_strimzi:
+    if not workload.is_operated:
         return replace(workload, container=worker_container(workload.text, now, named=named, variable=variable))
     if named is not None:
         raise UsageError(f"--container is for statefulset/ and deployment/: {workload.text} has the mode in its spec")
@@ -191,10 +196,12 @@ class KubernetesDriver:
 
     def mode(self, app: App) -> Mode | None:
         """What all templates say, where every pod is made from them."""
-        there = self._now(app)
-        said = {self._place(each).made_as(app, self.kubectl, each, now) if observed(now) else None
-                for each, now in there}  # fmt: skip
-        rolling = [now for each, now in there if not each.is_strimzi and not rolled_out(now)]
+        there = [(each, now, rolled(app, self.kubectl, each, now)[1]) for each, now in self._now(app)]
+        said = {
+            self._place(each).made_as(app, self.kubectl, each, now) if observed(made) else None
+            for each, now, made in there
+        }
+        rolling = [made for each, _now, made in there if not each.is_strimzi and not rolled_out(made)]
         value = said.pop() if len(said) == 1 and not rolling else None
         return Mode(value) if value in {mode.value for mode in TARGETS} else None
 
@@ -244,18 +251,22 @@ class KubernetesDriver:
 
     def _bring(self, app: App, workload: Workload, mode: Mode) -> tuple[str, str | None]:
         before = self.look(app, workload)
+        made, was = rolled(app, self.kubectl, workload, before)
         backup = self._place(workload).change(app, self.kubectl, workload, mode)
-        now = self.kubectl.get(app, workload.text)
-        same = generation(now) == generation(before)
+        after = self.kubectl.get(app, workload.text)
+        same = generation(after) == generation(before)
         if workload.is_strimzi and same:
             restart_pod_set(app, self.kubectl, workload.pod_set)
-        elif not workload.is_strimzi and same and rolled_out(now):
-            self.kubectl.run(app, "rollout", "restart", workload.text)
+        elif workload.kind == CONFLUENT and not same:
+            await_operator(app, self.kubectl, workload, made, generation(was))
+        now = self.kubectl.get(app, made.text) if workload.kind == CONFLUENT else after
+        if not workload.is_strimzi and same and rolled_out(now):
+            self.kubectl.run(app, "rollout", "restart", made.text)
         if deletes_by_hand(now):
             replace_pods(
                 app,
                 self.kubectl,
-                workload,
+                made,
                 mode,
                 members=lambda: self.expected(app),
                 require_kept=lambda: self._require_kept(app, workload, self.kubectl.get(app, workload.text), mode),
@@ -266,13 +277,15 @@ class KubernetesDriver:
 
     def _await_pods(self, app: App, workload: Workload, mode: Mode) -> None:
         def require_kept(look: App, now: Manifest) -> None:
+            now = now if workload.kind != CONFLUENT else self.kubectl.get(look, workload.text)
             self._require_kept(look, workload, now, mode)
 
         if workload.is_strimzi:
             await_strimzi(app, self.kubectl, workload, require_kept)
-        else:
-            agreed = None if self.watches else self.stuck
-            await_rollout(app, self.kubectl, workload, mode, require_kept, agreed=agreed)
+            return
+        made, _now = rolled(app, self.kubectl, workload, {})
+        agreed = None if self.watches else self.stuck
+        await_rollout(app, self.kubectl, made, mode, require_kept, agreed=agreed)
 
     def _require_kept(self, app: App, workload: Workload, now: Manifest, mode: Mode) -> None:
         """Raises ConnectError where somebody has taken back what was set."""
@@ -306,7 +319,7 @@ class KubernetesDriver:
         return self.kubectl.line(*patch.words())
 
     def _place(self, workload: Workload) -> ModePlace:
-        default = ResourceConfig() if workload.is_strimzi else Variable(DEFAULT_VARIABLE)
+        default = place_in_spec(workload) if workload.is_operated else Variable(DEFAULT_VARIABLE)
         return self.places.get(workload.text, default)
 
     def _rights(self, app: App, *, accepted: bool) -> Gate:
@@ -314,7 +327,8 @@ class KubernetesDriver:
         if self.watches:
             return Gate(KUBECTL_GATE, "pass", "nothing is written to Kubernetes (--no-write)")
         files = [each.thing for each in self.places.values() if isinstance(each, MountedProperties)]
-        wanted = [("patch", what) for what in dict.fromkeys([*(each.text for each in self.workloads), *files])]
+        made = [f"{STATEFUL_SET}/{each.name}" for each in self.workloads if each.kind == CONFLUENT]
+        wanted = [("patch", what) for what in dict.fromkeys([*(each.text for each in self.workloads), *made, *files])]
         wanted += [("delete", "pods")] if self.deleted_by_us or self.stuck else []
         lacking = [f"{verb} {what}" for verb, what in wanted if not self.kubectl.may(app, verb, what)]
         if lacking:
@@ -347,11 +361,14 @@ def _refuse_owned(workload: str, now: Manifest) -> None:
     """Raises RefusedError where an operator made it, which takes changes back (Confluent's, say)."""
     for owner in section(now, "metadata").get("ownerReferences") or ():
         if owner.get("controller"):
-            whose = f"{owner.get('kind')}/{owner.get('name')} ({owner.get('apiVersion')})"
+            kind, version = str(owner.get("kind")), str(owner.get("apiVersion"))
+            whose = f"{kind}/{owner.get('name')} ({version})"
+            way = "--driver print waits for each worker, and checks it."
+            if version.startswith("platform.confluent.io/") and kind == "Connect":
+                way = f"--workload connect/{quote(str(owner.get('name')))} does so."
             raise RefusedError(
                 f"{workload} is made by {whose}, whose operator takes back what is changed there; nothing was written",
-                hint=f"Set {SETTING} in that resource yourself (Confluent's Connect: spec.configOverrides.server); "
-                "--driver print waits for each worker, and checks it.",
+                hint=f"Set {SETTING} in that resource. {way}",
             )
 
 
@@ -364,6 +381,8 @@ def _not_rolling(workload: str, now: Manifest) -> tuple[str, list[str]]:
         return reason, ["patch", workload, "--type", "merge", "--patch", patch]
     if section(now, "spec").get("paused"):
         return "is paused: its pods would not be restarted", ["rollout", "resume", workload]
-    if section(now, "metadata", "annotations").get(_PAUSE) == "true":
-        return "is paused: Strimzi's operator would not restart its pods", ["annotate", workload, f"{_PAUSE}-"]
+    for annotation, whose in _PAUSES.items():
+        if section(now, "metadata", "annotations").get(annotation) == "true":
+            words = ["annotate", workload, f"{annotation}-"]
+            return f"is paused: {whose} operator would not restart its pods", words
     return "", []

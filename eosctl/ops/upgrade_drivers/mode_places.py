@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from eosctl.core.java_properties import parse_properties
@@ -21,11 +21,12 @@ from eosctl.ops.backups import write_blocks
 from eosctl.ops.upgrade_drivers import SETTING
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
 from eosctl.ops.upgrade_drivers.properties_files import stamp
-from eosctl.ops.upgrade_drivers.workloads import Workload, template_variable
+from eosctl.ops.upgrade_drivers.workloads import CONFLUENT, Workload, template_variable
 
 ANNOTATION = f"eosctl/{SETTING}"
 """In a template whose pods take the mode from a file: a pod is made anew where its template changes, and not else."""
 _ANNOTATION_PATH: Path = ("spec", "template", "metadata", "annotations", ANNOTATION)
+_OVERRIDES: Path = ("spec", "configOverrides", "server")
 _CONFLICT, _TRIES = "(Conflict)", 5
 
 
@@ -151,6 +152,48 @@ class ResourceConfig:
 
     def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
         kubectl.run(app, *workload.patch(SETTING, mode.value))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOverrides:
+    """The resource from which Confluent's operator makes the pods: a list of `NAME=VALUE`.
+
+    Source: Confluent for Kubernetes, "Configuration overrides"; tried with a resource of that shape only.
+    """
+
+    def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return f"set {SETTING}={mode.value} in {field_words(_OVERRIDES)} of {workload.text}"
+
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+        said = [line.partition("=") for line in _overrides(now)]
+        values = [value.strip() for name, _equals, value in said if name.strip() == SETTING]
+        return Found(workload.text, now, _OVERRIDES, values[-1] if values else None)
+
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        return self.find(app, kubectl, workload, now).value
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        return [self._patch(kubectl.get(app, workload.text), workload, mode)]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
+        now = kubectl.get(app, workload.text)
+        patch = self._patch(now, workload, mode)
+        # the whole list is written: not over what somebody else has written since
+        version = {"metadata": {"resourceVersion": section(now, "metadata").get("resourceVersion")}}
+        kubectl.run(app, *replace(patch, body={**patch.body, **version}).words())
+
+    def _patch(self, now: Manifest, workload: Workload, mode: Mode) -> Patch:
+        others = [line for line in _overrides(now) if line.partition("=")[0].strip() != SETTING]
+        return Patch(workload.text, "merge", nested(_OVERRIDES, [*others, f"{SETTING}={mode.value}"]))
+
+
+def place_in_spec(workload: Workload) -> ModePlace:
+    """Of a resource from which an operator makes the pods."""
+    return ServerOverrides() if workload.kind == CONFLUENT else ResourceConfig()
+
+
+def _overrides(now: Manifest) -> list[str]:
+    return [str(line) for line in value_at(now, _OVERRIDES) or ()]
 
 
 @dataclass(frozen=True, slots=True)

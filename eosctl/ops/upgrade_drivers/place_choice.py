@@ -16,10 +16,10 @@ from eosctl.ops.upgrade_drivers.mode_places import (
     ModePlace,
     MountedProperties,
     PropertiesVariable,
-    ResourceConfig,
     Variable,
     is_worker_config,
     mounted,
+    place_in_spec,
     variables,
     worker_group,
 )
@@ -39,13 +39,13 @@ def choose_place(
     file: MountedProperties | None,
 ) -> ModePlace:
     """What was named, or the variable that most images take; raises RefusedError where that would change nothing."""
-    if workload.is_strimzi:
+    if workload.is_operated:
         if file is not None:
             raise UsageError(
                 f"{workload.text} has the mode in its own spec; --configmap is for statefulset/ and deployment/",
                 hint="Leave out --configmap and --key.",
             )
-        return ResourceConfig()
+        return place_in_spec(workload)
     if file is not None:
         _require_file(app, kubectl, workload, now, file)
         return file

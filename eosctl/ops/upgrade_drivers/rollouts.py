@@ -16,7 +16,7 @@ from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, poll, section
 from eosctl.ops.upgrade_drivers.stuck_pods import StuckPods
-from eosctl.ops.upgrade_drivers.workloads import STATEFUL_SET, Workload, list_pods, observed, rolled_out
+from eosctl.ops.upgrade_drivers.workloads import STATEFUL_SET, Workload, generation, list_pods, observed, rolled_out
 
 _STRIMZI_RESTART = "strimzi.io/manual-rolling-update"
 _LOOK_S = 30.0
@@ -82,6 +82,16 @@ def await_strimzi(app: App, kubectl: Kubectl, workload: Workload, require_kept: 
         app,
         f"Strimzi's operator to be through with {workload.text}",
         done,
+        hint=_TELLS.format(kubectl.line("describe", workload.text)),
+    )
+
+
+def await_operator(app: App, kubectl: Kubectl, workload: Workload, made: Workload, before: int) -> None:
+    """Until an operator has changed what it made of a workload; `before` is which change of its spec that was."""
+    poll(
+        app,
+        f"the operator of {workload.text} to change {made.text}",
+        lambda: generation(kubectl.get(app, made.text)) > before,
         hint=_TELLS.format(kubectl.line("describe", workload.text)),
     )
 

@@ -17,13 +17,14 @@ from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
 
 STATEFUL_SET, DEPLOYMENT, POD_SET = "statefulset", "deployment", "strimzipodset"
-STRIMZI, MIRROR_MAKER = "kafkaconnect", "kafkamirrormaker2"
-_STRIMZI_GROUP = "kafka.strimzi.io"
+STRIMZI, MIRROR_MAKER, CONFLUENT = "kafkaconnect", "kafkamirrormaker2", "connect"
+_GROUPS = {STRIMZI: "kafka.strimzi.io", MIRROR_MAKER: "kafka.strimzi.io", CONFLUENT: "platform.confluent.io"}
 _SPELLINGS = {
     STATEFUL_SET: ("sts", "statefulset", "statefulsets", "statefulset.apps", "statefulsets.apps"),
     DEPLOYMENT: ("deploy", "deployment", "deployments", "deployment.apps", "deployments.apps"),
     STRIMZI: ("kc", "kafkaconnect", "kafkaconnects"),
     MIRROR_MAKER: ("kmm2", "kafkamirrormaker2", "kafkamirrormaker2s"),
+    CONFLUENT: ("connect", "connects"),
     POD_SET: ("sps", "strimzipodset", "strimzipodsets"),
 }
 # kind -> its name in the labels of the pods, and what its pod set is called
@@ -51,6 +52,11 @@ class Workload:
     def is_strimzi(self) -> bool:
         """Whether Strimzi's operator makes the pods, and changes them."""
         return self.kind in _OPERATED
+
+    @property
+    def is_operated(self) -> bool:
+        """Whether it has the mode in a spec of its own, from which an operator makes the pods."""
+        return self.kind in _GROUPS
 
     @property
     def pod_set(self) -> str:
@@ -91,16 +97,18 @@ def parse_workload(given: str) -> Workload:
     """`KIND/NAME`, in kubectl's spellings; raises UsageError for another kind."""
     kind, _, name = given.partition("/")
     resource, _, rest = kind.lower().partition(".")
-    known = _KINDS.get(kind.lower()) or (_KINDS.get(resource) if rest.endswith(_STRIMZI_GROUP) else None)
+    known = _KINDS.get(kind.lower()) or (_KINDS.get(resource) if rest.endswith(tuple(_GROUPS.values())) else None)
     if known == POD_SET and name:
         raise UsageError(
             f"--workload {given}: its operator takes back what is changed there",
             hint=f"Name what it is made from: --workload {_maker(name)}",
         )
     if known is None or not name or "/" in name:
-        kinds = ", ".join(f"{kind}/NAME" for kind in (STATEFUL_SET, DEPLOYMENT, STRIMZI, MIRROR_MAKER))
+        kinds = ", ".join(f"{kind}/NAME" for kind in (STATEFUL_SET, DEPLOYMENT, *_GROUPS))
         raise UsageError(f"--workload {given} is none of {kinds}")
-    versioned = known in _OPERATED and bool(rest.removesuffix(_STRIMZI_GROUP))
+    if known == CONFLUENT:  # short names like this one are other operators', too
+        return Workload(known, name, f"connects.{rest or _GROUPS[CONFLUENT]}/{name}")
+    versioned = known in _OPERATED and bool(rest.removesuffix(_GROUPS[known]))
     return Workload(known, name, f"{kind.lower()}/{name}" if versioned else f"{known}/{name}")
 
 
@@ -218,8 +226,17 @@ def _troubled_container(pod: Manifest) -> str:
     return str(found.get("name", ""))
 
 
+def rolled(app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> tuple[Workload, Manifest]:
+    """Whose controller restarts the pods: the workload, or the StatefulSet that Confluent's operator makes of it."""
+    if workload.kind != CONFLUENT:
+        return workload, now
+    made = Workload(STATEFUL_SET, workload.name, f"{STATEFUL_SET}/{workload.name}")
+    return made, kubectl.get(app, made.text)
+
+
 def list_pods(app: App, kubectl: Kubectl, workload: Workload, manifest: Manifest) -> list[Pod]:
     """The pods that the workload has, without those that end or have ended."""
+    workload, manifest = rolled(app, kubectl, workload, manifest)
     found = kubectl.list_pods(app, _selector(workload, manifest))
     return [_pod(each, workload) for each in found if not _leaving(each) and _is_of(each, workload)]
 
