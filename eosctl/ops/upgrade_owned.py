@@ -11,12 +11,15 @@ from dataclasses import replace
 from eosctl.core.deployers import Origin
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
+from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import TAKEN_BACK_HINT, Driver, OwnsWorkers
 from eosctl.ops.upgrade_journal import Roll
-from eosctl.ops.workers import GroupObservation, WorkerObservation
+from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
 from eosctl.report import Json
+
+_JOIN_S = 30.0
 
 
 def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> list[UpgradeWorker]:
@@ -35,6 +38,25 @@ def left_behind(newest: Roll | None, place: str | None, *, way_back: bool) -> Ro
     """The unfinished upgrade of the same workloads from which this is the way back: its pods may be in no group."""
     same = newest is not None and newest.unfinished and place is not None and newest.place == place
     return newest if way_back and same else None
+
+
+def made_before(app: App, driver: Driver, mode: Mode, before: Collection[str | None]) -> bool:
+    """Whether an earlier run's change has reached every worker: none is left of those `before`, and all have the mode.
+
+    A controller goes on while eosctl does not run; its pods need not be restarted once more. Workers whose pods are all
+    new may take a moment to be in the group.
+    """
+    if not isinstance(driver, OwnsWorkers) or driver.mode(app) is not mode:
+        return False
+    deadline = Deadline.after(_JOIN_S, app.clock)
+    while True:
+        group = observe_workers(app)
+        there = {member.member_id for member in _members(group)}
+        if group.stable and len(there) >= driver.expected(app):
+            return there.isdisjoint(before)
+        if deadline.expired():
+            return False
+        app.clock.sleep_s(1.0)
 
 
 def _members(group: GroupObservation) -> list[WorkerObservation]:

@@ -32,7 +32,7 @@ from eosctl.ops.upgrade_claim import Claim, claim_group, require_ours
 from eosctl.ops.upgrade_drivers import Acted, OwnsWorkers, SetsAlone
 from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
 from eosctl.ops.upgrade_look import View, look, with_driver_files
-from eosctl.ops.upgrade_owned import require_kept, taken_back_error, with_platform
+from eosctl.ops.upgrade_owned import made_before, require_kept, taken_back_error, with_platform
 from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
 from eosctl.ops.upgrade_step import Before, Expected, Settled, look_app, members_of, owners_of
 from eosctl.ops.upgrade_undo import origin_of, resume_command
@@ -355,7 +355,10 @@ def _act(run: _Run, app: App, mode: Mode, workers: tuple[str, ...], *, again: Op
         roll.journal.write("start", mode=mode.value, workers=list(workers), members=members, at_once=at_once)
         words = f"{', '.join(workers)}: restarting as {mode.value}"
         app.on_event(Event(words, standings=standings(workers, mode, "restarting")))
-    acted = roll.driver.bring(app, workers, mode)
+    if again is not None and made_before(look_app(app, run.look_s), roll.driver, mode, again.members.values()):
+        acted = Acted(f"the pods were made as {mode.value} before this run")
+    else:
+        acted = roll.driver.bring(app, workers, mode)
     roll.journal.write("restarted", words=acted.words, backup=acted.backup)
     return before, acted
 

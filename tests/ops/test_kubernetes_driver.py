@@ -327,6 +327,24 @@ def test_a_run_is_resumed_while_pods_are_being_restarted(cluster: Cluster, tmp_p
     assert there.workers == {url: "enabled"}
 
 
+def test_pods_that_are_new_already_are_not_restarted_again(cluster: Cluster, tmp_path: Path) -> None:
+    """eosctl was killed while the controller was at work, and the same mode was then rolled out once more."""
+    there = pods(cluster, 2)
+
+    def die(event: Event) -> None:
+        if event.message.startswith("pod connect-0: Ready, revision r2"):
+            raise KilledError
+
+    app, prepared = prepare(there, tmp_path / "state")
+    with pytest.raises(KilledError):
+        apply_roll(replace(app, on_event=die), prepared)
+    report = roll(there, tmp_path / "state", None, resume=True)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert [words[:2] for words in cluster.calls()] == [["set", "env"]] * 2, "one for each pass, and no restart"
+    assert {pod["starts"] for pod in cluster.pods().values()} == {3}
+    assert "the pods were made as preparing before this run" in str(report.rows[0]["detail"])
+
+
 def test_between_the_passes_with_nobody_there(cluster: Cluster, tmp_path: Path) -> None:
     """Nobody was there to be brought to enabled, and so it was finished."""
     there = pods(cluster, 1)

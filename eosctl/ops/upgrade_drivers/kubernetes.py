@@ -39,6 +39,7 @@ from eosctl.ops.upgrade_drivers.workloads import (
     as_stored,
     deletes_by_hand,
     generation,
+    ill,
     list_pods,
     names_of,
     observed,
@@ -198,7 +199,7 @@ class KubernetesDriver:
         """What all templates say, where every pod is made from them."""
         there = [(each, now, rolled(app, self.kubectl, each, now)[1]) for each, now in self._now(app)]
         said = {
-            self._place(each).made_as(app, self.kubectl, each, now) if observed(made) else None
+            self._place(each).made_as(app, self.kubectl, each, now) if observed(made) and not ill(made) else None
             for each, now, made in there
         }
         rolling = [made for each, _now, made in there if not each.is_strimzi and not rolled_out(made)]

@@ -16,7 +16,15 @@ from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, poll, section
 from eosctl.ops.upgrade_drivers.stuck_pods import StuckPods
-from eosctl.ops.upgrade_drivers.workloads import STATEFUL_SET, Workload, generation, list_pods, observed, rolled_out
+from eosctl.ops.upgrade_drivers.workloads import (
+    STATEFUL_SET,
+    Workload,
+    generation,
+    ill,
+    list_pods,
+    observed,
+    rolled_out,
+)
 
 _STRIMZI_RESTART = "strimzi.io/manual-rolling-update"
 _LOOK_S = 30.0
@@ -98,15 +106,14 @@ def await_operator(app: App, kubectl: Kubectl, workload: Workload, made: Workloa
 
 def _operator_done(now: Manifest, workload: Workload) -> bool:
     """Its status is about the newest spec also where it failed: then the condition NotReady has the reason."""
-    status = section(now, "status")
-    if int(status.get("observedGeneration", 0)) < int(section(now, "metadata").get("generation", 0)):
+    if not observed(now):
         return False
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "NotReady" and condition.get("status") == "True":
-            raise ConnectError(
-                f"{workload.text} is NotReady: {condition.get('reason')}: {condition.get('message')}",
-                hint="Mend what Strimzi's operator complains of; --resume then goes on.",
-            )
+    condition = ill(now)
+    if condition is not None:
+        raise ConnectError(
+            f"{workload.text} is NotReady: {condition.get('reason')}: {condition.get('message')}",
+            hint="Mend what Strimzi's operator complains of; --resume then goes on.",
+        )
     return True
 
 

@@ -160,6 +160,12 @@ def observed(workload: Manifest) -> bool:
     return int(section(workload, "status").get("observedGeneration", 0)) >= generation(workload)
 
 
+def ill(resource: Manifest) -> Manifest | None:
+    """The condition that says why Strimzi's operator could not do what the newest spec says; None where it could."""
+    conditions = section(resource, "status").get("conditions") or ()
+    return next((one for one in conditions if (one.get("type"), one.get("status")) == ("NotReady", "True")), None)
+
+
 def rolled_out(workload: Manifest) -> bool:
     """Whether all pods are made from its newest spec and are ready, and no others are left."""
     status, wanted = section(workload, "status"), replicas(workload)
