@@ -167,10 +167,11 @@ def _other_groups(app: App, group_id: str) -> dict[str, OtherGroup] | None:
     try:
         with app.transactions() as admin:
             names = [name for name, kind in admin.list_groups().items() if kind == PROTOCOL_TYPE and name != group_id]
-            groups = [connect_group(admin.describe_group(name)) for name in sorted(names)]
+            described = [admin.describe_group(name) for name in sorted(names)]  # meanwhile one may have been forgotten
+            groups = [connect_group(raw) for raw in described if raw.members]
     except EosctlError:
         return None
-    return {group.group_id: _other(group) for group in groups if group.members}
+    return {group.group_id: _other(group) for group in groups}
 
 
 def _other(group: ConnectGroup) -> OtherGroup:

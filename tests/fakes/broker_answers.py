@@ -273,7 +273,7 @@ def _list_groups(asked: Asked, _request: group_listings.ListGroupsRequest) -> gr
         groups=tuple(
             group_listings.ListedGroup(known.group_id, known.protocol_type, known.state, "classic")
             for known in here
-            if known.state != "Dead" and not asked.error
+            if (known.state != "Dead" or known.protocol_type) and not asked.error  # Dead, and not yet removed
         ),
     )
 

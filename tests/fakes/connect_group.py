@@ -26,7 +26,7 @@ class FakeMembers(Faults):
 
     A URL in `down` refuses connections and one in `frozen` never answers, though their workers are members; a frozen
     one keeps a rebalance from ending. `starting` are workers that answer and have not joined. A group that has been
-    without members for `forgotten_after_s` is `forgotten`: it is Dead.
+    without members for `forgotten_after_s` is `forgotten`: it is Dead, and a moment later nothing of it is left.
 
     What is taken from a follower goes on until its task has ended: in LAG_S, or as many seconds as `stops_slowly` says.
     `mirror_maker`: they are a dedicated MirrorMaker's, which advertise no URL and have no REST interface; `internal`:
@@ -56,6 +56,7 @@ class FakeMembers(Faults):
     _starts: dict[str, int] = field(default_factory=dict, init=False)
     _joined: dict[str, int] = field(default_factory=dict, init=False)
     _generation: int = field(default=0, init=False)
+    _fading: bool = field(default=False, init=False)
 
     @abstractmethod
     def work(self) -> list[Work]:
@@ -96,7 +97,7 @@ class FakeMembers(Faults):
         """What DescribeGroups says of the group, or of another one that its coordinator does not know."""
         wanted = self.group_id if group_id is None else group_id
         if wanted != self.group_id or self.state == "Dead":
-            return RawGroup(wanted, "Dead", "", "", ())
+            return RawGroup(wanted, "Dead", "connect" if self._fading and wanted == self.group_id else "", "", ())
         protocol = "sessioned" if self.state == "Stable" else ""
         return RawGroup(wanted, self.state, "connect", protocol, tuple(self._described(url) for url in self.modes))
 
@@ -173,7 +174,11 @@ class FakeMembers(Faults):
             self.time.later(self.forgotten_after_s, self._forget)
 
     def _forget(self) -> None:
-        self.forgotten = not self.modes
+        self.forgotten = self._fading = not self.modes
+        self.time.later(LAG_S, self._fade)
+
+    def _fade(self) -> None:
+        self._fading = False
 
     def start_worker(self, url: str, mode: str) -> None:
         """The worker answers, and soon joins as a new member."""
@@ -186,7 +191,7 @@ class FakeMembers(Faults):
             return
         with self.event("join", url):
             self._starts[url] = self._starts.get(url, 0) + 1
-            self.modes[url], self.forgotten = self.starting.pop(url), False
+            self.modes[url], self.forgotten, self._fading = self.starting.pop(url), False, False
             self.rebalance()
             self._joined[url] = self._generation
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.transactions import RawGroup
 from eosctl.core.worker_config import parse_worker_config
 from eosctl.errors import NotFoundError, RefusedError, UnauthorizedError
 from eosctl.ops.fence import plan_fence
@@ -99,6 +100,17 @@ def test_workers_down_is_refused_for_a_group_that_was_never_there(world: World) 
     right.add("c")
     configs(world, created("c", 1))
     right.config_offset = 3  # they have read it
+    with pytest.raises(NotFoundError, match="another group's: members of group h have connector c; nothing"):
+        down(world, "mistyped")
+
+
+def test_a_group_that_is_forgotten_at_this_moment_hides_no_other(world: World) -> None:
+    """One that was listed and is Dead when it is described made the members of all others count as unknown."""
+    right = world.other_group("h", H1)
+    right.add("c")
+    configs(world, created("c", 1))
+    right.config_offset = 3
+    world.brokers.state.groups["fading"] = RawGroup("fading", "Dead", "connect", "", ())
     with pytest.raises(NotFoundError, match="another group's: members of group h have connector c; nothing"):
         down(world, "mistyped")
 
