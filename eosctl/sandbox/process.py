@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-STOP_S = 12.0
+STOP_S = 60.0  # a worker that is killed stays a member of its group until its session times out
 _KILLED_S = 5.0
 _POLL_S = 0.02
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from types import TracebackType
 
+_PATIENCE_S = 120  # of a loaded machine
+
 
 class Zombie:
     """A librdkafka producer under `transactional_id` that has written `record` to `topic` and not committed.
@@ -29,17 +31,17 @@ class Zombie:
             "enable.metrics.push": False,
         }
         self._producer = Producer(settings, logger=silent)
-        self._producer.init_transactions(30)
+        self._producer.init_transactions(_PATIENCE_S)
         self._producer.begin_transaction()
         self._producer.produce(topic, record, partition=0)
-        self._producer.flush(30)
+        self._producer.flush(_PATIENCE_S)
 
     def commit(self) -> str:
         """Tries to commit: `committed`, or the name of the error (`_FENCED` once the id was fenced)."""
         from confluent_kafka import KafkaException
 
         try:
-            self._producer.commit_transaction(30)
+            self._producer.commit_transaction(_PATIENCE_S)
         except KafkaException as exc:
             return str(exc.args[0].name())
         return "committed"
