@@ -35,16 +35,13 @@ from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime
 from tests.fakes.topics import FakeTopicStore
-from tests.sandbox_fixtures import GROUP, wait_until
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, wait_until, wait_until_as_before
 
 
 def on(*stacks: str) -> list[Any]:
     """Parameters of a fixture that gets a real stack by its name."""
     return [pytest.param(name, marks=[pytest.mark.live, pytest.mark.on(name)]) for name in stacks]
 
-
-PATIENCE_S = 300
-"""What the tests' own clients wait for brokers on a loaded machine."""
 
 REAL = on("stack", "three_brokers", "old_stack")
 FROZEN = 3
@@ -171,7 +168,7 @@ class RealProducer:
             {
                 "bootstrap.servers": bootstrap_servers,
                 "transactional.id": transactional_id,
-                "transaction.timeout.ms": 1000 * PATIENCE_S,
+                "transaction.timeout.ms": 300_000,  # what is left open stays so for as long as a test may take
                 "socket.timeout.ms": 1000 * PATIENCE_S,
                 "enable.metrics.push": False,
             },
@@ -223,10 +220,12 @@ class RealSubject:
         wait_until(lambda: consumer.poll(0.1) is None and consumer.assignment(), what="a member to join")
         consumer.commit(offsets=[place], asynchronous=False)
         consumer.close()
+        with self.admin() as admin:
+            wait_until(lambda: admin.describe_group(group_id).state == "Empty", what="the member to have left")
 
     def delete_group(self, group_id: str) -> None:
         for future in self._confluent.delete_consumer_groups([group_id]).values():
-            future.result(30)
+            future.result(PATIENCE_S)
 
     def compact(self, topic: str) -> None:
         """A change of any of its settings makes the cleaner start anew, and look at once."""
@@ -234,12 +233,12 @@ class RealSubject:
             entry = ConfigEntry("log.cleaner.io.buffer.load.factor", size, incremental_operation=AlterConfigOpType.SET)
             resource = ConfigResource(ResourceType.BROKER, str(number), incremental_configs=[entry])
             for future in self._confluent.incremental_alter_configs([resource]).values():
-                future.result(30)
+                future.result(PATIENCE_S)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
         wanted = [confluent_kafka.TopicPartition(topic, partition, offset)]
         for future in self._confluent.delete_records(wanted).values():
-            future.result(30)
+            future.result(PATIENCE_S)
 
     def holdable(self, name: str) -> tuple[str, str]:
         """A topic that can't be written without the broker that `markers_held` freezes, and another one's id.
@@ -248,7 +247,7 @@ class RealSubject:
         """
         new = NewTopic(name, 1, replica_assignment=[[1, FROZEN]], config={"min.insync.replicas": "2"})
         for future in self._confluent.create_topics([new]).values():
-            future.result(30)
+            future.result(PATIENCE_S)
         with self.admin() as admin:
             found = admin.find_coordinators([f"{name}-{number}" for number in range(30)])
         others = [each for each, at in found.items() if isinstance(at, Coordinator) and at.node_id != FROZEN]
@@ -263,6 +262,7 @@ class RealSubject:
             yield
         finally:
             process.signal_group(frozen, signal.SIGCONT)
+        wait_until_as_before(self._stack)
 
 
 @contextmanager

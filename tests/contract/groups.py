@@ -53,6 +53,15 @@ class Member:
         return frozenset((*before, *self.assignment.assigned))
 
 
+def members_of(raw: RawGroup) -> list[Member]:
+    """The members of a stable group."""
+    found = []
+    for member in raw.members:
+        metadata, assignment = decode_metadata(member.metadata), decode_assignment(member.assignment)
+        found.append(Member(member.member_id, metadata.url.rstrip("/"), metadata, assignment))
+    return found
+
+
 @dataclass
 class Group:
     """Two workers and their coordinator. `stop` and `start` are a worker's process; `frozen` stops it for a while.
@@ -69,18 +78,13 @@ class Group:
     config: Callable[[str], dict[str, str]]
     read: Callable[[str, int], None]
     clock: Clock
+    is_real: bool
     made: list[str] = field(default_factory=list)
 
     def members(self) -> list[Member]:
         """The members; none while the group is not stable."""
         raw = self.describe()
-        if raw.state != "Stable":
-            return []
-        found = []
-        for member in raw.members:
-            metadata, assignment = decode_metadata(member.metadata), decode_assignment(member.assignment)
-            found.append(Member(member.member_id, metadata.url.rstrip("/"), metadata, assignment))
-        return found
+        return members_of(raw) if raw.state == "Stable" else []
 
     def ids(self) -> dict[str, str]:
         """URL -> member id."""
@@ -110,17 +114,17 @@ class Group:
         status: Any = self.at(url or self.urls[0]).connectors().get(name, {}).get("status")
         return (status["connector"]["state"], *(task["state"] for task in status["tasks"])) if status else ()
 
-    def put(self, name: str) -> None:
-        """A connector whose task runs, and is owned."""
+    def put(self, name: str) -> dict[Work, str]:
+        """A connector whose task runs, and is owned; who owns what then."""
         self.made.append(name)
         self.at(self.urls[0]).put_connector_config(name, self.config(name))
-        self.wait(lambda: self.runs(name), f"{name} to run")
+        owners: dict[Work, str] = self.wait(lambda: self.runs(name), f"{name} to run")
+        return owners
 
-    def runs(self, name: str) -> bool:
-        """Whether connector and task run, and are owned."""
-        return self.state(name) == ("RUNNING", "RUNNING") and {(name, CONNECTOR_ITSELF), (name, 0)} <= set(
-            self.owners()
-        )
+    def runs(self, name: str) -> dict[Work, str] | None:
+        """Who owns what, while connector and task run, and are owned."""
+        owners = self.owners() if self.state(name) == ("RUNNING", "RUNNING") else {}
+        return owners if {(name, CONNECTOR_ITSELF), (name, 0)} <= set(owners) else None
 
     def clear(self) -> None:
         """Deletes the connectors, and waits for the end of their tasks."""
@@ -157,6 +161,7 @@ def fake_group() -> Group:
         config=lambda name: {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": name},
         read=lambda _name, _times: None,
         clock=connect.time.clock(),
+        is_real=False,
     )
 
 
@@ -185,13 +190,14 @@ def real_group(stack: Stack, admin: NativeTransactionAdmin, topics: KafkaTopicSt
         config=config,
         read=read,
         clock=Clock(),
+        is_real=True,
     )
 
 
 def revive(group: Group) -> None:
     """Starts what a test that failed has left stopped."""
     for url in group.urls:
-        if not answers(group.at(url, 5.0)):
+        if not answers(group.at(url)):
             group.start(url)
 
 

@@ -12,7 +12,7 @@ from eosctl.deadline import Deadline
 from eosctl.kafka.acls import KafkaAclStore
 from eosctl.ops.ports import AclStore
 from tests.fakes.acls import FakeAclStore
-from tests.sandbox_fixtures import SecureStack, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, SecureStack, wait_until
 
 
 @pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("secure_stack")])])
@@ -24,7 +24,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[AclStore]:
         return
     secure: SecureStack = request.getfixturevalue("secure_stack")
     settings = ClientSettings((secure.stack.bootstrap_servers,))
-    with KafkaAclStore(settings, deadline=Deadline.after(60)) as real:
+    with KafkaAclStore(settings, deadline=Deadline.after(2 * PATIENCE_S)) as real:
         yield real
 
 

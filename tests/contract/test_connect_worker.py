@@ -25,7 +25,7 @@ from eosctl.sandbox.stack import Stack
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connect_worker import UNSUPPORTED, FakeConnectWorker
 from tests.fakes.connectors import FILE_SOURCE
-from tests.sandbox_fixtures import GROUP, wait_until
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, wait_until
 
 ATTEMPTS = 8
 VERSIONS = {"fake": "4.3.1", "stack": "4.3.1", "old_stack": "3.9.2"}
@@ -61,8 +61,12 @@ class Subject:
         return (status["connector"]["state"], *(task["state"] for task in status["tasks"])) if status else ()
 
     def wait_state(self, *states: str) -> None:
-        """Waits until REST shows this of connector and tasks."""
-        wait_until(lambda: self.state() == states, what=f"{self.name} to be {states}", clock=self.clock)
+        """Waits until REST shows this of connector and tasks; a task that has gone may leave its last status."""
+
+        def is_shown() -> bool:
+            return tuple(state for state in self.state() if state != "UNASSIGNED") == states
+
+        wait_until(is_shown, what=f"{self.name} to be {states}", clock=self.clock)
 
     def put(self, **config: str) -> None:
         """Creates or changes the connector."""
@@ -110,12 +114,12 @@ def _fake(name: str, config: dict[str, str]) -> Subject:
 def _real(stack: Stack, name: str, config: dict[str, str], version: str) -> Subject:
     def config_records() -> list[tuple[str, Any]]:
         settings = ClientSettings((stack.bootstrap_servers,))
-        with KafkaTopicStore(settings, deadline=Deadline.after(30)) as store:
+        with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as store:
             found = store.read("connect-configs").records
         return [((record.key or b"").decode(), json.loads(record.value or b"null")) for record in found]
 
     return Subject(
-        worker=RestConnectWorker(stack.urls(GROUP)[0], deadline=Deadline.after(120)),
+        worker=RestConnectWorker(stack.urls(GROUP)[0], deadline=Deadline.after(4 * PATIENCE_S)),
         name=name,
         config=config,
         clock=Clock(),

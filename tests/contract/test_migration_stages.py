@@ -21,10 +21,10 @@ from eosctl.core.record_file import read_records, record_line
 from eosctl.core.records import Bounds, OutRecord, Record
 from eosctl.ops.migrate import MigrationStages
 from eosctl.ops.ports import TopicStore
-from tests.contract.clusters import PATIENCE_S, FakeSubject, Subject
+from tests.contract.clusters import FakeSubject, Subject
 from tests.fakes.stages import FakeStages
 from tests.fakes.topics import FakeTopicStore
-from tests.sandbox_fixtures import wait_until
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 SPARK = pytest.param("stack", marks=[pytest.mark.live, pytest.mark.spark, pytest.mark.on("stack", "spark")])
 pytestmark = pytest.mark.parametrize("subject", ["memory", SPARK], indirect=True, scope="module")

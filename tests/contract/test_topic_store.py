@@ -216,7 +216,7 @@ def test_settings_that_nobody_gave_are_told_too(store: TopicStore, name: str) ->
 def test_what_was_set_for_a_topic_is_told_apart_from_defaults_and_can_be_changed(store: TopicStore, name: str) -> None:
     given = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.7"}
     store.create(name, partitions=1, replication_factor=1, config=given)
-    assert store.own_settings(name) == given
+    wait_until(lambda: store.own_settings(name) == given, what="every broker to know them")
     store.change_settings(name, {"segment.ms": "1000", "min.cleanable.dirty.ratio": None})
     changed = {"cleanup.policy": "compact", "segment.ms": "1000"}
     wait_until(lambda: store.own_settings(name) == changed, what="the change to be told")
