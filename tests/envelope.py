@@ -16,7 +16,7 @@ ENVELOPE = {"kind", "version", "status", "exit_code", "target", "data", "errors"
 def envelope_of(outcome: Outcome, kind: str, exit_code: int = 0) -> Any:
     """The one document on stdout, checked as an envelope."""
     document = json.loads(outcome.stdout)  # a second document would be `Extra data`
-    assert outcome.exit_code == exit_code, outcome.stderr or outcome.stdout
+    assert outcome.exit_code == exit_code, outcome.stderr + outcome.stdout
     assert set(document) == ENVELOPE
     assert (document["kind"], document["version"], document["exit_code"]) == (kind, 1, exit_code)
     assert document["status"] == STATUS_OF_EXIT.get(exit_code, "error")

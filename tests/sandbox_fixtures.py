@@ -8,13 +8,15 @@ import signal
 import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from eosctl.core.acl_table import ROLES
 from eosctl.core.client_settings import ClientSettings
@@ -31,15 +33,24 @@ SLOW_SOURCE = Path(__file__).parent / "slow_source"
 TWO_WORKERS = GroupSpec(
     PAIR,
     (Eos.ENABLED,) * 2,
-    worker_config={"session.timeout.ms": "600000", "plugin.path": str(SLOW_SOURCE)},
+    worker_config={
+        "session.timeout.ms": "600000",
+        "task.shutdown.graceful.timeout.ms": "60000",  # a task that ends late commits all the same
+        "plugin.path": str(SLOW_SOURCE),
+    },
 )
 FORGETS = {"offsets.retention.check.interval.ms": "1000"}
 EVERYBODY_IS_SUPER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
+LED_AS_MADE = {"leader.imbalance.check.interval.seconds": "1"}
+"""The first replica leads again soon after its broker is back, and not within five minutes."""
 LOGIN_LASTS_S = 60
 _POLL_S = 0.3
+PATIENCE_S = 120
+"""What tests wait for brokers, workers and processes that a loaded machine makes slow."""
+Read = TypeVar("Read", bound=Sized)
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
 
@@ -148,7 +159,43 @@ def frozen(stack: Stack, url: str) -> Iterator[None]:
     wait_until(lambda: rest(url)["version"], what=f"{url} to answer")
 
 
-def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = 60.0, clock: Clock | None = None) -> Any:
+def wait_until_as_before(stack: Stack) -> None:
+    """Waits until a broker that is back has its part again: every replica is in sync, and the first one leads.
+
+    The next test may take another broker away, or need more than one that leads something.
+    """
+    brokers = len(stack.state.of_kind("broker"))
+    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers, "enable.metrics.push": False})
+
+    def found() -> tuple[int, list[Any]]:
+        told = admin.list_topics(timeout=PATIENCE_S)
+        return len(told.brokers), [each for topic in told.topics.values() for each in topic.partitions.values()]
+
+    def is_in_sync() -> bool:
+        there, partitions = found()
+        return there == brokers and all(set(each.isrs) == set(each.replicas) for each in partitions)
+
+    wait_until(is_in_sync, what="every replica to be in sync")
+    wait_until(lambda: all(each.leader == each.replicas[0] for each in found()[1]), what="the first replicas to lead")
+
+
+def once_there(count: int, read: Callable[[], Read]) -> Read:
+    """What `read` gives once it has so many records.
+
+    A transaction's markers come to its partitions one after the other: that of an offset may be there before that of
+    the record whose offset it is.
+    """
+
+    def found() -> tuple[Read] | None:
+        there = read()
+        size = there.total() if isinstance(there, Counter) else len(there)
+        return (there,) if size >= count else None
+
+    (records,) = wait_until(found, what=f"{count} records")
+    return records  # type: ignore[no-any-return]
+
+
+def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = PATIENCE_S, clock: Clock | None = None) -> Any:
     """Polls until `done()` is truthy and returns that; fails the test naming `what`.
 
     It rests for as long as a look took: one of doctor is work for all that runs on this machine.
@@ -165,14 +212,14 @@ def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = 60.0, c
 
 
 def rest(url: str, method: str = "GET", body: object = None, *, opener: urllib.request.OpenerDirector = _direct) -> Any:
-    """One REST call of a test's own making, independent of eosctl's client; retries 409 and 500 for some seconds."""
+    """One REST call of a test's own making, independent of eosctl's client; retries 404, 409 and 500 for a while."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + PATIENCE_S / 2
     while True:
         request = urllib.request.Request(url, data=data, method=method, headers=headers)
         try:
-            with opener.open(request, timeout=30) as answer:
+            with opener.open(request, timeout=PATIENCE_S) as answer:
                 text = answer.read()
                 return json.loads(text) if text else None
         except urllib.error.HTTPError as exc:
@@ -352,6 +399,6 @@ def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureSta
 @pytest.fixture(scope="session")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Three brokers whose authorizer allows everybody everything, internal topics replicated to all, no workers."""
-    spec = StackSpec(brokers=3, groups=(), broker_config=EVERYBODY_IS_SUPER)
+    spec = StackSpec(brokers=3, groups=(), broker_config={**EVERYBODY_IS_SUPER, **LED_AS_MADE})
     with sandbox(spec, tmp_path_factory, name="three") as started:
         yield started

@@ -28,7 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     ResourceType,
 )
 
-from tests.sandbox_fixtures import SecureStack, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, SecureStack, wait_until
 
 Invoke = Any
 USER = "fencer"
@@ -132,23 +132,24 @@ class Scene:
             for operation in operations
         ]  # fmt: skip
         for future in self.admin.create_acls(bindings).values():
-            future.result(30)
+            future.result(PATIENCE_S)
         wait_until(lambda: set(bindings) <= set(self.acls()), what="the ACLs to be known to the broker")
 
     def revoke_all(self) -> None:
         for future in self.admin.delete_acls([ALL_OF_USER]).values():
-            future.result(30)
+            future.result(PATIENCE_S)
         wait_until(lambda: not self.acls(), what="the ACLs to be forgotten")
 
     def acls(self) -> list[AclBinding]:
         """The user's ACLs as the broker's authorizer has them: it learns of them a moment after the controller."""
-        found: list[AclBinding] = self.admin.describe_acls(ALL_OF_USER).result(30)
+        found: list[AclBinding] = self.admin.describe_acls(ALL_OF_USER).result(PATIENCE_S)
         return found
 
     def topic(self, name: str, **config: str) -> str:
-        """Creates a topic of one partition."""
+        """Creates a topic of one partition, and waits until the broker knows it."""
         (future,) = self.admin.create_topics([NewTopic(name, 1, 1, config=config)]).values()
-        future.result(30)
+        future.result(PATIENCE_S)
+        wait_until(lambda: name in self.admin.list_topics(timeout=PATIENCE_S).topics, what=f"topic {name}")
         return name
 
     def known_ids(self, *ids: str) -> tuple[str, ...]:

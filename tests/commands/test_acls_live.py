@@ -28,7 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 )
 
 from tests.conftest import Invoke, Outcome
-from tests.sandbox_fixtures import GROUP, FileSource, SecureStack, rest, wait_until
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, FileSource, SecureStack, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -71,8 +71,8 @@ class Stage:
             AclPermissionType.ALLOW,
         )  # fmt: skip
         (future,) = self.admin.delete_acls([wanted]).values()
-        assert len(future.result(30)) == 1
-        wait_until(lambda: not self.admin.describe_acls(wanted).result(30), what="the ACL to be forgotten")
+        assert len(future.result(PATIENCE_S)) == 1
+        wait_until(lambda: not self.admin.describe_acls(wanted).result(PATIENCE_S), what="the ACL to be forgotten")
 
     def trace(self) -> str:
         """Why the connector or its task has FAILED; empty while neither has."""
@@ -152,10 +152,14 @@ def test_a_connector_delivers_with_exactly_these_rights(stage: Stage, invoke: In
     assert {task, f"offsets-{name}", f"{name}-out"} <= asked
 
 
-def _fails_after(act: Callable[[Stage], None]) -> Callable[[Stage], str]:
-    def wait(stage: Stage) -> str:
+def _fails_after(act: Callable[[Stage], None]) -> Callable[[Stage, str], str]:
+    def wait(stage: Stage, words: str) -> str:
+        def said() -> str:
+            trace = stage.trace()
+            return trace if words in trace else ""
+
         act(stage)
-        return str(wait_until(stage.trace, what="the connector or its task to fail"))
+        return str(wait_until(said, what=f"the connector or its task to fail with {words}"))
 
     return wait
 
@@ -182,7 +186,7 @@ def _refused(stage: Stage, verb: str, path: str, body: object = None) -> str:
     return str(wait_until(ask, what="an answer other than 409"))
 
 
-def _reset_offsets(stage: Stage) -> str:
+def _reset_offsets(stage: Stage, _words: str) -> str:
     """DELETE of the offsets makes Connect fence the task that ran before."""
     stage.source.stop_and_wait()
     try:
@@ -191,7 +195,7 @@ def _reset_offsets(stage: Stage) -> str:
         stage.source.set_state("resume")
 
 
-def _put_config(stage: Stage) -> str:
+def _put_config(stage: Stage, _words: str) -> str:
     return _refused(stage, "PUT", "/config", {**stage.source.config(), "unused": "property"})
 
 
@@ -214,12 +218,12 @@ LEADER = f"connect-cluster-{GROUP}"
 )  # fmt: skip
 def test_a_right_that_is_taken_away_is_missed_named_and_given_back(
     running: Stage, invoke: Invoke, role: str, operations: str, resource_type: str, resource: str,
-    act: Callable[[Stage], str], words: str,
+    act: Callable[[Stage, str], str], words: str,
 ) -> None:  # fmt: skip
     name = resource.format(name=running.source.name)
     for operation in operations.split():
         running.revoke(role, operation, resource_type, name)
-    assert words in act(running)
+    assert words in act(running, words)
 
     found = running.acls(invoke, "check", "--strict")
     assert found.exit_code == 3

@@ -21,7 +21,7 @@ from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
 from tests.contract.clusters import RealProducer
-from tests.sandbox_fixtures import sandbox, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, sandbox, wait_until
 
 pytestmark = pytest.mark.live
 KILLED, PARTITIONS = 3, 6
@@ -67,9 +67,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.fixture
 def cluster(stack: Stack, invoke: Invoke) -> Iterator[Cluster]:
     settings = ClientSettings(tuple(stack.bootstrap_servers.split(",")))
-    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as store:
+    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as store:
         store.create("t", partitions=PARTITIONS, replication_factor=1, config={})
-    with NativeTransactionAdmin(settings, deadline=Deadline.after(60)) as admin:
+    with NativeTransactionAdmin(settings, deadline=Deadline.after(PATIENCE_S)) as admin:
         assert all(answer.fault is None for answer in admin.fence(IDS, transaction_timeout_ms=30_000))
         found = admin.find_coordinators([*IDS, *(f"open-{number}" for number in range(20))])
         nodes = {each: where.node_id for each, where in found.items() if isinstance(where, Coordinator)}

@@ -14,8 +14,6 @@ from tests.sandbox_fixtures import added_group, group_flags, wait_until
 
 pytestmark = pytest.mark.live
 
-GROUP = "distribution"
-
 
 def options(version: str, folder: Path) -> tuple[str, ...]:
     """The boot class path comes before Kafka's jars, of which AppInfoParser takes the first that it finds."""
@@ -34,12 +32,12 @@ def options(version: str, folder: Path) -> tuple[str, ...]:
     ],
 )
 def test_the_version_of_a_distribution(
-    older_stack: Stack, invoke: Invoke, tmp_path: Path, version: str, shown: str
+    older_stack: Stack, invoke: Invoke, unique: str, tmp_path: Path, version: str, shown: str
 ) -> None:
     """`7.5.1-ccs` was Kafka 7.5, whose missing /health meant `starting` for ever: plan and doctor exited with 3."""
-    group = GroupSpec(GROUP, jvm_options=options(version, tmp_path))
+    group = GroupSpec(unique, jvm_options=options(version, tmp_path))
     with added_group(older_stack, group) as (url,):
-        where = [*group_flags(older_stack, GROUP), "-u", url, "-o", "json"]
+        where = [*group_flags(older_stack, unique), "-u", url, "-o", "json"]
 
         def worker() -> Any:
             [row] = invoke("workers", "probe", *where).json()["data"]["rows"]

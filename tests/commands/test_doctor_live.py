@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
-from tests.sandbox_fixtures import FileSource, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, FileSource, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -54,12 +54,12 @@ def test_an_aborted_offset_is_seen_and_the_plan_repairs_it(
     key = f'["{unique}",{{"f":"a"}}]'
     transactional_id = f"aborting-{unique}"
     producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "transactional.id": transactional_id})
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     for value, ending in ((b'{"n":1}', producer.commit_transaction), (b'{"n":9}', producer.abort_transaction)):
         producer.begin_transaction()
         producer.produce(OFFSETS, key=key.encode(), value=value, partition=0)
-        producer.flush(30)
-        ending(30)
+        producer.flush(PATIENCE_S)
+        ending(PATIENCE_S)
 
     def records() -> list[Any]:
         outcome = invoke("upgrade", "plan", "--to", "disabled", "--hard", *target_flags, "-o", "json")

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
     ResourcePatternType,
     ResourceType,
 )
+
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -23,12 +26,14 @@ Invoke = Any
 def grant(stack: Any, operation: str, transactional_id: str) -> None:
     """What the printed kafka-acls line does."""
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers, "enable.metrics.push": False})
-    binding = AclBinding(
+    acl = (
         ResourceType.TRANSACTIONAL_ID, transactional_id, ResourcePatternType.LITERAL, "User:fencer", "*",
         AclOperation[operation], AclPermissionType.ALLOW,
     )  # fmt: skip
-    (future,) = admin.create_acls([binding]).values()
-    future.result(30)
+    (future,) = admin.create_acls([AclBinding(*acl)]).values()
+    future.result(PATIENCE_S)
+    wanted = AclBindingFilter(*acl)
+    wait_until(lambda: admin.describe_acls(wanted).result(PATIENCE_S), what="the ACL to be known to the broker")
 
 
 def test_rights_one_by_one(invoke: Invoke, secure_stack: Any, tmp_path: Path, unique: str) -> None:

@@ -26,7 +26,7 @@ from tests.hanging_transactions import (
     unverified_transactions,
     write_in_a_transaction_that_no_coordinator_knows,
 )
-from tests.sandbox_fixtures import wait_until
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -38,12 +38,17 @@ MANY, HELD_AFTER = 20_000, 1_000  # ids
 def zombie(stack: Any, transactional_id: str, topic: str) -> Producer:
     """A producer with an open transaction that holds one record."""
     producer = Producer(
-        {"bootstrap.servers": stack.bootstrap_servers, "transactional.id": transactional_id, "log_level": 0}
+        {
+            "bootstrap.servers": stack.bootstrap_servers,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": 600_000,  # not over before a loaded machine has come to the end of the test
+            "log_level": 0,
+        }
     )
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     producer.produce(topic, b"uncommitted")
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_S) == 0
     return producer
 
 
@@ -64,10 +69,9 @@ def test_a_zombie_is_fenced_and_its_transaction_aborted(
     assert row["after"] == {"producer_id": before["producer_id"], "producer_epoch": before["producer_epoch"] + 2}
 
     with pytest.raises(KafkaException) as caught:
-        producer.commit_transaction(30)
+        producer.commit_transaction(PATIENCE_S)
     assert caught.value.args[0].code() == KafkaError._FENCED
-    lso, end = offsets(stack, unique)
-    assert lso == end
+    wait_until(lambda: len(set(offsets(stack, unique))) == 1, what="readers to see the abort")
     with contextlib.suppress(KafkaException):  # a fenced producer says so again when it is closed
         producer.close()
 
@@ -171,7 +175,7 @@ def test_zombies_of_a_group_that_is_gone_are_fenced_without_more_words(invoke: I
             (row,) = outcome.json()["data"]["rows"]
             assert (row["outcome"], row["owner"]["connector"]) == ("fenced", connector)
         with pytest.raises(KafkaException):
-            producer.commit_transaction(30)
+            producer.commit_transaction(PATIENCE_S)
         with contextlib.suppress(KafkaException):
             producer.close()
     never = invoke("fence", "--connector", "orders", "--tasks", "1", "-g", f"never-{unique}", *anywhere)
@@ -216,20 +220,22 @@ def test_a_leader_that_loses_its_id_fails_one_write_and_takes_it_back(
     (caution,) = [error for error in outcome.json()["errors"] if error["code"] == "leader_id"]
     assert "PUT the unchanged config" in caution["hint"]
 
-    def put() -> int:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def put() -> int | None:
         url = f"{file_source.url}/connectors/{file_source.name}/config"
         headers = {"Content-Type": "application/json"}
         body = json.dumps(file_source.config()).encode()
         request = urllib.request.Request(url, data=body, method="PUT", headers=headers)
         try:
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+            with direct.open(request, timeout=PATIENCE_S) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as exc:
             with exc:
-                return exc.code
+                return None if exc.code == 409 else exc.code  # the group rebalances: nothing was written
 
     (fenced,) = outcome.json()["data"]["rows"]
-    assert [put(), put()] == [500, 200]
+    assert [wait_until(put, what="an answer other than 409") for _time in range(2)] == [500, 200]
     (now,) = invoke("txn", "describe", leader_id, "-o", "json", *target_flags).json()["data"]["rows"]
     assert (now["producer_id"], now["producer_epoch"]) > tuple(fenced["after"].values())
     assert now["transaction_timeout_ms"] == 60_000, "the leader's own again"
@@ -262,7 +268,7 @@ def test_txn_commands_agree_about_one_transaction(
         "txn", "abort", "--topic", unique, "--partition", "0", "--start-offset", "0", "--yes", *target_flags
     )
     assert refused.exit_code == 6
-    producer.abort_transaction(30)
+    producer.abort_transaction(PATIENCE_S)
     producer.close()
     wait_until(  # the markers are written after the abort was answered
         lambda: rows("txn", "describe", transactional_id)[0]["state"] == "CompleteAbort", what="the end of the abort"
@@ -275,7 +281,7 @@ def test_a_really_hanging_transaction_is_found_and_aborted(
     invoke: Invoke, stack: Any, target_flags: list[str], unique: str
 ) -> None:
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
-    admin.create_topics([NewTopic(unique, 1, 1)])[unique].result(30)
+    admin.create_topics([NewTopic(unique, 1, 1)])[unique].result(PATIENCE_S)
     with unverified_transactions(stack):
         wait_until(
             lambda: write_in_a_transaction_that_no_coordinator_knows(stack, unique, producer_id=987_654_321),
@@ -305,7 +311,7 @@ def test_as_a_process_ids_come_from_stdin_and_stdout_is_one_document(target_flag
     process = subprocess.run(
         [sys.executable, "-m", "eosctl", "fence", "--from-file", "-", "--create-unknown", "--yes", "-o", "json",
          *target_flags],
-        input="\n".join(ids).encode(), capture_output=True, timeout=60, check=False,
+        input="\n".join(ids).encode(), capture_output=True, timeout=2 * PATIENCE_S, check=False,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
     document = json.loads(process.stdout)
@@ -323,11 +329,11 @@ def test_ctrl_c_ends_with_a_report_and_the_next_run_knows_what_is_done(
     def hold(api_key: int, number: int) -> Fate:
         if api_key == Api.INIT_PRODUCER_ID and number > HELD_AFTER:
             is_held.set()
-            was_sent.wait(60)
+            was_sent.wait(PATIENCE_S)
         return Fate.PASS
 
     with Proxy(stack.bootstrap_servers, on_request=hold) as proxy:
-        words = ["--from-file", "-", "--create-unknown", "--yes", "--timeout", "120s", "-o", "json", *target_flags]
+        words = ["--from-file", "-", "--create-unknown", "--yes", "--timeout", "400s", "-o", "json", *target_flags]
         process = subprocess.Popen(
             [sys.executable, "-m", "eosctl", "fence", *words, "-b", proxy.address],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -336,10 +342,10 @@ def test_ctrl_c_ends_with_a_report_and_the_next_run_knows_what_is_done(
         process.stdin.write("\n".join(ids).encode())
         process.stdin.close()
         process.stdin = None
-        assert is_held.wait(120), "no id was fenced"
+        assert is_held.wait(2 * PATIENCE_S), "no id was fenced"
         process.send_signal(signal.SIGINT)
         was_sent.set()
-        stdout, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate(timeout=2 * PATIENCE_S)
     assert process.returncode == 130, stderr
     document = json.loads(stdout)
     counts = document["data"]["summary"]["counts"]
@@ -386,7 +392,7 @@ def test_with_producers_epochs_are_the_same(invoke: Invoke, stack: Any, target_f
     assert (row["outcome"], row["confirmed_by"]) == ("fenced", "answer")
     assert row["after"]["producer_epoch"] == row["before"]["producer_epoch"] + 2
     with pytest.raises(KafkaException) as caught:
-        producer.commit_transaction(30)
+        producer.commit_transaction(PATIENCE_S)
     assert caught.value.args[0].code() == KafkaError._FENCED
     with contextlib.suppress(KafkaException):
         producer.close()

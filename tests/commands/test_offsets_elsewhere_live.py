@@ -19,7 +19,7 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
-from tests.sandbox_fixtures import GROUP, FileSource, sandbox
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, FileSource, once_there, sandbox, wait_until
 from tests.spark.cluster import PARTITIONS, Cluster, Line
 
 pytestmark = pytest.mark.live
@@ -73,7 +73,7 @@ def at_home(values: dict[bytes, bytes]) -> dict[bytes, tuple[int, bytes]]:
 
 def cluster_id(servers: str) -> str:
     admin = AdminClient({"bootstrap.servers": servers})
-    return str(admin.describe_cluster().result(30).cluster_id)
+    return str(admin.describe_cluster().result(PATIENCE_S).cluster_id)
 
 
 @pytest.fixture
@@ -150,8 +150,8 @@ def test_merge_brings_over_what_is_missing_and_the_task_goes_on_from_there(scene
     scene.source.set_state("resume")
     scene.source.wait_running()
     scene.source.wait_position(8)
-    lines = [message.value() for message in scene.here.messages(scene.source.topic)]
-    assert lines == [b"one", b"two", b"two"]
+    lines = once_there(3, lambda: list(scene.here.messages(scene.source.topic)))
+    assert [message.value() for message in lines] == [b"one", b"two", b"two"]
 
 
 def test_what_is_exported_there_is_imported_here_and_there(scene: Scene, tmp_path: Path) -> None:
@@ -221,8 +221,12 @@ def test_a_connector_is_followed_to_brokers_of_its_own(
     checked = invoke(*target_flags, "connectors", "check", source.name, "-o", "json").json()
     assert checked["data"]["rows"] == [], "its id is known there, and only there"
     fence = ("fence", "--connector", source.name, "--tasks", "1", "--live", "--dry-run", "-o", "json")
-    [row] = invoke(*target_flags, *fence).json()["data"]["rows"]
-    assert (row["outcome"], row["before"]["state"]) == ("would_fence", "CompleteCommit")
+
+    def planned() -> Any:
+        [row] = invoke(*target_flags, *fence).json()["data"]["rows"]
+        return row["outcome"], row["before"]["state"]
+
+    wait_until(lambda: planned() == ("would_fence", "CompleteCommit"), what="the last commit to be over")
 
     moved = run("switch", "--to", following, "--yes")
     assert moved["exit_code"] == 0, moved["errors"]
@@ -230,4 +234,5 @@ def test_a_connector_is_followed_to_brokers_of_its_own(
     source.wait_position(12)
     assert there.committed(following)[key][1] == b'{"position":12}'
     assert there.committed(own)[key][1] == b'{"position":8}', "nobody writes it any more"
-    assert [message.value() for message in there.messages(source.topic)] == [b"one", b"two", b"six"]
+    lines = once_there(3, lambda: list(there.messages(source.topic)))
+    assert [message.value() for message in lines] == [b"one", b"two", b"six"]

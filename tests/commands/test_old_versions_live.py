@@ -25,7 +25,7 @@ from tests.hanging_transactions import (
     write_in_a_transaction_that_no_coordinator_knows,
 )
 from tests.old_versions import OldSource, on
-from tests.sandbox_fixtures import GROUP, wait_until
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -101,8 +101,8 @@ def test_a_zombie_of_a_connector_that_was_halted_ends(old: Stack, eosctl: Eosctl
     with Zombie(old.bootstrap_servers, task_id, topic=old_source.topic, record=b"x") as zombie:
         (planned,) = rows(eosctl("fence", "--connector", name, "--dry-run"))
         assert (planned["outcome"], planned["before"]["state"]) == ("would_fence", "Ongoing")
-        (open_one,) = rows(eosctl("txn", "list", "--open-longer-than", "1ms", "--client-side"))
-        assert open_one["transactional_id"] == task_id
+        open_ones = rows(eosctl("txn", "list", "--open-longer-than", "1ms", "--client-side"))
+        assert task_id in [each["transactional_id"] for each in open_ones], "other tests may have some, too"
         (fenced,) = rows(eosctl("fence", "--connector", name, "--yes"))
         assert (fenced["outcome"], zombie.commit()) == ("fenced", "_FENCED")
         assert fenced["after"]["producer_epoch"] == fenced["before"]["producer_epoch"] + 2  # one for the abort
@@ -123,7 +123,7 @@ def test_a_zombie_of_a_connector_that_was_halted_ends(old: Stack, eosctl: Eosctl
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python, when imported
 def test_a_hanging_transaction_is_found_and_aborted(old: Stack, eosctl: Eosctl, unique: str) -> None:
     admin = AdminClient({"bootstrap.servers": old.bootstrap_servers})
-    admin.create_topics([NewTopic(unique, 1, 1)])[unique].result(30)
+    admin.create_topics([NewTopic(unique, 1, 1)])[unique].result(PATIENCE_S)
     write = partial(write_in_a_transaction_that_no_coordinator_knows, old, unique, producer_id=987_654_321)
     if old.state.kafka_version == "3.9.2":
         with unverified_transactions(old):
@@ -165,7 +165,7 @@ def test_what_is_refused_names_the_version_that_can(old: Stack, eosctl: Eosctl, 
     reset = eosctl("offsets", "reset", "--connector", old_source.name, "--all-partitions", "--yes").json()
     via = "rest" if old.state.kafka_version == "3.9.2" else "topic"
     assert (reset["exit_code"], reset["data"]["via"]) == (0, via), reset
-    assert old_source.offset() is None
+    wait_until(lambda: old_source.offset() is None, what="readers to see the reset")
     old_source.go_on()
     old_source.wait_position(8)
 
@@ -181,7 +181,7 @@ def test_a_worker_is_brought_to_enabled(old: Stack, eosctl: Eosctl, old_source: 
     place.symlink_to(old.directory)
     try:
         words = ("upgrade", "apply", "--to", "enabled", "--driver", "sandbox", "--sandbox", "old", "--yes")
-        done = eosctl(*words, "--timeout", "120s")
+        done = eosctl(*words, "--timeout", "400s")
     finally:
         found = Stack.find(old.directory)
         assert found is not None

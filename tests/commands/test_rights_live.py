@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # not listed as re-exported
 
+from tests.sandbox_fixtures import PATIENCE_S
 from tests.secure_user import Scene, error
 
 pytestmark = pytest.mark.live
@@ -112,10 +113,10 @@ def test_an_abort_marker_needs_alter_on_the_cluster(scene: Scene) -> None:
     producer = Producer(
         {"bootstrap.servers": scene.secure.stack.bootstrap_servers, "transactional.id": scene.unique, "log_level": 0}
     )
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     producer.produce(topic, b"uncommitted")
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_S) == 0
     scene.grant(ResourceType.TRANSACTIONAL_ID, scene.unique, "DESCRIBE")
     scene.grant(ResourceType.TOPIC, topic, "READ")
     command = ["txn", "abort", "--topic", topic, "--partition", "0", "--start-offset", "0", "--force"]
@@ -127,7 +128,7 @@ def test_an_abort_marker_needs_alter_on_the_cluster(scene: Scene) -> None:
     aborted = scene.run(*command, "--yes", "-o", "json")
     assert aborted.exit_code == 0, aborted.stderr
     assert aborted.json()["data"]["rows"][0]["outcome"] == "aborted"
-    producer.abort_transaction(30)
+    producer.abort_transaction(PATIENCE_S)
     producer.close()
 
 

@@ -13,7 +13,7 @@ from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
 from eosctl.sandbox.stack import Stack
 from tests.applications.jvm import jvm, locked, properties
 from tests.conftest import Invoke
-from tests.sandbox_fixtures import wait_until
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
 from tests.spark.cluster import Cluster
 
 pytestmark = pytest.mark.live
@@ -48,7 +48,7 @@ class LineServer:
         self.port = int(self._listener.getsockname()[1])
 
     def send(self, line: bytes) -> None:
-        self._listener.settimeout(60)
+        self._listener.settimeout(2 * PATIENCE_S)
         self._connection, _peer = self._listener.accept()
         self._connection.sendall(line + b"\n")
 
@@ -96,13 +96,13 @@ def test_an_open_transaction_of_a_flink_job_is_fenced_only_when_its_data_may_be_
             found = ids_of(txn, f"{kafka.name}-sink")
             return next((name for name, row in found.items() if row["state"] == "Ongoing"), None)
 
-        return lines, job, wait_until(open_id, what="a transaction of the job")
+        return lines, job, wait_until(open_id, what="a transaction of the job", timeout_s=2 * PATIENCE_S)
 
     def delivered() -> list[bytes | None]:
         return [message.value() for message in kafka.messages(f"{kafka.name}-out")]
 
     with jvm(locked("flink-sink"), tmp_path) as java:
-        patience = (60, java.java.util.concurrent.TimeUnit.SECONDS)
+        patience = (2 * PATIENCE_S, java.java.util.concurrent.TimeUnit.SECONDS)
         lines, job, transactional_id = run(b"kept")
         (row,) = txn("txn", "describe", transactional_id)["data"]["rows"]
         assert row["owner"] == {"kind": "other", "connector": None, "task": None, "application": "flink-sink"}
@@ -112,7 +112,7 @@ def test_an_open_transaction_of_a_flink_job_is_fenced_only_when_its_data_may_be_
             assert (refused["exit_code"], "Flink's sink" in refused["errors"][0]["message"]) == (6, True), refused
         lines.close()
         job.getJobExecutionResult().get(*patience)
-        assert delivered() == [b"kept"]
+        wait_until(lambda: delivered() == [b"kept"], what="readers to see the line")
 
         lines, job, transactional_id = run(b"lost")
         done = txn("fence", transactional_id, "--discard-prepared", "--yes")

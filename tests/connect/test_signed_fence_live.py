@@ -15,12 +15,12 @@ from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import UnauthorizedError
 from eosctl.kafka.topic_store import KafkaTopicStore
-from tests.sandbox_fixtures import FileSource, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, FileSource, wait_until
 
 
 def _newest(bootstrap: str, key: bytes) -> Any:
     """The newest value under `key` in the config topic; None when there is none."""
-    with KafkaTopicStore(ClientSettings((bootstrap,)), deadline=Deadline.after(30)) as store:
+    with KafkaTopicStore(ClientSettings((bootstrap,)), deadline=Deadline.after(PATIENCE_S)) as store:
         records: list[Record] = [record for record in store.read("connect-configs").records if record.key == key]
     return json.loads(records[-1].value or b"null") if records else None
 
@@ -35,7 +35,7 @@ def test_stop_and_a_signed_fence_write_the_task_count_record(stack: Any, file_so
     wait_until(lambda: _newest(bootstrap, record_key) == {"task-count": 1}, what="the record of the first round")
     file_source.stop_and_wait()
     session_key = base64.b64decode(_newest(bootstrap, b"session-key")["key"])
-    worker = RestConnectWorker(file_source.url, deadline=Deadline.after(60))
+    worker = RestConnectWorker(file_source.url, deadline=Deadline.after(PATIENCE_S))
     with pytest.raises(UnauthorizedError, match="invalid signature"):
         worker.fence(file_source.name, signature_headers(b"another key"))
     worker.fence(file_source.name, signature_headers(session_key))

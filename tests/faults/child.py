@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.conftest import Outcome
 
-_PATIENCE_S = 180.0
+_PATIENCE_S = 300.0
 _WITH_LIMIT = """
 import resource, runpy, sys
 limit = int(sys.argv[1])

@@ -21,7 +21,7 @@ from enum import Enum, IntEnum, auto
 from pathlib import Path
 from types import TracebackType
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 180.0
 _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 

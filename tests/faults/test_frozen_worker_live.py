@@ -47,7 +47,7 @@ def test_the_others_are_told_in_full(pair: Stack, invoke: Invoke, unique: str, t
         "status": ["upgrade", "status"],
         "fence": ["fence", f"{PAIR}-{unique}-0", "--create-unknown", "--dry-run", "-u", silent, "-u", well],
     }
-    flags = [*on_pair(), "-b", pair.bootstrap_servers, "--timeout", "45s"]
+    flags = [*on_pair(), "-b", pair.bootstrap_servers, "--timeout", "120s"]
     wait_for_a_calm_group(pair, invoke)
     with frozen(pair, silent):
         children = {name: Child([*words, *flags], tmp_path / name) for name, words in commands.items()}
@@ -98,7 +98,7 @@ def test_a_roll_names_it_and_gives_up_in_time(pair: Stack, invoke: Invoke, tmp_p
     driver = ["--driver", "command", "--set-config-command", "true", "--restart-command", f"{script} {{url}}"]
     flags = [*on_pair(), "-b", pair.bootstrap_servers]
     wait_for_a_calm_group(pair, invoke)
-    words = ["upgrade", "apply", "--to", "preparing", *driver, "--settle-timeout", "8s", "--yes", *flags]
+    words = ["upgrade", "apply", "--to", "preparing", *driver, "--settle-timeout", "16s", "--yes", *flags]
     roll = Child(words, tmp_path)
     try:
         wait_until(begun.exists, what="the restart command")

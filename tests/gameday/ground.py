@@ -22,10 +22,9 @@ from eosctl.core.findings import INFO
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
-from tests.sandbox_fixtures import FileSource, rest, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, FileSource, rest, wait_until
 
 OK, FINDINGS = 0, 3
-PATIENCE_S = 60.0
 ONE_BROKER = ("few_replicas", "single_replica")
 """What is right to say of a cluster with one broker, and accepted here."""
 _MAIN = {"kafka-configs.sh": "kafka.admin.ConfigCommand"}
@@ -80,7 +79,7 @@ class Ground:
             return
         done = subprocess.run(
             ["sh", "-ec", line], env={"PATH": f"{self._scripts()}:{os.environ['PATH']}"}, text=True,
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S,
         )  # fmt: skip
         assert done.returncode == 0, (line, done.stdout, done.stderr)
 
@@ -117,7 +116,7 @@ class Ground:
             return loud(rows) == wanted
 
         try:
-            wait_until(is_named, what=f"doctor to say {sorted(wanted) or 'nothing'}", timeout_s=PATIENCE_S)
+            wait_until(is_named, what=f"doctor to say {sorted(wanted) or 'nothing'}", timeout_s=2 * PATIENCE_S)
         except pytest.fail.Exception:
             print(*(row for row in rows if row["severity"] != INFO), sep="\n")  # what it said at last
             raise

@@ -12,7 +12,7 @@ from eosctl.core.ids import task_transactional_id
 from eosctl.sandbox.zombie import Zombie
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, play
-from tests.sandbox_fixtures import rest, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -61,7 +61,7 @@ def switch_that_failed(ground: Ground, name: str) -> Iterator[None]:
     admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
     # markers fit in, or the coordinator would never end the transaction, and nobody else have its id: Kafka 4.3
     settings = {"cleanup.policy": "compact", "max.message.bytes": "100"}
-    admin.create_topics([NewTopic(own, 1, 1, config=settings)])[own].result(30)
+    admin.create_topics([NewTopic(own, 1, 1, config=settings)])[own].result(PATIENCE_S)
     with ground.source(name) as source:
         done = ground.invoke("offsets", "switch", "--connector", name, "--to", own, "--yes")
         assert done.exit_code not in (0, 6), (done.stdout, done.stderr)

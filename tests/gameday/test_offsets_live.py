@@ -16,7 +16,7 @@ from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, play
-from tests.sandbox_fixtures import FileSource, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, FileSource, once_there, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -26,8 +26,8 @@ def goes_on(ground: Ground, source: FileSource) -> None:
     source.append("three")
     source.wait_position(14)
     settings = ClientSettings(bootstrap_servers=(ground.stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as topics:
-        lines = Counter(record.value for record in topics.read(source.topic).records)
+    with KafkaTopicStore(settings, deadline=Deadline.after(2 * PATIENCE_S)) as topics:
+        lines = once_there(3, lambda: Counter(record.value for record in topics.read(source.topic).records))
     assert lines == {b"one": 1, b"two": 1, b"three": 1}
 
 
@@ -41,7 +41,7 @@ def offset_set_back(ground: Ground, name: str) -> Iterator[None]:
         producer = Producer({"bootstrap.servers": servers, "log_level": 0, "partitioner": "murmur2"})
         key = json.dumps([name, {"filename": str(source.path)}], separators=(",", ":"))
         producer.produce(ground.stack.state.topics[ground.group]["offset"], key=key, value=b'{"position":4}')
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
         yield
         goes_on(ground, source)
 
@@ -50,9 +50,9 @@ def is_made_anew(admin: AdminClient, topic: str) -> bool:
     """Deletes it and makes it; False where brokers made it first, as they do when somebody asks for it."""
     new = NewTopic(topic, 25, 1, config={"cleanup.policy": "compact"})
     with suppress(KafkaException):
-        admin.delete_topics([topic])[topic].result(30)
+        admin.delete_topics([topic])[topic].result(PATIENCE_S)
     with suppress(KafkaException):
-        admin.create_topics([new])[topic].result(30)
+        admin.create_topics([new])[topic].result(PATIENCE_S)
         return True
     return False
 
@@ -69,7 +69,7 @@ def topic_made_anew(ground: Ground, name: str) -> Iterator[None]:
         wait_until(lambda: is_made_anew(admin, own), what=f"{own} to be there anew")
         yield
         goes_on(ground, source)
-    admin.delete_topics([own])[own].result(30)
+    admin.delete_topics([own])[own].result(PATIENCE_S)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 from tests.conftest import Invoke
 from tests.gameday.ground import ONE_BROKER, Ground
 from tests.gameday.incident import Incident, Named, play
-from tests.sandbox_fixtures import GROUP, SecureStack, wait_until
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, SecureStack, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -48,8 +48,8 @@ def output_not_writable(ground: Ground, name: str) -> Iterator[None]:
             AclPermissionType.ALLOW,
         )  # fmt: skip
         [future] = admin.delete_acls([taken]).values()
-        assert len(future.result(30)) == 1
-        wait_until(lambda: not admin.describe_acls(taken).result(30), what="the ACL to be forgotten")
+        assert len(future.result(PATIENCE_S)) == 1
+        wait_until(lambda: not admin.describe_acls(taken).result(PATIENCE_S), what="the ACL to be forgotten")
         source.append("two")
         wait_until(lambda: source.task_states() == ["FAILED"], what="the task to notice")
         yield

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
+from confluent_kafka.admin import AdminClient
 
+from eosctl.core.client_settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox import process
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
@@ -22,7 +25,7 @@ from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.gameday.ground import FINDINGS, OK, Ground
 from tests.gameday.incident import Incident, Named, play
-from tests.sandbox_fixtures import added_group, mirror_config, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, added_group, mirror_config, wait_until, wait_until_as_before
 
 pytestmark = pytest.mark.live
 OF_THREE, KILLED = "game-of-three", "broker-3"
@@ -43,8 +46,9 @@ def ground(group: Stack, invoke: Invoke, tmp_path: Path) -> Ground:
 
 def mirrors(ground: Ground) -> dict[str, dict[str, str]]:
     """MirrorMaker's three connectors, as its documentation has them for exactly-once."""
-    admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
-    admin.create_topics([NewTopic(ground.group, 1, 3)])[ground.group].result(30)
+    settings = ClientSettings(tuple(ground.stack.bootstrap_servers.split(",")))
+    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as store:  # it waits until all know the topic
+        store.create(ground.group, partitions=1, replication_factor=3, config={})
     common = mirror_config(ground.stack.bootstrap_servers, [ground.group], tasks=1)
     common |= {name: "3" for name in common if name.endswith("replication.factor")}
     package = common["connector.class"].removesuffix("MirrorSourceConnector")
@@ -95,10 +99,10 @@ def test_what_asks_every_broker_is_answered(ground: Ground, unique: str) -> None
 def _migrate(ground: Ground, connector: str) -> None:
     """A process of its own, as there is one Spark in each; the new topic has the brokers' number of replicas."""
     ground.eosctl("connectors", "stop", connector)
-    words = ["--connector", connector, "--to", f"moved-{connector}", "--partitions", "2", "--yes"]
+    words = ["--connector", connector, "--to", f"moved-{connector}", "--partitions", "2", "--yes", "--timeout", "300s"]
     line = [sys.executable, "-m", "eosctl", "offsets", "migrate", *words, "-o", "json", "--master", "local[1]"]
     environ = {**os.environ, "XDG_CONFIG_HOME": str(ground.folder / "config"), "XDG_STATE_HOME": str(ground.folder)}
-    done = subprocess.run(line, env=environ, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(line, env=environ, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, (done.stdout, done.stderr)
     summary = json.loads(done.stdout)["data"]["summary"]
     assert (summary["counts"]["write"], summary["verified"]) == (1, 1)
@@ -118,8 +122,12 @@ def test_acls_are_missed_added_and_known_to_every_broker(ground: Ground, unique:
     assert missing()
     ground.eosctl("acls", "apply", *scope)
     wait_until(lambda: not missing(), what="the brokers to know the ACLs")
-    again = ground.invoke("acls", "apply", *scope, "--dry-run", "-o", "json")
-    assert set(envelope_of(again, "acls-apply-plan")["data"]["summary"]["counts"]) == {"keep"}
+
+    def planned() -> set[str]:
+        again = ground.invoke("acls", "apply", *scope, "--dry-run", "-o", "json")
+        return set(envelope_of(again, "acls-apply-plan")["data"]["summary"]["counts"])
+
+    wait_until(lambda: planned() == {"keep"}, what="the broker that is asked now to know them, too")
 
 
 @contextmanager
@@ -129,11 +137,14 @@ def one_broker_killed(ground: Ground, name: str) -> Iterator[None]:
         process.signal_group(ground.stack.node(KILLED).process, signal.SIGKILL)
         try:
             admin = AdminClient({"bootstrap.servers": ground.stack.node("broker-1").address, "log_level": 0})
-            wait_until(lambda: len(admin.list_topics(timeout=30).brokers) == 2, what="the brokers to miss the third")
+            wait_until(
+                lambda: len(admin.list_topics(timeout=PATIENCE_S).brokers) == 2, what="the brokers to miss the third"
+            )
             yield
         finally:
             if not ground.stack.node(KILLED).process.alive():
                 start(ground)
+            wait_until_as_before(ground.stack)
         source.append("two")
         source.wait_position(8)
 

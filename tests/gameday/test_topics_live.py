@@ -25,7 +25,7 @@ from eosctl.sandbox.zombie import Zombie
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, Saboteur, play
 from tests.hanging_transactions import unverified_transactions, write_in_a_transaction_that_no_coordinator_knows
-from tests.sandbox_fixtures import wait_until
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -35,13 +35,13 @@ def set_policy(ground: Ground, topic: str, policy: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
     (future,) = admin.incremental_alter_configs([resource]).values()
-    future.result(30)
+    future.result(PATIENCE_S)
 
 
 def own_settings(ground: Ground, topic: str) -> Mapping[str, str]:
     """What is set for the topic itself."""
     settings = ClientSettings(bootstrap_servers=(ground.stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as store:
+    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as store:
         return store.own_settings(topic)
 
 
@@ -64,20 +64,23 @@ def cleanup_policy(kind: str, policy: str) -> Saboteur:
 def hanging_transaction(ground: Ground, name: str) -> Iterator[None]:
     """Readers of committed records wait in a data topic, for ever."""
     admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE_S)
     with unverified_transactions(ground.stack):
         wait_until(
             lambda: write_in_a_transaction_that_no_coordinator_knows(ground.stack, name, producer_id=987_654_321),
             what="the broker to take the batch",
         )
         yield
-    admin.delete_topics([name])[name].result(30)
+    admin.delete_topics([name])[name].result(PATIENCE_S)
 
 
 @contextmanager
 def topic_held_by_a_stranger(ground: Ground, name: str) -> Iterator[None]:
-    """Somebody's transaction stays open on the topic of a connector, for longer than half of its timeout."""
-    timeout_ms, servers = 70_000, ground.stack.bootstrap_servers
+    """Somebody's transaction stays open on the topic of a connector, for longer than half of its timeout.
+
+    It has to be named and fenced in the other half, on a loaded machine too.
+    """
+    timeout_ms, servers = 150_000, ground.stack.bootstrap_servers
     with ground.source(name) as source:
         began_s = time.monotonic()
         with Zombie(servers, f"{name}-stranger", topic=source.topic, record=b"open", timeout_ms=timeout_ms):
@@ -95,7 +98,7 @@ def task_count_of_another_type(ground: Ground, name: str) -> Iterator[None]:
         before = own_settings(ground, topic)
         producer = Producer({"bootstrap.servers": ground.stack.bootstrap_servers, "log_level": 0})
         producer.produce(topic, key=f"tasks-fencing-{name}".encode(), value=b'{"task-count":"1"}', partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
         yield
         assert own_settings(ground, topic) == before
         assert source.task_states() == ["RUNNING"]

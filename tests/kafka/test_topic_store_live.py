@@ -24,7 +24,7 @@ def events() -> list[Event]:
 def store(stack: Stack, events: list[Event], unique: str) -> Iterator[KafkaTopicStore]:
     """With a topic of one partition, by the test's name."""
     settings = ClientSettings((stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(60), on_event=events.append) as store:
+    with KafkaTopicStore(settings, deadline=Deadline.after(120), on_event=events.append) as store:
         store.create(unique, partitions=1, replication_factor=1, config={})
         yield store
 

@@ -68,7 +68,7 @@ class ControlPlane:
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
         try:
-            with opener.open(request, timeout=20) as answer:
+            with opener.open(request, timeout=120) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as exc:
             with exc:

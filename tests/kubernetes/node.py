@@ -91,7 +91,7 @@ class KubeNode(threading.Thread):
 
     def __exit__(self, *_exc: object) -> None:
         self._enough.set()
-        self.join(30)
+        self.join()  # a look ends: each of its requests has a limit
         self._logs.shutdown()
         self._logs.server_close()
         self._answering.join()

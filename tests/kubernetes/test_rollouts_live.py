@@ -90,8 +90,8 @@ def test_a_pod_that_never_gets_ready_is_named_and_deleted_on_the_way_back(scene:
     node.broken.add("idle-0")
     why = "pod idle-0 is not Ready: CrashLoopBackOff: back-off restarting failed container; "
     why += "container connect logged last: connect of idle-0: no such broker"
-    with pytest.raises(DeadlineError, match=f"not rolled out after 4 s; {why}"):
-        driver_for(scene, "sts/idle").bring(app_for(scene, timeout_s=4), [], Mode.PREPARING)
+    with pytest.raises(DeadlineError, match=f"not rolled out after 30 s; {why}"):
+        driver_for(scene, "sts/idle").bring(app_for(scene, timeout_s=30), [], Mode.PREPARING)
     node.broken.clear()
     broken = scene.pod_uid("idle-0")
     driver = driver_for(scene, "sts/idle")

@@ -124,7 +124,7 @@ class Scene:
             "XDG_STATE_HOME": str(self.folder / "state"),
         }
         return subprocess.Popen(
-            [*line, "--timeout", "60s", "-o", "json"],
+            [*line, "--timeout", "180s", "-o", "json"],
             env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.hanging_transactions import offsets
-from tests.sandbox_fixtures import FileSource, added_group, group_flags, rest, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, FileSource, added_group, group_flags, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -24,12 +24,12 @@ def abort(stack: Stack, topic: str, records: Mapping[str, object]) -> None:
     producer = Producer(
         {"bootstrap.servers": stack.bootstrap_servers, "transactional.id": f"killed-{topic}", "log_level": 0}
     )
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     for key, value in records.items():
         producer.produce(topic, key=key.encode(), value=json.dumps(value).encode(), partition=0)
-    assert producer.flush(30) == 0
-    producer.abort_transaction(30)
+    assert producer.flush(PATIENCE_S) == 0
+    producer.abort_transaction(PATIENCE_S)
     wait_until(lambda: len(set(offsets(stack, topic))) == 1, what="the abort marker")
 
 

@@ -25,7 +25,7 @@ ONE_KEY = Tally(1, 0, 0, 0, 0, 1, 0, 0, {"write": 1, "delete": 0, "keep": 0, "co
 @pytest.fixture
 def app(stack: Any, tmp_path: Path) -> App:
     settings = ClientSettings(tuple(stack.bootstrap_servers.split(",")))
-    return App(Target(client=settings), Deadline.after(60), tmp_path)
+    return App(Target(client=settings), Deadline.after(240), tmp_path)
 
 
 def _plan(targets: list[PlannedTopic]) -> MigrationPlan:

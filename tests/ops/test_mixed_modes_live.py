@@ -17,7 +17,7 @@ from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.hanging_transactions import offsets
-from tests.sandbox_fixtures import FileSource, added_group, group_flags, rest, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, FileSource, added_group, group_flags, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -54,8 +54,8 @@ def test_a_running_task_without_a_transactional_id_is_named(
         def modes() -> dict[str, str]:
             return {row["url"]: row["mode"] for row in invoke("workers", "probe", *flags).json()["data"]["rows"]}
 
-        wait_until(lambda: len(modes()) == 2, what="both workers in the group")
-        assert modes() == {disabled: "not_enabled", enabled: "enabled"}
+        both = {disabled: "not_enabled", enabled: "enabled"}
+        wait_until(lambda: modes() == both, what="both workers in the group, each in its mode")
         on = {worker_of(source): source for source in two_sources(disabled, unique, tmp_path)}
         outside, inside = on[disabled], on[enabled]
         # the independent proof: each commit of a transaction leaves a marker, which has an offset of its own
@@ -96,7 +96,7 @@ def test_a_leader_that_does_not_claim_its_id_is_found_out(
             found = f"leads the group and has not claimed its transactional id: is it {Eos.DISABLED.value}?"
             wait_until(lambda: found in talk.read_text(), what="the leader to be found out")
             apply.send_signal(signal.SIGINT)
-            assert apply.wait(60) == 130, talk.read_text()
+            assert apply.wait(PATIENCE_S) == 130, talk.read_text()
         assert "everything as before" not in talk.read_text()
 
         flags = [*where, "-o", "json"]
@@ -108,7 +108,7 @@ def test_a_leader_that_does_not_claim_its_id_is_found_out(
         with rolling_by_hand(tmp_path, "--resume", *where) as (apply, talk):
             wait_until(lambda: "NOW: set" in talk.read_text(), what="the order to restart")
             three_brokers.restart_node(f"{unique}-worker-0", mode=Eos.PREPARING)
-            assert apply.wait(120) == 0, talk.read_text()
+            assert apply.wait(2 * PATIENCE_S) == 0, talk.read_text()
         verified = envelope_of(invoke("upgrade", "verify", "--to", "preparing", *flags), "upgrade-verify")
         assert verified["data"]["rows"] == []
 
@@ -126,7 +126,7 @@ def rolling_by_hand(folder: Path, *words: str) -> Iterator[tuple[subprocess.Pope
         "print",
         "--yes",
         "--timeout",
-        "60s",
+        "500s",
         *words,
     ]
     environ, talk = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}, folder / "talk"

@@ -16,7 +16,7 @@ from eosctl.core.records import OutRecord
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
-from tests.sandbox_fixtures import FileSource, rest
+from tests.sandbox_fixtures import PATIENCE_S, FileSource, rest
 
 pytestmark = pytest.mark.live
 
@@ -41,17 +41,17 @@ def open_transaction(stack: Stack, transactional_id: str, topic: str, key: bytes
             "partitioner": "murmur2",
         }
     )
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     for ending in (producer.abort_transaction, None):
         producer.begin_transaction()
         producer.produce(topic, key=key, value=b"aborted or open")
-        producer.flush(30)
+        producer.flush(PATIENCE_S)
         if ending is not None:
-            ending(30)
+            ending(PATIENCE_S)
     try:
         yield
     finally:
-        producer.abort_transaction(30)
+        producer.abort_transaction(PATIENCE_S)
 
 
 def by_code(document: Any) -> dict[str, list[Any]]:

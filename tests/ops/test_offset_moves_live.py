@@ -19,11 +19,13 @@ from tests.conftest import Invoke, Outcome
 from tests.sandbox_fixtures import (
     GROUP,
     PAIR,
+    PATIENCE_S,
     SLOW_SOURCE,
     FileSource,
     group_flags,
     has_ended,
     mirror_config,
+    once_there,
     rest,
     slow_config,
     wait_until,
@@ -32,12 +34,16 @@ from tests.sandbox_fixtures import (
 pytestmark = pytest.mark.live
 
 
-def delivered(stack: Stack, topic: str) -> Counter[bytes | None]:
-    """How often each record was delivered; none before there is the topic."""
+def delivered(stack: Stack, topic: str, count: int = 0) -> Counter[bytes | None]:
+    """How often each record was delivered, once `count` of them are there; none before there is the topic."""
     settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as topics:
-        there = topic in topics.describe([topic])
-        return Counter(record.value for record in topics.read(topic).records) if there else Counter()
+    with KafkaTopicStore(settings, deadline=Deadline.after(2 * PATIENCE_S)) as topics:
+
+        def found() -> Counter[bytes | None]:
+            there = topic in topics.describe([topic])
+            return Counter(record.value for record in topics.read(topic).records) if there else Counter()
+
+        return once_there(count, found)
 
 
 def test_to_a_topic_of_its_own_and_back_no_line_is_lost_or_delivered_twice(
@@ -66,7 +72,7 @@ def test_to_a_topic_of_its_own_and_back_no_line_is_lost_or_delivered_twice(
     assert again.exit_code == 0, again.stdout
     source.append("line 00004")
     source.wait_position(55)
-    lines = delivered(stack, source.topic)
+    lines = delivered(stack, source.topic, 5)
     assert (len(lines), set(lines.values())) == (5, {1})
     once_more = switch(own)
     assert (once_more.exit_code, once_more.json()["data"]["rows"]) == (0, []), "it is there already"
@@ -93,6 +99,7 @@ def test_offsets_are_not_put_where_they_do_not_belong(
         f"both-{unique}": "also deletes (cleanup.policy=compact,delete)",
     }
     ours = [source.topic, *(f"{name}-{unique}" for name in ("plain", "both", "data"))]
+    once_there(1, lambda: topics.read(source.topic).records)  # its marker is the last that comes
     before = topics.bounds_of(ours)
     line = json.dumps(
         {"topic": "x", "partition": 0, "key": json.dumps([source.name, {"filename": "f"}]), "value": "{}"}
@@ -127,7 +134,7 @@ def test_reset_of_one_source_partition_reads_just_that_one_again(
         there = mirrored in topics.describe([mirrored])
         return dict(Counter(record.partition for record in topics.read(mirrored).records)) if there else {}
 
-    with KafkaTopicStore(settings, deadline=Deadline.after(120)) as topics:
+    with KafkaTopicStore(settings, deadline=Deadline.after(4 * PATIENCE_S)) as topics:
         topics.create(f"src-{mirror}", partitions=2, replication_factor=1, config={})
         topics.write([OutRecord(f"src-{mirror}", b"k", b"v", partition=n % 2) for n in range(6)])
         rest(
@@ -158,7 +165,7 @@ def test_reset_of_one_source_partition_reads_just_that_one_again(
     assert "consumer.isolation.level=read_committed" in lacking()[0], "it said: ask the documentation"
     config = rest(f"{url}/connectors/{mirror}/config") | {"consumer.isolation.level": "read_committed"}
     rest(f"{url}/connectors/{mirror}/config", "PUT", config)
-    assert lacking() == []
+    wait_until(lambda: lacking() == [], what="the worker to tell the new config")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +200,7 @@ def test_a_connector_that_does_not_run_is_left_as_it_was(
     file_source.set_state("resume")
     file_source.append("line 00001")
     file_source.wait_position(22)
-    assert delivered(stack, file_source.topic).total() == 2
+    assert delivered(stack, file_source.topic, 2).total() == 2
 
 
 def test_set_back_reads_the_tail_again_and_reset_reads_all_of_it(
@@ -214,7 +221,7 @@ def test_set_back_reads_the_tail_again_and_reset_reads_all_of_it(
     back = edit("set", "--offset", '{"position":11}')
     assert (back["exit_code"], back["data"]["via"], len(back["data"]["rows"])) == (0, "rest", 2), back["errors"]
     file_source.set_state("resume")
-    wait_until(lambda: delivered(stack, file_source.topic).total() == 5, what="the tail to be read again")
+    delivered(stack, file_source.topic, 5)  # the tail is read again
     file_source.wait_position(33)
     assert delivered(stack, file_source.topic) == {b"line 00000": 1, b"line 00001": 2, b"line 00002": 2}
 
@@ -223,7 +230,7 @@ def test_set_back_reads_the_tail_again_and_reset_reads_all_of_it(
     assert [row["target"]["topic"] for row in gone["data"]["rows"]] == ["connect-offsets", own]
     assert rest(f"{file_source.url}/connectors/{file_source.name}/offsets") == {"offsets": []}
     file_source.set_state("resume")
-    wait_until(lambda: delivered(stack, file_source.topic).total() == 8, what="the whole file to be read again")
+    assert delivered(stack, file_source.topic, 8).total() == 8, "the whole file is read again"
     file_source.wait_position(33)
 
     here = edit("set", "--offset", '{"position":22}', "--via", "topic")

@@ -13,7 +13,7 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import OutRecord
 from eosctl.kafka.topic_store import KafkaTopicStore
 from tests.conftest import Invoke
-from tests.sandbox_fixtures import FileSource, rest, wait_until
+from tests.sandbox_fixtures import FileSource, once_there, rest
 
 pytestmark = pytest.mark.live
 
@@ -60,8 +60,9 @@ def test_the_example_of_kip_618(topics: KafkaTopicStore, eosctl: Eosctl, unique:
     assert effective("runtime") == {**promised, "apachekafka": None}
 
 
-def delivered(topics: KafkaTopicStore, source: FileSource) -> Counter[bytes | None]:
-    return Counter(record.value for record in topics.read(source.topic).records)
+def delivered(topics: KafkaTopicStore, source: FileSource, count: int) -> Counter[bytes | None]:
+    """How often each line was delivered, once `count` of them are there."""
+    return once_there(count, lambda: Counter(record.value for record in topics.read(source.topic).records))
 
 
 def deliver_ten_lines(topics: KafkaTopicStore, source: FileSource) -> None:
@@ -69,16 +70,15 @@ def deliver_ten_lines(topics: KafkaTopicStore, source: FileSource) -> None:
     source.append(*(f"line {number:05d}" for number in range(10)))
     source.put()
     source.wait_position(110)
-    assert delivered(topics, source).total() == 10
+    assert delivered(topics, source, 10).total() == 10
 
 
 def test_a_switch_without_a_merge_delivers_everything_again(topics: KafkaTopicStore, file_source: FileSource) -> None:
     """What Kafka does, against its documentation: the reason why `merge` is there."""
     deliver_ten_lines(topics, file_source)
     file_source.put(**{"offsets.storage.topic": f"offsets-{file_source.name}"})
-    wait_until(lambda: delivered(topics, file_source).total() > 10, what="the file to be read again")
-    wait_until(lambda: delivered(topics, file_source).total() == 20, what="all of it")
-    assert set(delivered(topics, file_source).values()) == {2}
+    lines = delivered(topics, file_source, 20)
+    assert (len(lines), set(lines.values())) == (10, {2})
 
 
 def test_a_merge_before_the_switch_loses_nothing_and_repeats_nothing(
@@ -105,5 +105,5 @@ def test_a_merge_before_the_switch_loses_nothing_and_repeats_nothing(
     file_source.append("line 00010", "line 00011")
     file_source.set_state("resume")
     file_source.wait_position(132)
-    lines = delivered(topics, file_source)
+    lines = delivered(topics, file_source, 12)
     assert (len(lines), set(lines.values())) == (12, {1})

@@ -13,7 +13,7 @@ from eosctl.ops.app import App
 from eosctl.ops.task_counts import list_task_counts, replay_topic, show_task_counts, validate_task_counts
 from eosctl.profiles import Target
 from eosctl.sandbox.stack import Stack
-from tests.sandbox_fixtures import GROUP, FileSource, rest, wait_until
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, FileSource, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.live
 def app(stack: Stack, tmp_path: Path) -> App:
     client = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
     target = Target(client=client, connect_urls=(stack.urls(GROUP)[0],), group_id=GROUP)
-    return App(target=target, deadline=Deadline.after(120), state_dir=tmp_path)
+    return App(target=target, deadline=Deadline.after(4 * PATIENCE_S), state_dir=tmp_path)
 
 
 def connector_state(app: App, name: str) -> Any:
@@ -31,19 +31,23 @@ def connector_state(app: App, name: str) -> Any:
     return state["connectors"].get(name)
 
 
-def assert_as_rest_says(app: App, source: FileSource) -> None:
-    """Config, tasks and target state of every connector, as the worker holds them."""
-    state = replay_topic(app).data["state"]
-    assert isinstance(state, dict)
-    at_connect = rest(f"{source.url}/connectors?expand=info")
-    in_topic = {name: each for name, each in state["connectors"].items() if each["config"] is not None}
-    assert set(in_topic) == set(at_connect)
-    for name, answer in at_connect.items():
-        assert in_topic[name]["config"] == answer["info"]["config"]
-        assert in_topic[name]["task_ids"] == sorted(task["task"] for task in answer["info"]["tasks"])
-    status = rest(f"{source.url}/connectors/{source.name}/status")
-    expected = {"RUNNING": "STARTED", "PAUSED": "PAUSED", "STOPPED": "STOPPED"}[status["connector"]["state"]]
-    assert in_topic[source.name]["target_state"] == expected
+def wait_until_as_rest_says(app: App, source: FileSource) -> None:
+    """Config, tasks and target state of every connector, as the worker holds them once it has read the topic."""
+
+    def agree() -> bool:
+        state = replay_topic(app).data["state"]
+        assert isinstance(state, dict)
+        in_topic = {name: each for name, each in state["connectors"].items() if each["config"] is not None}
+        told = {
+            name: (answer["info"]["config"], sorted(task["task"] for task in answer["info"]["tasks"]))
+            for name, answer in rest(f"{source.url}/connectors?expand=info").items()
+        }
+        connector = rest(f"{source.url}/connectors/{source.name}/status")["connector"]["state"]
+        target = {"RUNNING": "STARTED"}.get(connector, connector)
+        same = told == {name: (each["config"], each["task_ids"]) for name, each in in_topic.items()}
+        return same and in_topic[source.name]["target_state"] == target
+
+    wait_until(agree, what="the worker to say what the topic says")
 
 
 def test_the_fold_follows_a_connector_from_its_creation_to_its_deletion(app: App, file_source: FileSource) -> None:
@@ -56,7 +60,7 @@ def test_the_fold_follows_a_connector_from_its_creation_to_its_deletion(app: App
     file_source.put()
     file_source.wait_running()
     wait_until(lambda: row()["alive_ids"] == [task_id], what="the task's transactional id to be listed")
-    assert_as_rest_says(app, file_source)
+    wait_until_as_rest_says(app, file_source)
     assert (row()["recorded"], row()["task_count"], row()["pending_fencing"], row()["findings"]) == (1, 1, False, [])
     assert connector_state(app, name)["task_config_generation"] == 0
 
@@ -64,18 +68,18 @@ def test_the_fold_follows_a_connector_from_its_creation_to_its_deletion(app: App
     file_source.put(**{"batch.size": "7"})
     wait_until(lambda: row()["record_offset"] > first_record, what="the record after a new config")
     file_source.wait_running()
-    assert_as_rest_says(app, file_source)
+    wait_until_as_rest_says(app, file_source)
 
     file_source.stop_and_wait()
     wait_until(lambda: row()["target_state"] == "STOPPED", what="the stop to be in the topic")
-    assert_as_rest_says(app, file_source)
+    wait_until_as_rest_says(app, file_source)
     assert (row()["task_count"], row()["pending_fencing"], row()["would_fence"]) == (0, True, [task_id])
     assert row()["findings"] == []
 
     file_source.set_state("resume")
     wait_until(lambda: row()["pending_fencing"] is False and row()["task_count"] == 1, what="the record after resume")
     file_source.wait_running()
-    assert_as_rest_says(app, file_source)
+    wait_until_as_rest_says(app, file_source)
 
     rest(f"{file_source.url}/connectors/{name}", "DELETE")
     wait_until(lambda: connector_state(app, name)["config"] is None, what="the deletion to be in the topic")

@@ -23,7 +23,7 @@ from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
-from tests.sandbox_fixtures import has_ended, mirror_config, rest, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, has_ended, mirror_config, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -110,7 +110,7 @@ def walk(tmp_path: Path, invoke: Any) -> Iterator[Walk]:
     stack = Stack.up(spec, tmp_path / "stack", name="walk", environ=os.environ)
     try:
         settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-        with KafkaTopicStore(settings, deadline=Deadline.after(60)) as topics:
+        with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
             for name in TOPICS:
                 topics.create(name, partitions=1, replication_factor=1, config={})
             topics.write([OutRecord(name, b"k", b"v", partition=0) for name in TOPICS])

@@ -75,7 +75,11 @@ def mirror_maker(stack: Stack, topics: KafkaTopicStore, unique: str, tmp_path: P
     try:
         subprocess.run([str(restart)], check=True)
         copied = f"{unique}a.src-{unique}"
-        wait_until(lambda: copied in topics.describe([copied]) and topics.bounds(copied)[0].end, what="a copied record")
+        wait_until(
+            lambda: copied in topics.describe([copied]) and topics.bounds(copied)[0].end,
+            what="a copied record",
+            timeout_s=240,
+        )
         yield MirrorMaker(flags, file, restart)
     finally:
         if pid.exists():

@@ -363,7 +363,7 @@ def test_a_real_group(stack: Any, file_source: FileSource, tmp_path: Path) -> No
     file_source.put()
     file_source.wait_running()
     target = Target(client=ClientSettings((stack.bootstrap_servers,)), group_id=GROUP)
-    app = App(target, Deadline.after(60), tmp_path)
+    app = App(target, Deadline.after(120), tmp_path)
     (row,) = list_workers(app).rows
     assert (row["url"], row["leader"], row["version"], row["health"]) == (file_source.url, True, "4.3.1", "healthy")
     assigned = cast(dict[str, list[object]], row["assigned"])

@@ -19,7 +19,7 @@ from eosctl.sandbox import process, state
 from eosctl.sandbox.ports import take_ports
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec, worker_properties
 from eosctl.sandbox.stack import Stack
-from tests.sandbox_fixtures import SecureStack, rest, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, SecureStack, rest, wait_until
 
 
 def _runs(pid: int) -> bool:
@@ -257,7 +257,7 @@ def test_three_brokers_replicate_their_internal_topics(three_brokers: Stack) -> 
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": three_brokers.bootstrap_servers, "enable.metrics.push": False})
-    assert len(admin.list_topics(timeout=10).brokers) == 3
+    wait_until(lambda: len(admin.list_topics(timeout=PATIENCE_S).brokers) == 3, what="three brokers")
 
 
 @pytest.mark.live
@@ -276,7 +276,7 @@ def test_the_secure_listener_lets_in_who_has_the_password(secure_stack: SecureSt
         "enable.metrics.push": False,
         "log_level": 0,
     }
-    assert len(AdminClient(settings).list_topics(timeout=10).brokers) == 1
+    assert len(AdminClient(settings).list_topics(timeout=PATIENCE_S).brokers) == 1
     with pytest.raises(KafkaException):
         AdminClient({**settings, "sasl.password": "wrong"}).list_topics(timeout=3)
 

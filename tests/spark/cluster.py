@@ -15,6 +15,7 @@ from eosctl.deadline import Deadline
 from eosctl.ops.app import App
 from eosctl.ops.migrate import Allowances
 from eosctl.profiles import Target
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 PARTITIONS = 25
 DOWN = Allowances(force_running=True)
@@ -33,7 +34,8 @@ class Cluster:
         admin = AdminClient({"bootstrap.servers": self.servers})  # must outlive its futures
         made = admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics])
         for future in made.values():
-            future.result(30)
+            future.result(PATIENCE_S)
+        wait_until(lambda: made.keys() <= admin.list_topics(timeout=PATIENCE_S).topics.keys(), what="the topics")
 
     def write(self, topic: str, lines: Iterable[Line], **settings: Any) -> None:
         """As Connect's own producer would, timestamps rising with every call."""
@@ -44,7 +46,15 @@ class Cluster:
             producer.produce(topic, value, key)
             if number % 1000 == 0:
                 producer.poll(0)
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
+
+    def end(self, topic: str) -> int:
+        """Where the log of its first partition ends."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "test"})
+        try:
+            return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE_S)[1])
+        finally:
+            consumer.close()
 
     def committed(self, topic: str) -> dict[bytes, tuple[int, bytes | None]]:
         """key -> (partition, value) of the newest committed record; a key on two partitions fails the test."""
@@ -76,7 +86,7 @@ class Cluster:
             }
         )
         try:
-            partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            partitions = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
             consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
             ended: set[int | None] = set()
             while len(ended) < len(partitions):
@@ -94,4 +104,4 @@ class Cluster:
 def app(cluster: Cluster, folder: Path) -> App:
     """An App on that broker whose global offsets topic has the cluster's own name."""
     settings = ClientSettings(tuple(cluster.servers.split(",")))
-    return App(Target(client=settings, offset_topic=cluster.name), Deadline.after(120), folder)
+    return App(Target(client=settings, offset_topic=cluster.name), Deadline.after(4 * PATIENCE_S), folder)

@@ -22,7 +22,7 @@ def kill_driver(cluster: Cluster, arguments: Sequence[str], there: Callable[[], 
     Returns when nothing of it is left. A run that ends before `there()` fails the test.
     """
     command = [sys.executable, "-m", "eosctl", "offsets", "migrate", *arguments, "--master", "local[2]"]
-    command += ["-b", cluster.servers, "--offset-topic", cluster.name]
+    command += ["-b", cluster.servers, "--offset-topic", cluster.name, "--timeout", f"{_PATIENCE_S:g}s"]
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         give_up_s = time.monotonic() + _PATIENCE_S
@@ -34,7 +34,7 @@ def kill_driver(cluster: Cluster, arguments: Sequence[str], there: Callable[[], 
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(_PATIENCE_S)
         wait_until(lambda: not _session_of(process.pid), what="Spark's processes to end", timeout_s=_PATIENCE_S)
 
 

@@ -59,8 +59,13 @@ def standalone(folder: Path) -> Iterator[Standalone]:
         for name in _WORKERS:
             words = [*_LOOPBACK, "--cores", "1", "--memory", "512m", "--work-dir", str(folder / name), url]
             processes.enter_context(_process(folder, java_home, quick, name, [f"{_DEPLOY}.worker.Worker", *words]))
-        wait_until(lambda: master.read_text().count("Registering worker") == len(_WORKERS), what="both workers")
+        wait_until(lambda: len(_registered(master)) == len(_WORKERS), what="both workers")
         yield Standalone(url, folder, quick)
+
+
+def _registered(log: Path) -> set[str]:
+    """The addresses of the workers; one that hears nothing registers again."""
+    return set(re.findall(r"Registering worker (\S+)", log.read_text()))
 
 
 def _quick(java_home: Path, folder: Path) -> str:

@@ -26,6 +26,7 @@ from eosctl.ops.migrate_journal import Stage, migration_journal, read_past
 from eosctl.ops.migrate_run import Engine, migration_from_file, prepared_migration
 from eosctl.report import Report
 from tests.conftest import Invoke
+from tests.sandbox_fixtures import PATIENCE_S
 from tests.spark.cluster import DOWN, PARTITIONS, Cluster, Line, app
 from tests.spark.driver import kill_driver
 
@@ -92,7 +93,7 @@ class Move:
         return result
 
     def state(self) -> State:
-        topics = AdminClient({"bootstrap.servers": self.cluster.servers}).list_topics(timeout=30).topics
+        topics = AdminClient({"bootstrap.servers": self.cluster.servers}).list_topics(timeout=PATIENCE_S).topics
         return {
             (topic.removeprefix(self.prefix), partition, key): value
             for topic in topics
@@ -129,7 +130,7 @@ class Move:
         places = [TopicPartition(f"{self.prefix}-{c}", number) for c in OLD_TOPICS for number in range(PARTITIONS)]
 
         def end() -> int:
-            return sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
+            return sum(consumer.get_watermark_offsets(place, timeout=PATIENCE_S)[1] for place in places)
 
         before = end()
         return lambda: end() > before

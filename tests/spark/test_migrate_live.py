@@ -18,6 +18,7 @@ from eosctl.ops.migrate import MigrationRequest
 from eosctl.ops.migrate_run import Engine, prepared_migration, verify_plan
 from eosctl.spark.kafka_io import OffsetRange, read_ranges
 from eosctl.spark.record_counts import RecordCounts
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
 from tests.spark.cluster import DOWN, PARTITIONS, Cluster, Line, app
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
@@ -127,21 +128,22 @@ def test_reading_stops_at_the_end_that_was_fixed(cluster: Cluster, tmp_path: Pat
     cluster.create(cluster.name)
     settings = {"bootstrap.servers": cluster.servers, "transactional.id": cluster.name}
     producer = Producer(settings)
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     steps: list[tuple[bytes, Callable[[], None]]] = [
-        (b"committed", lambda: producer.commit_transaction(30)),
-        (b"aborted", lambda: producer.abort_transaction(30)),
+        (b"committed", lambda: producer.commit_transaction(PATIENCE_S)),
+        (b"aborted", lambda: producer.abort_transaction(PATIENCE_S)),
     ]
     for value, end in steps:
         producer.begin_transaction()
         producer.produce(cluster.name, value, b"k", partition=0)
-        producer.flush(30)
+        producer.flush(PATIENCE_S)
         end()
+    wait_until(lambda: cluster.end(cluster.name) == 4, what="the marker, which is written after the abort was answered")
     cluster.write(cluster.name, [(b"k", b"later")], partitioner="consistent")
     client = {"bootstrap.servers": cluster.servers}
     with RecordCounts(tmp_path / "counts", 4) as counts:
         ranges = [OffsetRange(cluster.name, 0, 0, 4)]
-        batches = list(read_ranges(client, ranges, stall_timeout_s=20, count=counts.of_task(0)))
+        batches = list(read_ranges(client, ranges, stall_timeout_s=PATIENCE_S, count=counts.of_task(0)))
         assert counts.done() == 4
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert [(row["value"], row["versions"]) for row in rows] == [(b"committed", 1)]

@@ -27,6 +27,10 @@ KEYS = {b'["c%d",{"file":"f%d"}]' % (number % 2, number): b'{"position":%d}' % n
 SPARK_CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.executor.memory": "512m",
+    # no task before both executors are there, or the first one would do the work of both
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     # compiled, as queries over millions of records are

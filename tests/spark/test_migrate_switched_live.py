@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
-from tests.sandbox_fixtures import GROUP, FileSource, rest
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, FileSource, once_there, rest
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
 
@@ -90,7 +91,8 @@ def test_switched_after_the_migration_every_line_comes_once(
     for source in (dashed, plain, bare, new):
         source.append(*lines(2))
         source.wait_position(length(3))
-        assert delivered(stack, source) == [*lines(0), *lines(1), *lines(2)]
+        found = once_there(3 * BATCH, partial(delivered, stack, source))
+        assert found == [*lines(0), *lines(1), *lines(2)]
 
 
 def offsets_migrate(*words: str, state: Path) -> Any:
@@ -103,18 +105,20 @@ def offsets_migrate(*words: str, state: Path) -> Any:
         "migrate",
         *words,
         "--yes",
+        "--timeout",
+        "300s",
         "-o",
         "json",
         "--master",
         "local[2]",
     ]
     environ = {**os.environ, "XDG_STATE_HOME": str(state)}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)["data"]["summary"]
 
 
 def delivered(stack: Stack, source: FileSource) -> list[str]:
     """The committed values of its topic, sorted."""
-    with KafkaTopicStore(ClientSettings((stack.bootstrap_servers,)), deadline=Deadline.after(60)) as topics:
+    with KafkaTopicStore(ClientSettings((stack.bootstrap_servers,)), deadline=Deadline.after(PATIENCE_S)) as topics:
         return sorted((record.value or b"").decode() for record in topics.read(source.topic).records)

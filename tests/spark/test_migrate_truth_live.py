@@ -24,6 +24,7 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.errors import ExitCode
 from eosctl.ops.migrate import MigrationRequest
 from eosctl.ops.migrate_run import Engine, prepared_migration
+from tests.sandbox_fixtures import PATIENCE_S
 from tests.spark.cluster import DOWN, PARTITIONS, Cluster, app
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
@@ -81,7 +82,7 @@ class Writer:
                 "transaction.timeout.ms": 900_000,  # the open one has to outlive the whole test
             }
         )
-        producer.init_transactions(30)
+        producer.init_transactions(PATIENCE_S)
         producer.begin_transaction()
         for number, key in enumerate(keys):
             self.now_ms += 1
@@ -94,9 +95,9 @@ class Writer:
             if outcome == "committed" and not hidden:
                 log.versions[partition, key].append((self.now_ms, value))
                 log.records += 1
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         if outcome != "open":
-            (producer.commit_transaction if outcome == "committed" else producer.abort_transaction)(60)
+            (producer.commit_transaction if outcome == "committed" else producer.abort_transaction)(PATIENCE_S)
         return producer
 
 
@@ -128,7 +129,7 @@ def written(cluster: Cluster, records: int) -> Iterator[tuple[Log, Writer]]:
     try:
         yield log, writer
     finally:
-        held.abort_transaction(60)
+        held.abort_transaction(PATIENCE_S)
 
 
 def owner(key: bytes) -> str | None:
