@@ -87,8 +87,12 @@ def test_a_running_task_without_a_transactional_id_is_named(
 def test_a_leader_that_does_not_claim_its_id_is_found_out(
     three_brokers: Stack, invoke: Invoke, unique: str, tmp_path: Path
 ) -> None:
-    """The person who was told to set `preparing` only restarts the worker: it leads, as `disabled` as before."""
-    with added_group(three_brokers, GroupSpec(unique, (Eos.DISABLED,))):
+    """The person who was told to set `preparing` only restarts the worker: it leads, as `disabled` as before.
+
+    A worker that a loaded machine lets miss its heartbeats would be another member, whose mode nobody knows.
+    """
+    patient = {"session.timeout.ms": "600000"}
+    with added_group(three_brokers, GroupSpec(unique, (Eos.DISABLED,), worker_config=patient)):
         where = group_flags(three_brokers, unique)
         with rolling_by_hand(tmp_path, "--to", "preparing", *where) as (apply, talk):
             wait_until(lambda: "NOW: set" in talk.read_text(), what="the order to restart")
