@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-STOP_S = 60.0  # a worker that is killed stays a member of its group until its session times out
+STOP_S = 60.0
+"""A JVM that writes its classes at its end is not quick, and a worker that is killed stays a member of its group."""
 _KILLED_S = 5.0
 _POLL_S = 0.02
 

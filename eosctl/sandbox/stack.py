@@ -26,7 +26,6 @@ from eosctl.sandbox.storage import kafka_uuid, storage_template
 
 START_TIMEOUT_S = 300.0  # slow machines need it; a process that ends is told of at once
 _PORT_ATTEMPTS = 4
-_RECORD_S = 40.0  # a JVM that writes its classes at its end is not quick
 
 
 class Stack:
@@ -144,8 +143,7 @@ class Stack:
     def stop_nodes(self, names: Sequence[str]) -> None:
         """Stops several processes at once and waits until all are gone."""
         nodes = [self.node(name) for name in names]
-        is_recording = any(node.records_classes for node in nodes)
-        process.stop([node.process for node in nodes], grace_s=_RECORD_S if is_recording else process.STOP_S)
+        process.stop([node.process for node in nodes])
         for node in nodes:
             self._launcher.keep_classes_of(node)
 
