@@ -37,7 +37,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write tests/golden from what is printed now")
     parser.addoption("--no-skips", action="store_true", help="a skipped test fails the run")
-    parser.addoption("--big", action="store_true", help="200,000 records where 20,000 do")
+    parser.addoption("--big", action="store_true", help="200,000 records where 10,000 do")
 
 
 @pytest.hookimpl(trylast=True)

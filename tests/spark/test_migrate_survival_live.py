@@ -43,7 +43,7 @@ THERE = {b'["c",{"file":"f7"}]': b'{"position":-7}', b'["other",{"file":"f"}]': 
 EXPECTED = {(partition_for(key, PARTITIONS), key): value for key, value in {**THERE, **SOURCE}.items()}
 
 QUEUE = 20
-SLOW = {"queue.buffering.max.messages": QUEUE, "statistics.interval.ms": 1}
+SLOW = {"queue.buffering.max.messages": QUEUE, "statistics.interval.ms": 5}
 """A producer with so short a queue polls, and so tells of itself, many times within one transaction. When it has sent
 more than the queue holds, the broker has confirmed some of it."""
 

@@ -229,7 +229,7 @@ def test_the_target_is_what_plain_python_computes(
 ) -> None:
     big = request.config.getoption("--big")
     cluster.create(cluster.name)
-    with written(cluster, 200_000 if big else 20_000) as (source, writer):
+    with written(cluster, 200_000 if big else 10_000) as (source, writer):
         for policy in Policy:
             target = target_of(cluster, writer, source, policy)
             expected, wanted_summary = computed(source, target, policy)
