@@ -23,6 +23,7 @@ from eosctl.wire.api import (
 )
 from eosctl.wire.cluster_messages import API_VERSIONS, FIND_COORDINATOR, METADATA, FindCoordinatorRequest, KeyType
 from eosctl.wire.init_producer_id import decode_fence_answer, fence_encoder
+from eosctl.wire.primitives import NULLABLE_STRING, STRING
 from eosctl.wire.sasl_messages import SASL_HANDSHAKE, SaslHandshakeRequest
 from eosctl.wire.schema import Struct
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS, ListTransactionsRequest
@@ -179,6 +180,18 @@ def test_a_value_that_does_not_fit_is_a_protocol_error() -> None:
         encode_request(
             INIT_PRODUCER_ID, InitProducerIdRequest("x", 1 << 40), version=4, correlation_id=1, client_id="c"
         )
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 128, 20_000])
+def test_texts_on_both_sides_of_a_one_byte_length(size: int) -> None:
+    """Lengths of one byte are read by themselves: the text's end, and that of the bytes, are where they were."""
+    out = bytearray(b"before")
+    STRING.compact.write(out, "x" * size)
+    assert STRING.compact.read(bytes(out) + b"behind", len(b"before")) == ("x" * size, len(out))
+    assert NULLABLE_STRING.compact.read(b"\0", 0) == (None, 1)
+    for codec, cut in ((STRING, bytes(out[:-1]) if size else b"before"), (STRING, b"before\0")):
+        with pytest.raises((ProtocolError, IndexError)):
+            codec.compact.read(cut, len(b"before"))
 
 
 def test_a_string_that_is_not_utf8_is_a_protocol_error() -> None:
