@@ -42,7 +42,7 @@ from eosctl.ops.upgrade_step import (
     reachable_url,
 )
 from eosctl.ops.upgrade_task_ids import Answer, describe_ids, ids_of_tasks, without_ids
-from eosctl.ops.workers import GroupObservation, WorkerObservation, in_turn, observe_workers
+from eosctl.ops.workers import GroupObservation, WorkerObservation, in_turn, observe_workers, read_group
 from eosctl.ops.written_connectors import written_connectors
 
 RESTART_SHOWS_AFTER_S = 15.0
@@ -185,6 +185,7 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
             return waiting + silent_workers(look_app(app, expected.look_s, within=deadline), group, expected), None
         members, evidence, waiting = _judge_modes(now, group, expected)
         waiting = waiting or _judge_work(now, group, expected, watch) or _judge_leader(now, group, expected, watch)
+        waiting = waiting or _judge_same(now, group)
     except GateFailedError:
         raise
     except EosctlError as exc:
@@ -196,6 +197,14 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
     evidence = (*evidence, *(f"{url} came back as {new}" for url, new in watch.renamed.items()))
     evidence = (*evidence, *(f"{name} is FAILED, as it was before" for name in watch.left))
     return "", Settled(members, evidence, members_of(group), watch.renamed)
+
+
+def _judge_same(app: App, group: GroupObservation) -> str:
+    """What was seen after the members were read, as the leader's claim, may be what one that joined since has done."""
+    there, _cluster_id = read_group(app, gone_ok=True, wait=False)
+    seen = {member.member_id for member in group.members if member.member_id is not None}
+    is_same = {member.member_id for member in there.members} == seen
+    return "" if is_same else "the group has other members than a moment ago"
 
 
 def _judge_modes(

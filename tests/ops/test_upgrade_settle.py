@@ -51,6 +51,23 @@ def test_a_worker_that_leaves_during_the_step_of_another_is_missed(tmp_path: Pat
     assert report.problems[0].message == f"{W2}: not settled after 60 s; still waiting: not in the group: {W3}"
 
 
+def test_a_worker_that_joins_anew_while_it_is_looked_at_is_looked_at_again(tmp_path: Path) -> None:
+    """What the new member did counted for the former one, and `verify` then knew nothing of the new one."""
+    there = world(w1="disabled", w2="disabled")
+    to_join_anew: list[str] = []
+    there.after_start.append(lambda url: to_join_anew.append(url) if len(there.starts) == 1 else None)
+
+    def join_anew(_call: Call) -> None:
+        if to_join_anew:
+            there.stop(to_join_anew[0])
+            there.start(to_join_anew.pop())
+
+    there.connect.after("connectors", join_anew)
+    report = roll(there.app(tmp_path), FakeDriver(there), Mode.PREPARING)
+    assert (report.exit_code, {outcome for *_who, outcome in outcomes(report)}) == (ExitCode.OK, {"done"})
+    assert f"{W2}: waiting: the group has other members than a moment ago" in messages(there)
+
+
 def test_a_mode_that_nothing_tells_is_waited_for(tmp_path: Path) -> None:
     """That a worker was restarted says what its mode is only where the worker itself says that it is not enabled."""
     there = world(w1="disabled", w2="disabled")
