@@ -6,12 +6,16 @@ import compileall
 import os
 import statistics
 import subprocess
+import sys
+import sysconfig
 import time
+import venv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 Command = Callable[[], Sequence[str]]
+_ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +29,24 @@ class Run:
 
 def compile_sources() -> None:
     """Writes eosctl's bytecode, as installing a wheel does: an editable checkout may have none."""
-    root = Path(__file__).resolve().parent.parent
     for package in ("eosctl", "commands"):
-        compileall.compile_dir(root / package, quiet=1)
+        compileall.compile_dir(_ROOT / package, quiet=1)
+
+
+def installed_eosctl(directory: Path) -> str:
+    """Installs the checkout below `directory` as `pip install .` does, and returns the script `eosctl`.
+
+    It has the other packages of this environment. The one that is installed editable here starts with a finder of
+    setuptools' that users do not have.
+    """
+    environment = directory / "installed"
+    venv.create(environment, with_pip=False)
+    [packages] = environment.glob("lib/python*/site-packages")
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    python = environment / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    subprocess.run([*install, "--no-deps", "--no-build-isolation", str(_ROOT)], check=True)
+    return str(environment / "bin" / "eosctl")
 
 
 def run_once(command: Sequence[str]) -> Run:
