@@ -239,9 +239,7 @@ def test_abort_refuses_what_its_coordinator_knows(
 
 @pytest.mark.live
 @pytest.mark.spark
-@pytest.mark.usefixtures("spark_jvm")
 def test_migrate_and_verify(invoke: Invoke, target_flags: list[str], stopped: FileSource, tmp_path: Path) -> None:
-    """In this process: its JVM starts once for the three."""
     plan_file = str(tmp_path / "plan.json")
     which = ["--connector", stopped.name, "--dedicated-topic", "moved-{connector}", "--master", "local[1]"]
     migrate = ("offsets", "migrate", *target_flags, "--timeout", "300s", "-o", "json")
