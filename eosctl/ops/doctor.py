@@ -274,7 +274,8 @@ def examine(
     ignored = _to_ignore(app, ignore)
     visit = Visit(app, validate=validate, expected=expected)
     findings, failed = _run(visit)
-    both = {check: split_ignored(found, ignored) for check, found in under_causes(visit, findings).items()}
+    told = under_causes(visit, findings, ignored)
+    both = {check: split_ignored(found, ignored) for check, found in told.items()}
     counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
     accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
     return doctor_report(visit, Outcome(counting, accepted, failed), strict=strict)

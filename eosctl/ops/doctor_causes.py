@@ -11,6 +11,8 @@ from eosctl.core.failure_scenarios import RESTART
 from eosctl.core.finding_folds import fold_alike, under_cause
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.group_findings import gate_finding
+from eosctl.core.ids import task_transactional_id
+from eosctl.core.ignored_findings import Ignored, split_ignored
 from eosctl.core.standstill import BROKER_DOWN
 from eosctl.errors import EosctlError
 from eosctl.ops.acls import MISSING
@@ -41,9 +43,20 @@ def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
     )  # fmt: skip
 
 
-def under_causes(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
+def under_causes(visit: Visit, findings: _Findings, ignored: Sequence[Ignored]) -> dict[str, Sequence[Finding]]:
     """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
-    return under_dead_brokers(_under_brokers(_under_workers(visit, under_missing_rights(under_settings(findings)))))
+    own = under_settings_and_rights(findings, ignored, group_id=visit.app.target.group_id)
+    return under_dead_brokers(_under_brokers(_under_workers(visit, own)))
+
+
+def under_settings_and_rights(
+    findings: _Findings, ignored: Sequence[Ignored], *, group_id: str | None
+) -> dict[str, Sequence[Finding]]:
+    """Puts nothing below a cause that is ignored: a task that died of it would be counted as ignored, too."""
+    split = {check: split_ignored(found, ignored) for check, found in findings.items()}
+    told = under_settings({check: counting for check, (counting, _accepted) in split.items()})
+    told = under_missing_rights(told, group_id=group_id)
+    return {check: [*told[check], *accepted] for check, (_counting, accepted) in split.items()}
 
 
 def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
@@ -76,28 +89,36 @@ _BRINGS_ABOUT = {
 _DENIED = frozenset({"task_not_authorized", "fencing_not_authorized"})
 
 
-def under_missing_rights(findings: _Findings) -> dict[str, Sequence[Finding]]:
-    """What tasks died of for lack of a right stands below the right, with how they are started again."""
+def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[str, Sequence[Finding]]:
+    """What tasks died of for lack of a right stands below the right, with how they are started again.
+
+    A right that may not be needed is an error then: the failure proves that it is.
+    """
     kept = dict(findings)
     for cause in findings.get("acls", ()):
-        denied = [each for each in kept["failures"] if each.code in _DENIED and _lacked(cause, each)]
+        denied = [each for each in kept["failures"] if each.code in _DENIED and _lacked(cause, each, group_id)]
         if cause.code != MISSING or not denied:
             continue
         kept["failures"] = [each for each in kept["failures"] if each not in denied]
         connectors = dict.fromkeys(each.subject.partition("/")[0] for each in denied)
         restarts = ", ".join(RESTART.replace("{name}", quote(name)) for name in connectors)
-        told = replace(under_cause(cause, denied), fix=f"{cause.fix}\nThen {restarts}.")
+        told = replace(under_cause(cause, denied), severity=ERROR, fix=f"{cause.fix}\nThen {restarts}.")
         kept["acls"] = [told if each is cause else each for each in kept["acls"]]
     return kept
 
 
-def _lacked(cause: Finding, failed: Finding) -> bool:
+_OF_ID = "TransactionalId"  # the resource type, and part of the name of the exception
+
+
+def _lacked(cause: Finding, failed: Finding, group_id: str | None) -> bool:
     """Whether the failure names what the right is for; of a transactional id it names the connector alone."""
     resource, causes = str(cause.evidence.get("resource_name")), failed.evidence.get("causes")
     texts = causes if isinstance(causes, list) else []
-    if cause.evidence.get("resource_type") == "TransactionalId":
+    if cause.evidence.get("resource_type") == _OF_ID:
         connector = failed.subject.partition("/")[0]
-        return any("TransactionalId" in text for text in texts) and f"-{connector}-" in resource
+        prefix = task_transactional_id(group_id or "", connector, 0).removesuffix("0")
+        rest = resource.removeprefix(prefix)
+        return resource.startswith(prefix) and not rest.strip("0123456789") and any(_OF_ID in text for text in texts)
     return any(resource in re.split(r"[\[\], ]+", text) for text in texts)
 
 

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.ops.doctor_causes import under_dead_brokers, under_missing_rights, under_settings
+from eosctl.core.ignored_findings import Ignored
+from eosctl.ops.doctor_causes import (
+    under_dead_brokers,
+    under_missing_rights,
+    under_settings,
+    under_settings_and_rights,
+)
 
 
 def finding(code: str, subject: str, message: str = "", severity: str = ERROR) -> Finding:
@@ -67,13 +73,40 @@ ID_DENIED = (
 def test_a_task_that_lacked_a_right_stands_below_the_right(cause: Finding, failed: Finding) -> None:
     """They were two rows, and the remedy of neither had all that heals."""
     other = died_of("task_not_authorized", "d/0", TOPIC_DENIED.replace("out, b", "outer"))
-    found = under_missing_rights({"failures": [failed, other], "acls": [right("Group", "x"), cause]})
+    found = under_missing_rights({"failures": [failed, other], "acls": [right("Group", "x"), cause]}, group_id="g")
     assert found["failures"] == [other]
     told = found["acls"][1]
     assert told.fix == "`eosctl acls apply --all`\nThen `eosctl connectors restart 'c 1' --failed`."
     follows = told.evidence["follows"]
     assert isinstance(follows, list)
     assert [(each["code"], each["subject"]) for each in follows] == [(failed.code, "c 1/0")]
+
+
+def test_a_right_that_may_not_be_needed_is_an_error_once_a_task_died_for_lack_of_it() -> None:
+    """The FAILED task stood below a warning, and doctor's exit code was 0."""
+    likely = replace(right("Topic", "out"), severity=WARNING)
+    failed = died_of("task_not_authorized", "c/0", TOPIC_DENIED)
+    [told] = under_missing_rights({"failures": [failed], "acls": [likely]}, group_id="g")["acls"]
+    assert told.severity == ERROR
+
+
+def test_a_failed_task_does_not_stand_below_what_is_ignored() -> None:
+    """Who had accepted a missing right was not told of the tasks that died of it."""
+    cause, failed = right("Topic", "out"), died_of("task_not_authorized", "c/0", TOPIC_DENIED)
+    before = {"failures": [failed], "acls": [cause], "connectors": [], "task_counts": []}
+    assert under_settings_and_rights(before, [Ignored("acl_missing")], group_id="g") == before
+    assert under_settings_and_rights(before, [], group_id="g")["failures"] == []
+    refused, setting = finding("timeout_refused", "c/0"), finding("timeout_above_broker", "c")
+    before = {"failures": [refused], "acls": [], "connectors": [setting], "task_counts": []}
+    assert under_settings_and_rights(before, [Ignored("timeout_above_broker")], group_id="g") == before
+
+
+@pytest.mark.parametrize(("connector", "below"), [("a-b", True), ("a", False), ("b", False)])
+def test_the_id_of_another_connector_explains_nothing(connector: str, below: bool) -> None:
+    """The failure of `a` stood below the right on an id of `a-b`."""
+    failed = died_of("fencing_not_authorized", f"{connector}/0", ID_DENIED)
+    found = under_missing_rights({"failures": [failed], "acls": [right("TransactionalId", "g-a-b-0")]}, group_id="g")
+    assert (found["failures"] == []) is below
 
 
 def test_what_has_no_leader_stands_below_the_broker_that_is_down() -> None:
