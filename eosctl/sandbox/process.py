@@ -41,8 +41,12 @@ def spawn(command: Sequence[str], *, log: Path, directory: Path, environ: Mappin
 
 
 def stop(processes: Sequence[ProcessId], *, grace_s: float = STOP_S) -> None:
-    """SIGTERM to each process group, then SIGKILL to those that are left after `grace_s`; waits until all are gone."""
+    """SIGTERM to each process group, then SIGKILL to those that are left after `grace_s`; waits until all are gone.
+
+    One that is stopped (SIGSTOP) is continued, for it would not end before.
+    """
     _signal_all(processes, signal.SIGTERM)
+    _signal_all(processes, signal.SIGCONT)
     if not _wait_gone(processes, grace_s):
         kill(processes)
 
