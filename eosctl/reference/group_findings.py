@@ -38,7 +38,7 @@ GROUP_FINDINGS = (
     Entry(
         "switch_begun_elsewhere",
         "A connector was stopped and not started since; meanwhile it got another offsets topic, or its offsets were "
-        "written to one that its config does not name; and no journal here tells why.",
+        "copied to one that its config does not name; and no journal here tells why.",
         "See whether the new topic has all offsets (the fix has the command), then resume it, or go back.",
     ),
     Entry(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from eosctl.core.java_json import encode_offset
+from eosctl.core.records import TopicDescription
 from eosctl.core.upgrade_observation import ObservedConnector
-from eosctl.errors import ConnectError, ExitCode
+from eosctl.errors import ConnectError, ExitCode, UnauthorizedError
 from eosctl.ops.app import App
 from eosctl.ops.doctor import examine
 from eosctl.ops.journal import journal_of
 from eosctl.ops.rescue import plan_rescue
 from eosctl.ops.rescue_report import apply_rescue
+from eosctl.ops.switch_traces import MOST_CANDIDATES
 from eosctl.ops.unfinished import unfinished_work
 from eosctl.report import Row
 from tests.fakes.faults import Call, KilledError
@@ -84,7 +90,8 @@ def test_one_that_was_cut_off_before_the_config_is_told_by_what_was_written_to_t
     assert (found["severity"], found["subject"]) == ("warning", NAME)
     assert found["evidence"] == {"origin": "global", "target": TARGET}
     command = f"eosctl offsets switch --connector {NAME} --to {TARGET}"
-    assert str(found["fix"]).startswith(f"Else `{command}` goes on, and `eosctl connectors resume {NAME}` starts it")
+    assert f"`{command} --dry-run` shows what is left" in str(found["fix"])
+    assert "resume" not in str(found["fix"]), "it would start before its offsets are where its config says"
     if way == "on":
         assert switch(here, TARGET).exit_code is ExitCode.OK
     here.worker(URL).set_state(NAME, "resume")
@@ -100,6 +107,90 @@ def test_what_a_switch_back_leaves_behind_is_no_half_done_one(world: SwitchWorld
     assert switch(app, "global").exit_code is ExitCode.OK
     assert world.stored(TARGET, world.key) == len(world.lines)
     assert elsewhere(world.app(tmp_path / "here")) == []
+
+
+def at_rest(world: SwitchWorld, tmp_path: Path) -> App:
+    """The connector is STOPPED, as in a standby, and nobody has begun a switch."""
+    app = world.app(tmp_path)
+    app.worker(URL).set_state(NAME, "stop")
+    return app
+
+
+def mirrored(world: SwitchWorld, topic: str, *keys: bytes, position: int) -> None:
+    """Another cluster's, or another group's, offsets topic, with newer records."""
+    world.topics.add_topic(topic, 1, {"cleanup.policy": "compact"})
+    for key in keys:
+        world.topics.put(topic, key, encode_offset({"position": position}))
+
+
+@pytest.mark.parametrize("others", [(), (b'["another",{"filename":"f"}]',)], ids=["alone", "with others"])
+def test_the_offsets_topic_of_another_cluster_or_group_is_no_begun_switch(
+    world: SwitchWorld, tmp_path: Path, others: tuple[bytes, ...]
+) -> None:
+    """In a standby, or after the connector went to another group, doctor printed a switch and a resume to paste."""
+    app = at_rest(world, tmp_path)
+    mirrored(world, "primary.connect-offsets", world.key, *others, position=len(world.lines) + 4)
+    assert elsewhere(app) == []
+
+
+def test_the_topic_of_a_group_with_other_connectors_is_none_even_with_the_same_offsets(
+    world: SwitchWorld, tmp_path: Path
+) -> None:
+    app, other = at_rest(world, tmp_path), b'["another",{"filename":"f"}]'
+    mirrored(world, "moved-offsets", world.key, other, position=len(world.lines))
+    assert elsewhere(app) == []
+
+
+def not_looked_at(app: App) -> list[Row]:
+    """What doctor says that it does not know of switches."""
+    return [row for row in examine(app).rows if (row["check"], row["code"]) == ("unfinished", "not_checked")]
+
+
+def test_a_topic_that_cannot_be_read_hides_no_switch_and_is_said(world: SwitchWorld, tmp_path: Path) -> None:
+    """One such topic ended the look at all others, and nobody said so."""
+    there, here = world.app(tmp_path / "there"), world.app(tmp_path / "here")
+    world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
+    assert switch(there, TARGET).exit_code is ExitCode.PARTIAL
+    assert not_looked_at(here) == []
+    mirrored(world, "a-offsets", world.key, position=1)
+
+    def refuse(call: Call) -> None:
+        if "a-offsets" in cast("Collection[str]", call.what[0]):
+            raise UnauthorizedError("READ on a-offsets is denied")
+
+    world.topics.before("newest_of", refuse)
+    assert [found["evidence"] for found in elsewhere(here)] == [{"origin": "global", "target": TARGET}]
+    [unknown] = not_looked_at(here)
+    assert (unknown["severity"], unknown["subject"]) == ("info", NAME)
+    assert "1 topic was not read (a-offsets: READ on a-offsets is denied)" in str(unknown["message"])
+
+
+def test_more_topics_than_are_looked_at_hide_no_offsets_topic(world: SwitchWorld, tmp_path: Path) -> None:
+    """Topics were taken by the alphabet: a connector named db with many tables lost sight of its offsets topic."""
+    there, here = world.app(tmp_path / "there"), world.app(tmp_path / "here")
+    world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
+    assert switch(there, TARGET).exit_code is ExitCode.PARTIAL
+    for number in range(MOST_CANDIDATES):
+        world.topics.add_topic(f"a.{NAME}.{number}", 1)
+        world.topics.add_topic(f"abc{number}", 1)
+    assert len(elsewhere(here)) == 1
+    assert "1 topic was not read" in str(not_looked_at(here)[0]["message"])
+
+
+def test_a_switch_is_seen_without_the_right_to_read_settings(
+    world: SwitchWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without DESCRIBE_CONFIGS no topic looked compacted, and all were passed over in silence."""
+    there, here = world.app(tmp_path / "there"), world.app(tmp_path / "here")
+    world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
+    assert switch(there, TARGET).exit_code is ExitCode.PARTIAL
+    describe = world.topics.describe
+
+    def without_configs(names: Collection[str]) -> Mapping[str, TopicDescription]:
+        return {name: replace(found, config={}) for name, found in describe(names).items()}
+
+    monkeypatch.setattr(world.topics, "describe", without_configs)
+    assert len(elsewhere(here)) == 1
 
 
 def test_topics_are_looked_at_only_while_a_connector_is_stopped(world: SwitchWorld, tmp_path: Path) -> None:
