@@ -65,7 +65,9 @@ class Origin:
         """What must be changed, and where; `values` are those that it must have, one after the other."""
         wanted = ", then ".join(values)
         if self.deployer is None:
-            return f"{self.thing}: whatever deploys it must say {self.field}: {wanted}; nothing in it says what that is"
+            return (
+                f"{self.thing} does not say what deploys it: where it is deployed from, {self.field} must be {wanted}"
+            )
         if self.held is False:
             return (
                 f"{self.thing} is deployed by {self.deployer.words}, which does not set {self.field}: add it there "

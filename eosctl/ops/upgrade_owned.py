@@ -12,9 +12,9 @@ from eosctl.core.deployers import Origin
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import POSSIBLE, Mode, UpgradeWorker
 from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, RefusedError
+from eosctl.errors import RefusedError
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers import TAKEN_BACK_HINT, Driver, OwnsWorkers
+from eosctl.ops.upgrade_drivers import Driver, OwnsWorkers, TakenBackError
 from eosctl.ops.upgrade_journal import Roll
 from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
 from eosctl.report import Json
@@ -147,16 +147,21 @@ def manifests_of(origins: Sequence[Origin], modes: Sequence[str]) -> list[Json]:
     ]
 
 
-def require_kept(app: App, driver: Driver, brought: Mode, *, then: Mode | None = None) -> None:
-    """Raises ConnectError where somebody has taken back what a pass has set; one that is watched may be ahead."""
-    error = taken_back_error(app, driver, brought, then=then)
+def require_kept(app: App, driver: Driver, brought: Mode, *, then: Mode | None = None, resumed: bool = False) -> None:
+    """Raises TakenBackError where somebody has taken back what a pass has set; one that is watched may be ahead.
+
+    `resumed`: a run before has set it, and this one sets it no more.
+    """
+    error = taken_back_error(app, driver, brought, then=then, resumed=resumed)
     if error is not None:
         raise error
 
 
-def taken_back_error(app: App, driver: Driver, brought: Mode, *, then: Mode | None = None) -> ConnectError | None:
+def taken_back_error(
+    app: App, driver: Driver, brought: Mode, *, then: Mode | None = None, resumed: bool = False
+) -> TakenBackError | None:
     """What `require_kept` raises."""
     if not isinstance(driver, OwnsWorkers):
         return None
     words = driver.taken_back(app, {brought, then or brought} if driver.watches else {brought})
-    return None if words is None else ConnectError(words, hint=TAKEN_BACK_HINT)
+    return None if words is None else TakenBackError(words, again=brought if resumed else None)

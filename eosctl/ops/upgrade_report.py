@@ -10,7 +10,7 @@ from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll, accept_hint, describe_roll, losses
-from eosctl.ops.upgrade_drivers import DeletesPods
+from eosctl.ops.upgrade_drivers import DeletesPods, TakenBackError
 from eosctl.ops.upgrade_nodes import UNPROVEN
 from eosctl.ops.upgrade_owned import manifests_of
 from eosctl.ops.upgrade_roll import StepOutcome
@@ -20,6 +20,7 @@ from eosctl.report import Json, Problem, Report, Row
 PROVEN_BY_A_ROLL = frozenset({"modes_proven", "no_mixed_modes"})
 """What the steps of a roll prove of each worker; no look at the whole group comes after the last one."""
 
+_TO_DO = ("planned", "failed", "not_reached")
 JOINED = "it joined while the others were restarted, and was proven with them"
 
 
@@ -62,9 +63,11 @@ def result_report(
             rows.append({**row, "outcome": outcome.outcome, "detail": outcome.detail, "backup": outcome.backup})
     for each in outcomes:
         rows += [{**_row(roll, each.mode, name, outcome=each.outcome), "detail": JOINED} for name in each.joined]
-    report = _report(app, roll, "upgrade-apply-result", rows, problems=[], unfinished=failure is not None)
     left = [gate for gate in gates if failure is not None or gate.id not in PROVEN_BY_A_ROLL]
-    report = replace(report, data={**report.data, "gates": _gates(left)}, problems=_of_mirror_maker(roll))
+    report = _report(app, roll, "upgrade-apply-result", rows, problems=[], unfinished=failure is not None)
+    manifests = manifests_of(roll.origins, _modes_to_come(roll, rows, anew=isinstance(failure, TakenBackError)))
+    data = {**report.data, "gates": _gates(left), "manifests": manifests}
+    report = replace(report, data=data, problems=_of_mirror_maker(roll))
     if failure is None:
         return report
     problems = [Problem.of(failure), _way_on(roll), *report.problems]
@@ -105,7 +108,7 @@ def _report(
             "target_mode": roll.target.value,
             "driver": roll.driver.name,
             "steps": len(rows),
-            "to_do": sum(row["outcome"] in ("planned", "failed", "not_reached") for row in rows),
+            "to_do": sum(row["outcome"] in _TO_DO for row in rows),
         },
         data={
             "plan": roll.plan.digest(),
@@ -121,8 +124,9 @@ def _report(
     )
 
 
-def _modes_to_come(roll: PreparedRoll, rows: Sequence[Row]) -> list[str]:
-    modes = dict.fromkeys(str(row["mode"]) for row in rows if row["outcome"] == "planned")
+def _modes_to_come(roll: PreparedRoll, rows: Sequence[Row], *, anew: bool = False) -> list[str]:
+    """What a field must be, one after the other; one that was taken back goes through all passes `anew`."""
+    modes = dict.fromkeys(str(row["mode"]) for row in rows if anew or row["outcome"] in _TO_DO)
     return list(modes) or [roll.target.value]
 
 

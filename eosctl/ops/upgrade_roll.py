@@ -194,13 +194,18 @@ def _roll(run: _Run) -> None:
             pending -= set(workers)
     if run.outcomes:
         require_kept(look_app(run.app, run.look_s), run.roll.driver, run.outcomes[-1].mode)
+    elif run.roll.begun is not None:
+        require_kept(look_app(run.app, run.look_s), run.roll.driver, run.roll.target, resumed=True)
 
 
 def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     """What must be true of all workers before the first of them gets `mode`; raises RefusedError."""
     app, roll = look_app(run.app, run.look_s), run.roll
+    before = [each for each, _worker in roll.begun.steps] if roll.begun else []
     if run.outcomes:
         require_kept(app, roll.driver, run.outcomes[-1].mode, then=mode)
+    elif before and before[-1] is Mode.PREPARING is not mode:  # else this run sets it anew
+        require_kept(app, roll.driver, Mode.PREPARING, then=mode, resumed=True)
     view = run.view = look(
         with_driver_files(app, roll.driver),
         roll.target,
@@ -208,7 +213,6 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
         lenience=roll.lenience,
         nodes=KnownNodes(run.names),
     )
-    before = [each for each, _worker in roll.begun.steps] if roll.begun else []
     done = [*before, *(each.mode for each in run.outcomes)]
     workers = with_platform(app, roll.driver, done[-1] if done else None, view.observation.workers)
     refusals = blocking_modes(workers, mode)
@@ -221,7 +225,7 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
     if refusals:
         raise RefusedError(
             f"no worker may become {mode.value} now: {'; '.join(refusals)}",
-            hint="Mend it; --resume then goes on, and gives a worker that lacks it the pass before first."
+            hint="Fix that; --resume then goes on, and gives a worker that lacks it the pass before first."
             + (f" {accept_hint(stopping)}" if stopping else ""),
         )
     _require_untouched(run, view.members)

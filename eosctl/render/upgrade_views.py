@@ -24,7 +24,7 @@ def _apply_lines(report: Report) -> Iterable[str]:
     losses = report.data.get("losses")
     for loss in losses if isinstance(losses, list) else []:
         yield f"lost: {loss}"
-    yield from (f"deploys: {printable(str(each['words']))}" for each in _list(report, "manifests"))
+    yield from (f"change at source: {printable(str(each['words']))}" for each in _list(report, "manifests"))
     backups = [row["backup"] for row in report.rows if row["backup"]]
     yield from (f"backup: {printable(str(backup))}" for backup in backups)
     yield f"journal: {printable(str(report.data.get('journal')))}"
@@ -69,7 +69,9 @@ def _patch_lines(report: Report) -> Iterable[str]:
         first = first or row["mode"]
         if row["mode"] != told:
             told = row["mode"]
-            yield f"# pass {told}" + ("" if told == first else ", once that waits for it; then without the #:")
+            yield f"# pass {told}" + (
+                "" if told == first else f": when eosctl waits for {told}, run these without the leading #"
+            )
         yield ("" if told == first else "# ") + printable(str(row["command"]))
     yield from (f"# {printable(str(each['words']))}" for each in _list(report, "manifests"))
 

@@ -321,7 +321,7 @@ def _plan_lines(report: Report) -> Iterable[str]:
         yield f"\nchanges: {printable(str(report.data['place']))}"
     manifests = report.data.get("manifests")
     for each in manifests if isinstance(manifests, list) else []:
-        yield f"deploys: {printable(each['words'])}"
+        yield f"change at source: {printable(each['words'])}"
     yield "\ngates"
     for gate in gates if isinstance(gates, list) else []:
         yield f"  {gate['status']:<7}  {gate['id']}: {printable(gate['evidence'])}"

@@ -89,8 +89,8 @@ def test_what_is_to_be_changed() -> None:
 
     field = "spec.template.spec.containers[connect].env[X].value"
     assert words(manifest()) == (
-        f"statefulset/connect: whatever deploys it must say {field}: preparing, then enabled; nothing in it says what "
-        "that is"
+        f"statefulset/connect does not say what deploys it: where it is deployed from, {field} must be preparing, "
+        "then enabled"
     )
     assert words(manifest(annotations=applied(("spec",)))) == (
         f"statefulset/connect is deployed by kubectl apply, which does not set {field}: add it there (preparing, then "

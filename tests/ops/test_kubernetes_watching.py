@@ -155,3 +155,18 @@ def test_another_value_than_the_one_that_is_awaited(cluster: Cluster, app: App) 
 
     with pytest.raises(ConnectError, match=r"value is enabled, while this pass waits for preparing; Helm \(helm\)"):
         driver.bring(replace(app, on_event=deploy), [], Mode.PREPARING)
+
+
+def test_a_mode_that_is_taken_back_while_the_next_one_is_awaited(cluster: Cluster, app: App) -> None:
+    """The hint said to set `enabled`, beside workers that were disabled again."""
+    cluster.add(CONNECT, pods=1)
+    set_by(cluster, "argocd-controller", "preparing")
+    driver = kubernetes_driver(app, [CONNECT], Kubectl(), watches=True)
+
+    def deploy(event: Event) -> None:
+        if event.message.endswith("sets it to enabled"):
+            set_by(cluster, "helm", "disabled")
+
+    with pytest.raises(ConnectError, match="value is disabled, while this pass waits for enabled") as refused:
+        driver.bring(replace(app, on_event=deploy), [], Mode.ENABLED)
+    assert str(refused.value.hint).startswith("Set it to preparing again. ")

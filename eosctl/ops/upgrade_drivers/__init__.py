@@ -15,15 +15,23 @@ from eosctl.core.gate import Gate
 from eosctl.core.manifest_fields import Patch
 from eosctl.core.mirror_maker_nodes import is_node
 from eosctl.core.upgrade import CONNECT_SETTING, Mode
-from eosctl.errors import RefusedError
+from eosctl.errors import ConnectError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.workers import WorkerObservation
 
 SETTING = CONNECT_SETTING
-TAKEN_BACK_HINT = (
-    "Stop that tool, or change the field where it is deployed from and let eosctl watch (--no-write); --resume then "
-    "goes on."
-)
+
+
+class TakenBackError(ConnectError):
+    """Somebody has taken back what an upgrade had set; `again` is the mode to be set before it can go on, if any."""
+
+    def __init__(self, message: str, *, again: Mode | None = None) -> None:
+        first = f"Set it to {again.value} again. " if again else ""
+        super().__init__(
+            message,
+            hint=f"{first}Stop that tool, or change the field where it is deployed from and let eosctl watch "
+            "(--no-write); --resume then goes on.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

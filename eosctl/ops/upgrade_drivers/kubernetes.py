@@ -22,9 +22,9 @@ from eosctl.core.wording import counted
 from eosctl.core.workload_containers import worker_container
 from eosctl.core.workload_pods import KUBECTL_GATE, WORKLOAD_GATE, Member, Pod, judge_workload, match_pods
 from eosctl.core.workload_rolling import ROLLING_GATE, judge_rolling, several_at_once
-from eosctl.errors import ConnectError, RefusedError, UsageError
+from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers import SETTING, TAKEN_BACK_HINT, Acted
+from eosctl.ops.upgrade_drivers import SETTING, Acted, TakenBackError
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
 from eosctl.ops.upgrade_drivers.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
 from eosctl.ops.upgrade_drivers.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
@@ -289,12 +289,12 @@ class KubernetesDriver:
         await_rollout(app, self.kubectl, made, mode, require_kept, agreed=agreed)
 
     def _require_kept(self, app: App, workload: Workload, now: Manifest, mode: Mode) -> None:
-        """Raises ConnectError where somebody has taken back what was set."""
+        """Raises TakenBackError where somebody has taken back what was set."""
         place = self._place(workload)
         if place.find(app, self.kubectl, workload, now).value != mode.value:
             words = taken_back(app, self.kubectl, workload, place, [mode])
             if words is not None:
-                raise ConnectError(words, hint=TAKEN_BACK_HINT)
+                raise TakenBackError(words)
 
     def taken_back(self, app: App, allowed: Collection[Mode]) -> str | None:
         """What no longer says one of these modes, and who changed that; None where everything does."""

@@ -12,6 +12,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, DeadlineError
 from eosctl.events import Event, Standing
 from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers import TakenBackError
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl
 from eosctl.ops.upgrade_drivers.mode_places import Found, ModePlace
 from eosctl.ops.upgrade_drivers.workloads import Workload, list_pods
@@ -36,8 +37,11 @@ def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlac
             return
         first = first or found
         if found.value != first.value:
+            words = f"{_state(found)}, while this pass waits for {mode.value}{_by(found)}"
+            if first.value == Mode.PREPARING.value:  # disabled workers would be restarted as enabled ones
+                raise TakenBackError(words, again=Mode.PREPARING)
             raise ConnectError(
-                f"{_state(found)}, while this pass waits for {mode.value}{_by(found)}",
+                words,
                 hint=f"Set it to {mode.value} where it is deployed from; --resume then goes on.",
             )
         waiting = f"{_state(found)}; waiting until somebody sets it to {mode.value}"
