@@ -22,6 +22,7 @@ class Event:
     What is in progress has the same `message` from event to event, and is over once `done` is `total`.
 
     `standings` are lines of a table, which a terminal shows in place of the sentence; with them it may be empty.
+    `backup` is the path of a copy that was made of what is changed next.
     """
 
     message: str
@@ -30,6 +31,7 @@ class Event:
     unit: str = ""
     warning: bool = False
     standings: tuple[Standing, ...] = ()
+    backup: str | None = None
 
 
 OnEvent = Callable[[Event], None]

@@ -26,7 +26,7 @@ class Brought:
 class OpenStep:
     """A step that was begun and not ended; `restarted` means that the driver did its part.
 
-    `members` are all members of the group before it (URL -> member id).
+    `members` are all members of the group before it (URL -> member id). `backups` are the copies made in it.
     """
 
     mode: Mode
@@ -34,6 +34,7 @@ class OpenStep:
     members: Mapping[str, str | None]
     restarted: bool = False
     words: str = ""
+    backups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +176,15 @@ def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _after(roll: Roll, entry: Mapping[str, Any]) -> Roll:
     match entry.get("event"):
         case "start":
-            step = OpenStep(Mode(entry["mode"]), tuple(entry["workers"]), dict(entry["members"]))
+            kept = roll.open.backups if roll.open else ()  # it is done again
+            step = OpenStep(Mode(entry["mode"]), tuple(entry["workers"]), dict(entry["members"]), backups=kept)
             starts = {name: roll.next_start.get(name, frozenset(TARGETS)) | {step.mode} for name in step.workers}
             # where a controller restarts them, workers come back under other URLs
             starts = {} if entry.get("at_once") else {**roll.next_start, **starts}
             known = frozenset(step.members) | set(step.workers)
             return replace(roll, open=step, known=known, next_start=starts, stopped=None)
+        case "backup" if roll.open is not None:
+            return replace(roll, open=replace(roll.open, backups=(*roll.open.backups, str(entry["path"]))))
         case "restarted" if roll.open is not None:
             return replace(roll, open=replace(roll.open, restarted=True, words=str(entry["words"])))
         case "done" if roll.open is not None:

@@ -13,7 +13,7 @@ from eosctl.ops.upgrade_apply import PreparedRoll, accept_hint, describe_roll, l
 from eosctl.ops.upgrade_drivers import DeletesPods, TakenBackError
 from eosctl.ops.upgrade_nodes import UNPROVEN
 from eosctl.ops.upgrade_owned import manifests_of
-from eosctl.ops.upgrade_roll import StepOutcome
+from eosctl.ops.upgrade_step import StepOutcome
 from eosctl.ops.upgrade_undo import resume_command, undo_command
 from eosctl.report import Json, Problem, Report, Row
 

@@ -34,22 +34,10 @@ from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
 from eosctl.ops.upgrade_look import View, look, with_driver_files
 from eosctl.ops.upgrade_owned import made_before, require_kept, taken_back_error, with_platform
 from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
-from eosctl.ops.upgrade_step import Before, Expected, Settled, look_app, members_of, owners_of
+from eosctl.ops.upgrade_step import Before, Expected, Settled, StepOutcome, look_app, members_of, owners_of
 from eosctl.ops.upgrade_undo import origin_of, resume_command
 from eosctl.ops.workers import GroupObservation, observe_workers
 from eosctl.report import Report
-
-
-@dataclass(slots=True)
-class StepOutcome:
-    """What became of one step; `joined` are workers beyond those that it began with."""
-
-    mode: Mode
-    workers: tuple[str, ...]
-    outcome: str
-    detail: str = ""
-    backup: str | None = None
-    joined: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -247,12 +235,14 @@ def _step(run: _Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | 
     `again` is what a run that was cut off has left of this step.
     """
     former = {new: name for name, new in run.renamed.items()}
-    outcome = StepOutcome(mode, tuple(former.get(name, name) for name in workers), "failed")
+    outcome = StepOutcome(
+        mode, tuple(former.get(name, name) for name in workers), "failed", backups=again.backups if again else ()
+    )
     run.outcomes.append(outcome)
     app = replace(run.app, deadline=Deadline.after(_timeout_s(run, workers), run.app.clock))
     try:
-        before, acted = _act(run, app, mode, workers, again=again)
-        outcome.backup = acted.backup
+        before, acted = _act(run, outcome.with_backups(app, run.roll.journal), mode, workers, again=again)
+        outcome.name_backup(acted)
         settled = _settle(run, app, _expected(run, mode, workers, before=before, acted=acted))
     except EosctlError as exc:
         outcome.detail = exc.message
@@ -304,7 +294,7 @@ def _set_alone(run: _Run, mode: Mode, worker: str) -> None:
             f"{worker}: {outcome.detail}",
             hint=f"--accept-gone {quote(worker)} goes on without it, if it is gone for good.",
         ) from exc
-    outcome.backup = acted.backup
+    outcome.name_backup(acted)
     run.roll.journal.write("configured", worker=worker, mode=mode.value, words=acted.words)
     run.memory = replace(run.memory, next_start={**run.memory.next_start, worker: frozenset({mode})})
     outcome.outcome, outcome.detail = "done", f"{acted.words}; it is no member of the group, and was not started"

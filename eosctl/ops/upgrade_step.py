@@ -12,7 +12,10 @@ from eosctl.core.upgrade import Mode
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError
+from eosctl.events import Event
 from eosctl.ops.app import App
+from eosctl.ops.journal import Journal
+from eosctl.ops.upgrade_drivers import Acted
 from eosctl.ops.workers import GroupObservation
 
 _LEAST_LOOK_S = 5.0
@@ -109,3 +112,36 @@ def members_of(group: GroupObservation) -> dict[str, str]:
 def reachable_url(app: App, url: str) -> str:
     """The URL as the user gave it, which may carry credentials, else the member's own."""
     return next((given for given in app.target.connect_urls if parse_worker_url(given).text == url), url)
+
+
+@dataclass(slots=True)
+class StepOutcome:
+    """What became of one step; `joined` are workers beyond those of its beginning, `backups` the copies made in it."""
+
+    mode: Mode
+    workers: tuple[str, ...]
+    outcome: str
+    detail: str = ""
+    backups: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
+
+    @property
+    def backup(self) -> str | None:
+        """The paths of the copies, for a row."""
+        return ", ".join(self.backups) or None
+
+    def with_backups(self, app: App, journal: Journal) -> App:
+        """The same App; the path of a copy is kept as soon as there is one, for the step may fail after it."""
+
+        def on_event(event: Event) -> None:
+            if event.backup is not None:
+                journal.write("backup", path=event.backup)
+                self.backups = (*self.backups, event.backup)
+            app.on_event(event)
+
+        return replace(app, on_event=on_event)
+
+    def name_backup(self, acted: Acted) -> None:
+        """Names the copy of a driver that has told of none before."""
+        if acted.backup is not None and not self.backups:
+            self.backups = (acted.backup,)

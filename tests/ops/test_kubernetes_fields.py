@@ -67,6 +67,33 @@ def journal(tmp_path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def test_the_backup_is_named_when_the_step_fails_after_it(cluster: Cluster, tmp_path: Path) -> None:
+    """Neither the row nor the journal named it, and a resumed run, which found nothing to change, made no other one."""
+    there = mounting(cluster, 1)
+    there.held = True
+    failed = roll(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE}, settle_timeout_s=5.0)
+    assert failed.exit_code is ExitCode.PARTIAL
+    written = [entry["path"] for entry in journal(tmp_path) if entry["event"] == "backup"]
+    assert [Path(path).read_text() for path in written] == [TEXT]
+    assert [row["backup"] for row in failed.rows] == written
+    assert any(written[0] in event.message for event in there.events), "it is told at once"
+    again = roll(there, tmp_path / "state", None, driver={"file": FILE}, resume=True, settle_timeout_s=5.0)
+    assert again.exit_code is ExitCode.PARTIAL
+    there.held = False
+    done = roll(there, tmp_path / "state", None, driver={"file": FILE}, resume=True)
+    assert done.exit_code is ExitCode.OK, done.problems
+    assert [row["backup"] for row in [*again.rows, *done.rows]] == written * 2
+
+
+def test_the_backup_of_a_rollout_that_does_not_end(cluster: Cluster, tmp_path: Path) -> None:
+    """It was named after the rollout only."""
+    there = mounting(cluster, 1)
+    cluster.breaks("CrashLoopBackOff")
+    failed = roll(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE}, settle_timeout_s=5.0)
+    assert "not rolled out" in failed.problems[0].message
+    assert [Path(str(row["backup"])).read_text() for row in failed.rows] == [TEXT]
+
+
 def test_what_somebody_else_writes_into_the_configmap_meanwhile_is_kept(cluster: Cluster, tmp_path: Path) -> None:
     there = mounting(cluster, 1)
     cluster.writes_between.append(lambda found: found["data"].update({FILE.key: f"{TEXT}more=1\n"}))
@@ -214,6 +241,48 @@ def test_a_field_that_is_set_back_while_pods_are_restarted(cluster: Cluster, tmp
 
     report = apply_roll(replace(app, on_event=sync), prepared)
     assert "is disabled, no longer preparing; Flux (kustomize-controller) wrote it" in report.problems[0].message
+    (told,) = manifests(report)
+    assert f"{FIELD} must be preparing, then enabled" in told["words"], "enabled alone rolls beside disabled workers"
+
+
+def test_what_was_set_back_when_all_passes_were_done_is_found_by_each_resume(cluster: Cluster, tmp_path: Path) -> None:
+    """--resume saw enabled workers only and ended the upgrade; the next pod that started was disabled beside them."""
+    there = pods(cluster, 1, **ON_DELETE)
+    app, prepared = prepare(there, tmp_path / "state")
+
+    def sync(event: Event) -> None:
+        if event.message.endswith("enabled, everything as before"):
+            set_by(cluster, "argocd-controller", "disabled")
+
+    report = apply_roll(replace(app, on_event=sync), prepared)
+    assert f"{FIELD} is disabled, no longer enabled" in report.problems[0].message
+    assert manifests(report)[0]["words"].endswith(f"{FIELD} must be preparing, then enabled")
+    for _time in range(2):
+        again = roll(there, tmp_path / "state", None, resume=True)
+        assert again.exit_code is ExitCode.PARTIAL
+        assert f"{FIELD} is disabled, no longer enabled; Argo CD" in again.problems[0].message
+        assert "Set it to enabled again" in str(again.problems[0].hint)
+    set_by(cluster, "kubectl-set", "enabled")
+    assert roll(there, tmp_path / "state", None, resume=True).exit_code is ExitCode.OK
+
+
+def test_what_was_set_back_between_passes_is_found_by_a_resume(cluster: Cluster, tmp_path: Path) -> None:
+    """With OnDelete no worker had another mode yet, and the second pass began while the tool was still at work."""
+    there = pods(cluster, 1, **ON_DELETE)
+    app, prepared = prepare(there, tmp_path / "state")
+
+    def sync(event: Event) -> None:
+        if event.message.endswith("preparing, everything as before"):
+            set_by(cluster, "argocd-controller", "disabled")
+
+    assert apply_roll(replace(app, on_event=sync), prepared).exit_code is ExitCode.PARTIAL
+    again = roll(there, tmp_path / "state", None, resume=True)
+    assert f"{FIELD} is disabled, no longer preparing; Argo CD" in again.problems[0].message
+    assert "Set it to preparing again" in str(again.problems[0].hint)
+    assert there.workers == {"http://connect-0:8083": "preparing"}
+    set_by(cluster, "kubectl-set", "preparing")
+    assert roll(there, tmp_path / "state", None, resume=True).exit_code is ExitCode.OK
+    assert there.workers == {"http://connect-0:8083": "enabled"}
 
 
 def test_a_field_that_is_set_back_while_pods_are_deleted_one_by_one(cluster: Cluster, tmp_path: Path) -> None:
@@ -264,11 +333,17 @@ def test_the_command_line(cluster: Cluster, invoke: Invoke) -> None:
     lines = [line for line in printed.stdout.splitlines() if not line.startswith("#")]
     assert [shlex.split(line)[1:5] for line in lines] == [["--namespace", "ns", "patch", CONNECT]]
     assert "preparing" in lines[0]
-    assert "# pass enabled, once that waits for it; then without the #:\n# kubectl --namespace ns" in printed.stdout
+    assert (
+        "# pass enabled: when eosctl waits for enabled, run these without the leading #\n# kubectl --namespace ns"
+        in printed.stdout
+    )
     assert cluster.calls() == []
     planned = invoke(*words, *where, "--no-write", "--dry-run", **there.surroundings)
     assert f"not by eosctl (--no-write): kubectl --namespace ns set env {CONNECT}" in planned.stdout
-    assert f"deploys: {CONNECT}: whatever deploys it must say {FIELD}: preparing, then enabled" in planned.stdout
+    assert (
+        f"change at source: {CONNECT} does not say what deploys it: where it is deployed from, {FIELD} must be "
+        in planned.stdout
+    )
     for wrong in (
         ["--driver", "print", "--print-patch"], ["--driver", "print", "--no-write"], [*where, "--configmap", "c"],
         [*where, "--configmap", "c", "--key", "k", "--env-name", "n"],

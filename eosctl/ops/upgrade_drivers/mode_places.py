@@ -16,6 +16,7 @@ from eosctl.core.manifest_fields import Named, Patch, Path, field_words, nested,
 from eosctl.core.property_edit import set_property
 from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError, InputFileError, NotFoundError
+from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import write_blocks
 from eosctl.ops.upgrade_drivers import SETTING
@@ -295,6 +296,7 @@ def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: 
             return None
         backup = app.state_dir / "backups" / f"{name}.{stamp(app.clock)}.bak"
         write_blocks(backup, [before.encode()], make_directory=True)
+        app.on_event(Event(f"{thing}: what it was before is kept in {backup}", backup=str(backup)))
         version = nested(("metadata", "resourceVersion"), str(section(now, "metadata").get("resourceVersion")))
         tries_left -= 1
         try:
