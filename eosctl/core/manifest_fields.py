@@ -39,8 +39,20 @@ class Patch:
     body: Any
 
     def words(self) -> list[str]:
-        """kubectl's."""
-        return ["patch", self.thing, "--type", self.type, "--patch", json.dumps(self.body)]
+        """kubectl's, with the body, as a person pastes them: secrets in it are seen by everybody on that machine."""
+        return [*self._head(), "--patch", self.text]
+
+    def words_for_stdin(self) -> list[str]:
+        """kubectl's, which then reads the body, `text`, from its stdin."""
+        return [*self._head(), "--patch-file", "/dev/stdin"]
+
+    @property
+    def text(self) -> str:
+        """The body as kubectl reads it."""
+        return json.dumps(self.body)
+
+    def _head(self) -> list[str]:
+        return ["patch", self.thing, "--type", self.type]
 
 
 def field_words(path: Path) -> str:

@@ -16,8 +16,10 @@ from typing import Any
 
 # a shell hands its words to the test's own process: a Python of its own for each kubectl took most of a test's time
 _SCRIPT = """#!/bin/bash
+given=
+if [ "${{@: -1}}" = /dev/stdin ]; then IFS= read -r -d '' given; fi
 exec 3<>/dev/tcp/127.0.0.1/{port}
-printf '%s\\0' "$#" "$@" >&3
+printf '%s\\0' "$#" "$@" "$given" >&3
 IFS= read -r status <&3
 if [ "$status" = 0 ]; then exec cat <&3; fi
 cat <&3 >&2
@@ -35,7 +37,7 @@ class KubectlError(Exception):
 
 
 class Cluster:
-    """`folder` holds an object a file, and `calls`: a line of JSON for each time that kubectl was run.
+    """`folder` holds an object a file, and `calls`: its words each time that kubectl was run, and the stdin it read.
 
     A file `says` there is what kubectl says in place of everything: then it fails. `writes_between` are what somebody
     else writes just before the next patches.
@@ -141,15 +143,15 @@ class Cluster:
         told = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return [words for words in told if words[0] not in ("get", "config", "auth", "logs")]
 
-    def run(self, words: list[str]) -> str:
-        """What the program does, and prints; raises KubectlError."""
+    def run(self, words: list[str], given: str = "") -> str:
+        """What the program does, and prints; `given` is its stdin, where it reads that. Raises KubectlError."""
         while words[0] in _OPTIONS:
             words = words[2:]
         with (self.folder / "calls").open("a") as calls:
-            calls.write(json.dumps(words) + "\n")
+            calls.write(json.dumps([*words, given] if given else words) + "\n")
         if (self.folder / "says").exists():
             raise KubectlError((self.folder / "says").read_text())
-        match words:
+        match [*words[:-2], "--patch", given] if words[-2:] == ["--patch-file", "/dev/stdin"] else words:
             case ["config", "view", "--minify", "--output", "json"]:
                 return json.dumps(_CONFIG_VIEW)
             case ["auth", "can-i", verb, _what]:
@@ -332,7 +334,7 @@ def merge(there: Any, patch: Any) -> Any:
 
 
 @contextmanager
-def _served(run: Callable[[list[str]], str]) -> Iterator[int]:
+def _served(run: Callable[[list[str], str], str]) -> Iterator[int]:
     """The port where the script's words are read and answered, one at a time."""
 
     class Handler(socketserver.StreamRequestHandler):
@@ -340,7 +342,7 @@ def _served(run: Callable[[list[str]], str]) -> Iterator[int]:
             count = int(self._word())
             words = [self._word() for _number in range(count)]
             try:
-                status, said = 0, run(words)
+                status, said = 0, run(words, self._word())
             except KubectlError as exc:
                 status, said = 1, f"{exc}\n"
             self.wfile.write(f"{status}\n{said}".encode())

@@ -80,3 +80,12 @@ def test_one_that_the_operator_leaves_alone_is_refused(cluster: Cluster, app: Ap
     with pytest.raises(RefusedError, match="is paused: Confluent's operator would not restart its pods") as refused:
         driver_of(app)
     assert f"kubectl annotate {CONNECT} platform.confluent.io/block-reconcile-" in str(refused.value.hint)
+
+
+def test_what_somebody_else_overrides_meanwhile_is_kept(cluster: Cluster, app: App) -> None:
+    """The first refusal as a conflict ended the pass, where a properties file was edited once more."""
+    resource(cluster, "a=b", resourceVersion="1")
+    driver = driver_of(app)
+    cluster.writes_between.append(lambda found: found["spec"]["configOverrides"]["server"].append("c=d"))
+    driver.bring(app, [], Mode.PREPARING)
+    assert overrides(cluster) == ["a=b", "c=d", f"{SETTING}=preparing"]

@@ -123,8 +123,9 @@ def test_strimzi_rolls_by_itself_and_is_asked_to_where_nothing_changes(cluster: 
     cluster.write("strimzipodset/connect-connect", {"metadata": {}})
     driver = kubernetes_driver(app, ["kafkaconnect/connect"], Kubectl())
     patch = json.dumps({"spec": {"config": {SETTING: "preparing"}}})
-    change = ["patch", "kafkaconnect/connect", "--type", "merge", "--patch", patch]
-    assert shlex.split(driver.actions([], Mode.PREPARING)[0]) == ["kubectl", *change], "to be pasted"
+    words = ["patch", "kafkaconnect/connect", "--type", "merge"]
+    change = [*words, "--patch-file", "/dev/stdin", patch]
+    assert shlex.split(driver.actions([], Mode.PREPARING)[0])[1:] == [*words, "--patch", patch], "to be pasted"
     driver.bring(app, [], Mode.PREPARING)
     assert cluster.calls() == [change]
     driver.bring(app, [], Mode.PREPARING)
@@ -164,7 +165,7 @@ def test_strimzi_s_mirror_maker(cluster: Cluster, app: App, spec: dict[str, Any]
     driver = kubernetes_driver(app, ["kmm2/mm"], Kubectl())
     driver.bring(app, [], Mode.ENABLED)
     ((*words, given),) = cluster.calls()
-    assert words == ["patch", "kafkamirrormaker2/mm", "--type", patch[0], "--patch"]
+    assert words == ["patch", "kafkamirrormaker2/mm", "--type", patch[0], "--patch-file", "/dev/stdin"]
     assert json.loads(given) == patch[1]
     assert driver.mode(app) is Mode.ENABLED
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.upgrade import Mode
-from eosctl.errors import ExitCode, RefusedError, UsageError
+from eosctl.errors import EosctlError, ExitCode, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.upgrade import plan_upgrade
@@ -22,7 +22,7 @@ from eosctl.ops.upgrade_patches import patch_report
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.report import Report
 from tests.conftest import Invoke
-from tests.fakes.kubectl import Cluster
+from tests.fakes.kubectl import Cluster, KubectlError
 from tests.ops.kubernetes_stage import (
     CONNECT,
     FIELD,
@@ -99,6 +99,34 @@ def test_what_somebody_else_writes_into_the_configmap_meanwhile_is_kept(cluster:
     cluster.writes_between.append(lambda found: found["data"].update({FILE.key: f"{TEXT}more=1\n"}))
     assert roll(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE}).exit_code is ExitCode.OK
     assert file_of(cluster) == f"{TEXT}more=1\n{SETTING}=preparing\n"
+
+
+SECRET = 'sasl.jaas.config=x.Module required password="hunter2";'
+
+
+@pytest.mark.parametrize("place", ["configmap", "variable"])
+def test_secrets_are_in_no_command_line_and_no_message(cluster: Cluster, tmp_path: Path, place: str) -> None:
+    """All properties were in kubectl's words: seen by `ps`, and in the error and the journal where it failed."""
+    there = mounting(cluster, 1)
+    if place == "configmap":
+        cluster.add_configmap(FILE.configmap, data={FILE.key: f"{TEXT}{SECRET}\n"})
+    else:
+        cluster.add(CONNECT, pods=1, spec=template([{"name": "ALL", "value": f"{TEXT}{SECRET}\n"}]))
+    app = there.app(tmp_path / "state")
+    option: dict[str, Any] = {"file": FILE} if place == "configmap" else {"variable": "ALL"}
+    driver = kubernetes_driver(app, [CONNECT], Kubectl(), **option)
+
+    def denied(_found: dict[str, Any]) -> None:
+        raise KubectlError('Error from server: admission webhook "policy" denied the request')
+
+    cluster.writes_between.append(denied)
+    with pytest.raises(EosctlError, match="policy") as refused:
+        driver.bring(app, [], Mode.PREPARING)
+    assert "hunter2" not in f"{refused.value.message}{refused.value.hint}"
+    driver.bring(app, [], Mode.PREPARING)
+    for words in [words for words in cluster.calls() if words[0] == "patch"]:
+        assert "hunter2" not in " ".join(words[:-1]), "the last is what was given by stdin"
+    assert "hunter2" in (file_of(cluster) if place == "configmap" else cluster.variables(CONNECT)["ALL"])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from eosctl.core.manifest_fields import Patch
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.ops.app import App
@@ -44,12 +45,16 @@ class Kubectl:
         """The command to be pasted."""
         return shlex.join(self.words(*words))
 
-    def run(self, app: App, *words: str) -> bytes:
+    def run(self, app: App, *words: str, stdin: bytes = b"") -> bytes:
         """Runs it; raises UnauthorizedError, UnreachableError, and what `run_program` raises, with all that it said."""
         try:
-            return run_program(app, self.words(*words))
+            return run_program(app, self.words(*words), stdin=stdin)
         except ProgramError as exc:
             raise self._failure(exc, words) from exc
+
+    def patch(self, app: App, patch: Patch) -> None:
+        """Changes an object; the body, in which passwords may be, is in no command line and in no message."""
+        self.run(app, *patch.words_for_stdin(), stdin=patch.text.encode())
 
     def find(self, app: App, what: str, *options: str) -> Manifest | None:
         """The object KIND/NAME as it is now; None where there is none. Raises EosctlError for anything else."""

@@ -6,8 +6,7 @@ an operator makes the pods from. What is changed is one line; everything around 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -139,20 +138,28 @@ class ResourceConfig:
     """The resource from which Strimzi's operator makes the pods."""
 
     def action(self, kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
-        return kubectl.line(*workload.patch(SETTING, mode.value))
+        return kubectl.line(*self._patch(workload, mode).words())
 
     def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
-        return Found(workload.text, now, (*workload.config, SETTING), workload.said(now, SETTING))
+        path = (*workload.config, SETTING)
+        value = value_at(now, path)
+        return Found(workload.text, now, path, None if value is None else str(value))
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
         return self.find(app, kubectl, workload, now).value
 
     def patches(self, _app: App, _kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
-        _patch, thing, _type, kind, _word, body = workload.patch(SETTING, mode.value)
-        return [Patch(thing, kind, json.loads(body))]
+        return [self._patch(workload, mode)]
 
     def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
-        kubectl.run(app, *workload.patch(SETTING, mode.value))
+        kubectl.patch(app, self._patch(workload, mode))
+
+    def _patch(self, workload: Workload, mode: Mode) -> Patch:
+        path = (*workload.config, SETTING)
+        if all(isinstance(step, str) for step in path):
+            return Patch(workload.text, "merge", nested(path, mode.value))
+        place = "/" + "/".join(str(step) for step in path)
+        return Patch(workload.text, "json", [{"op": "add", "path": place, "value": mode.value}])
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +184,7 @@ class ServerOverrides:
         return [self._patch(kubectl.get(app, workload.text), workload, mode)]
 
     def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
-        now = kubectl.get(app, workload.text)
-        patch = self._patch(now, workload, mode)
-        # the whole list is written: not over what somebody else has written since
-        version = {"metadata": {"resourceVersion": section(now, "metadata").get("resourceVersion")}}
-        kubectl.run(app, *replace(patch, body={**patch.body, **version}).words())
+        _patch_what_was_read(app, kubectl, workload.text, lambda now: self._patch(now, workload, mode))
 
     def _patch(self, now: Manifest, workload: Workload, mode: Mode) -> Patch:
         others = [line for line in _overrides(now) if line.partition("=")[0].strip() != SETTING]
@@ -245,7 +248,7 @@ class MountedProperties:
     def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> str | None:
         field = (self.thing, ("data", self.key))
         backup = _edit(app, kubectl, field, f"configmap-{self.configmap}-{self.key}", mode, "merge")
-        kubectl.run(app, *self._annotation(workload, mode).words())
+        kubectl.patch(app, self._annotation(workload, mode))
         return backup
 
     def _annotation(self, workload: Workload, mode: Mode) -> Patch:
@@ -283,29 +286,48 @@ def variables(workload: Manifest) -> Mapping[str, Mapping[str, Any]]:
 def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: Mode, kind: str) -> str | None:
     """Sets the mode in the properties that a field (object, path) has, over what was read only.
 
-    The API server refuses a patch with the resourceVersion of an object that somebody has written since; then what is
-    there now is edited. Gives the path of a backup called `name`, None where nothing was to do. Raises EosctlError.
+    Gives the path of a backup called `name`, None where nothing was to do. Raises EosctlError.
     """
     thing, path = field
-    tries_left = _TRIES
-    while True:
-        now = kubectl.get(app, thing)
+    backups: list[str] = []
+
+    def made(now: Manifest) -> Patch | None:
         before = str(value_at(now, path) or "")
         after = set_property(before, SETTING, mode.value)
         if after == before:
+            backups.clear()
             return None
         backup = app.state_dir / "backups" / f"{name}.{stamp(app.clock)}.bak"
         write_blocks(backup, [before.encode()], make_directory=True)
         app.on_event(Event(f"{thing}: what it was before is kept in {backup}", backup=str(backup)))
-        version = nested(("metadata", "resourceVersion"), str(section(now, "metadata").get("resourceVersion")))
+        backups.append(str(backup))
+        return Patch(thing, kind, nested(path, after))
+
+    _patch_what_was_read(app, kubectl, thing, made)
+    return backups[-1] if backups else None
+
+
+def _patch_what_was_read(app: App, kubectl: Kubectl, thing: str, made: Callable[[Manifest], Patch | None]) -> None:
+    """Patches an object with what is `made` of it as it is now; None is nothing to do. Raises EosctlError.
+
+    The API server refuses a patch with the resourceVersion of an object that somebody has written since; then it is
+    made of what is there now.
+    """
+    tries_left = _TRIES
+    while True:
+        now = kubectl.get(app, thing)
+        patch = made(now)
+        if patch is None:
+            return
+        version = nested(("metadata", "resourceVersion"), section(now, "metadata").get("resourceVersion"))
         tries_left -= 1
         try:
-            kubectl.run(app, *Patch(thing, kind, {**version, **nested(path, after)}).words())
+            kubectl.patch(app, replace(patch, body={**version, **patch.body}))
         except EosctlError as exc:
             if _CONFLICT not in exc.message or not tries_left:
                 raise
         else:
-            return str(backup)
+            return
 
 
 def _variable_path(workload: Workload, name: str) -> Path:

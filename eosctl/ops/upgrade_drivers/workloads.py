@@ -6,10 +6,8 @@ Reads the members of objects that Kubernetes documents for apps/v1 (`spec.update
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from eosctl.core.workload_pods import Pod
 from eosctl.errors import UsageError
@@ -62,35 +60,6 @@ class Workload:
     def pod_set(self) -> str:
         """What Strimzi's operator makes of it."""
         return f"{POD_SET}/{self.name}-{_OPERATED[self.kind][1]}"
-
-    def said(self, now: Manifest, setting: str) -> str | None:
-        """What a resource of Strimzi's says of a setting."""
-        found: Any = now
-        for step in self.config:
-            found = found[step] if _has(found, step) else None
-        value = found.get(setting) if isinstance(found, Mapping) else None
-        return None if value is None else str(value)
-
-    def patch(self, setting: str, value: str) -> list[str]:
-        """kubectl's words that change a setting of a resource of Strimzi's."""
-        if all(isinstance(step, str) for step in self.config):
-            changed: object = {setting: value}
-            for step in reversed(self.config):
-                changed = {step: changed}
-            return ["patch", self.text, "--type", "merge", "--patch", json.dumps(changed)]
-        path = "/" + "/".join(str(step) for step in (*self.config, setting))
-        return [
-            "patch",
-            self.text,
-            "--type",
-            "json",
-            "--patch",
-            json.dumps([{"op": "add", "path": path, "value": value}]),
-        ]
-
-
-def _has(found: Any, step: str | int) -> bool:
-    return step in found if isinstance(found, Mapping) else isinstance(found, list) and int(step) < len(found)
 
 
 def parse_workload(given: str) -> Workload:
