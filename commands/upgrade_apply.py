@@ -76,6 +76,7 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
     "--print-patch", is_flag=True,
     help="kubernetes: print the patch of each pass as a kubectl command, and end. Nothing is written.",
 )  # fmt: skip
+@click.option("--with-secrets", is_flag=True, help="With --print-patch: also patches that have passwords in them.")
 @click.option("--sandbox", metavar="NAME", help="sandbox: its name (default: default).")
 @click.option(
     "--accept-gone", multiple=True, metavar="URL",
@@ -152,7 +153,7 @@ def apply_command(
     if given["print_patch"]:
         from eosctl.ops.upgrade_patches import patch_report
 
-        return patch_report(app, roll)
+        return patch_report(app, roll, with_secrets=given["with_secrets"])
     may_apply = (roll.steps() or roll.gone or roll.begun) and not roll.blocking
     return settle(
         plan_report(app, roll), (lambda: apply_roll(app, roll)) if may_apply else None,
@@ -178,6 +179,8 @@ def _driver(app: App, name: str, given: dict[str, Any]) -> Driver:
             raise UsageError(f"--{option.replace('_', '-')} is for --driver {' or '.join(drivers)}, not for {name}")
     if given["print_patch"] and name != "kubernetes":
         raise UsageError(f"--print-patch is for --driver kubernetes, not for {name}")
+    if given["with_secrets"] and not given["print_patch"]:
+        raise UsageError("--with-secrets is for --print-patch")
     missing = [f"--{option.replace('_', '-')}" for option in _NEEDED.get(name, ()) if given[option] in (None, ())]
     if missing:
         raise UsageError(f"--driver {name} needs {' and '.join(missing)}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from eosctl.core.java_properties import parse_properties
 from eosctl.core.wording import encodable
+from eosctl.errors import InputFileError
 
 _SECRET_NAME = re.compile(
     r"password|passwd|passphrase|\bpwd\b|\bpass\b|secret|token|credential|jaas|webhook|connection[._-]?string"
@@ -18,6 +20,21 @@ _SECRET_IN_URL = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
 def hide_secrets(config: Mapping[str, object]) -> dict[str, object]:
     """A connector's config fit to be shown: values under secret-sounding names are `***`, `${…}` references are not."""
     return {encodable(name): shown_value(name, value) for name, value in config.items()}
+
+
+def holds_secrets(body: object) -> bool:
+    """Whether JSON has a string of properties, among which is what `hide_secrets` hides, or that can't be read."""
+    if isinstance(body, Mapping):
+        return any(holds_secrets(each) for each in body.values())
+    if isinstance(body, list):
+        return any(holds_secrets(each) for each in body)
+    if not isinstance(body, str):
+        return False
+    try:
+        values = parse_properties(body, source="text").values
+    except InputFileError:
+        return True
+    return hide_secrets(values) != values
 
 
 def shown_value(name: str, value: object) -> object:

@@ -32,11 +32,12 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """`type` and `body` are what `kubectl patch` takes."""
+    """`type` and `body` are what `kubectl patch` takes; `change` says it in words where the body has more than that."""
 
     thing: str
     type: str
     body: Any
+    change: str = ""
 
     def words(self) -> list[str]:
         """kubectl's, with the body, as a person pastes them: secrets in it are seen by everybody on that machine."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import shlex
 
+from eosctl.core.hidden_secrets import holds_secrets
+from eosctl.core.manifest_fields import Patch
+from eosctl.core.upgrade import Mode
+from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll
@@ -12,8 +16,10 @@ from eosctl.ops.upgrade_owned import manifests_of
 from eosctl.report import Problem, Report, Row
 
 
-def patch_report(app: App, roll: PreparedRoll) -> Report:
-    """A row per patch, pass by pass; a gate that would stop the upgrade is a warning.
+def patch_report(app: App, roll: PreparedRoll, *, with_secrets: bool = False) -> Report:
+    """A row per patch, pass by pass; a gate that would stop the upgrade is a warning, and so is what is left out.
+
+    Of a patch that has secrets beside the mode only the change is told in words, if not `with_secrets`.
 
     Raises UsageError for a driver without a platform, and what reading the workloads raises.
     """
@@ -22,17 +28,10 @@ def patch_report(app: App, roll: PreparedRoll) -> Report:
         raise UsageError(f"--driver {driver.name} changes nothing that has patches")
     modes = list(dict.fromkeys(mode for mode, _worker in roll.steps()))
     wanted = [mode.value for mode in modes] or [roll.target.value]
-    rows: list[Row] = [
-        {
-            "mode": mode.value,
-            "object": patch.thing,
-            "type": patch.type,
-            "patch": patch.body,
-            "command": driver.command(patch),
-        }
-        for mode in modes
-        for patch in driver.patches(app, mode)
+    rows = [
+        _row(driver, mode, patch, with_secrets=with_secrets) for mode in modes for patch in driver.patches(app, mode)
     ]
+    hidden = sum(row["patch"] is None for row in rows)
     return Report(
         kind="upgrade-patches",
         rows=rows,
@@ -40,10 +39,33 @@ def patch_report(app: App, roll: PreparedRoll) -> Report:
         data={"manifests": manifests_of(roll.origins, wanted), "watch": _watch(roll)},
         target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
         problems=[
-            Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}", hint=gate.fix, severity="warning")
-            for gate in roll.blocking
+            *_hidden_problems(hidden),
+            *(
+                Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}", hint=gate.fix, severity="warning")
+                for gate in roll.blocking
+            ),
         ],
     )
+
+
+def _row(driver: OwnsWorkers, mode: Mode, patch: Patch, *, with_secrets: bool) -> Row:
+    hidden = bool(patch.change) and not with_secrets and holds_secrets(patch.body)
+    return {
+        "mode": mode.value,
+        "object": patch.thing,
+        "type": patch.type,
+        "change": patch.change or None,
+        "patch": None if hidden else patch.body,
+        "command": None if hidden else driver.command(patch),
+    }
+
+
+def _hidden_problems(count: int) -> list[Problem]:
+    if not count:
+        return []
+    message = f"{counted(count, 'patch', 'patches')} would show passwords: only the change is told"
+    hint = "--with-secrets prints the whole patch: keep it out of logs."
+    return [Problem("secrets_hidden", message, hint=hint, severity="warning")]
 
 
 def _watch(roll: PreparedRoll) -> str:

@@ -216,8 +216,8 @@ WARNINGS = (
     ),
     Entry(
         "secrets_hidden",
-        "The topic holds configs of connectors; what may be a secret in them is *** in the file.",
-        "Where the file must be exact: --with-secrets, and keep it safe.",
+        "What would be written or printed may hold passwords: *** stands in their place, or the patch is left out.",
+        "Where it must be exact: --with-secrets, and keep it safe.",
     ),
     Entry("several_spellings", "A source partition has keys in several spellings; all that have a value are written."),
     Entry(

@@ -72,7 +72,10 @@ def _patch_lines(report: Report) -> Iterable[str]:
             yield f"# pass {told}" + (
                 "" if told == first else f": when eosctl waits for {told}, run these without the leading #"
             )
-        yield ("" if told == first else "# ") + printable(str(row["command"]))
+        if row["command"] is None:
+            yield f"# no command, as it has secrets: {printable(str(row['change']))}"
+        else:
+            yield ("" if told == first else "# ") + printable(str(row["command"]))
     yield from (f"# {printable(str(each['words']))}" for each in _list(report, "manifests"))
 
 

@@ -56,7 +56,14 @@ ROLL_KINDS: dict[str, Kind] = {
     "upgrade-apply-result": Kind("What an upgrade did, worker by worker.", **_APPLY),
     "upgrade-patches": Kind(
         "What changes the workloads, pass by pass, for whoever makes the changes.",
-        {"mode": _MODE, "object": "str", "type": {"strategic", "merge", "json"}, "patch": "any", "command": "str"},
+        {
+            "mode": _MODE,
+            "object": "str",
+            "type": {"strategic", "merge", "json"},
+            "change": "str|null",
+            "patch": "any",
+            "command": "str|null",
+        },
         {"target_mode": _MODE, "passes": "int"},
         {"manifests": [MANIFEST], "watch": "str"},
     ),

@@ -435,7 +435,7 @@ HARMLESS = {
         "prefixed",
         "resume",
     ),
-    *("no_write", "print_patch", "prune", "rewrite", "sudo", "yes"),
+    *("no_write", "print_patch", "prune", "rewrite", "sudo", "with_secrets", "yes"),
 }
 
 

@@ -351,6 +351,34 @@ def test_the_patches_of_a_file(cluster: Cluster, tmp_path: Path) -> None:
     assert annotations == {f"eosctl/{SETTING}": "preparing"}
 
 
+@pytest.mark.parametrize("place", ["configmap", "variable"])
+def test_a_patch_with_secrets_is_printed_only_when_asked_for(cluster: Cluster, invoke: Invoke, place: str) -> None:
+    """The whole file was printed with its passwords, into the log of a CI job."""
+    there = mounting(cluster, 1)
+    where = ["--workload", CONNECT, "--configmap", FILE.configmap, "--key", FILE.key]
+    if place == "configmap":
+        cluster.add_configmap(FILE.configmap, data={FILE.key: f"{TEXT}{SECRET}\n"})
+    else:
+        found = cluster.read(CONNECT)
+        found["spec"] |= template([{"name": "ALL", "value": f"{TEXT}{SECRET}\n"}])
+        cluster.write(CONNECT, found)
+        where = ["--workload", CONNECT, "--env-name", "ALL"]
+    words = ["upgrade", "apply", "-b", "localhost:1", "-g", "g", "--to", "enabled", "--driver", "kubernetes", *where]
+    hidden = invoke(*words, "--print-patch", **there.surroundings)
+    assert hidden.exit_code == 0, hidden.stderr
+    assert "hunter2" not in f"{hidden.stdout}{hidden.stderr}"
+    assert f"# no command, as it has secrets: set {SETTING}=preparing in " in hidden.stdout
+    assert "--with-secrets" in hidden.stderr
+    machine = invoke(*words, "--print-patch", "-o", "json", **there.surroundings)
+    assert "hunter2" not in machine.stdout
+    row = machine.json()["data"]["rows"][0]
+    assert (row["patch"], row["command"]) == (None, None)
+    shown = invoke(*words, "--print-patch", "--with-secrets", **there.surroundings)
+    assert "hunter2" in shown.stdout
+    assert shown.stderr == ""
+    assert invoke(*words, "--with-secrets", "--dry-run", **there.surroundings).exit_code == 2
+
+
 def test_the_command_line(cluster: Cluster, invoke: Invoke) -> None:
     """What is printed can be pasted into a shell: all that is no command is a comment, and what must not begin yet."""
     there = pods(cluster, 1)

@@ -118,15 +118,10 @@ class PropertiesVariable:
         return self.find(app, kubectl, workload, now).value
 
     def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
-        now = kubectl.get(app, workload.text)
         path = _variable_path(workload, self.name)
-        return [
-            Patch(
-                workload.text,
-                "strategic",
-                nested(path, set_property(str(value_at(now, path) or ""), SETTING, mode.value)),
-            )
-        ]
+        text = str(value_at(kubectl.get(app, workload.text), path) or "")
+        body = nested(path, set_property(text, SETTING, mode.value))
+        return [Patch(workload.text, "strategic", body, change=self.action(kubectl, workload, mode))]
 
     def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> str | None:
         field = (workload.text, _variable_path(workload, self.name))
@@ -170,7 +165,7 @@ class ServerOverrides:
     """
 
     def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
-        return f"set {SETTING}={mode.value} in {field_words(_OVERRIDES)} of {workload.text}"
+        return self._words(workload, mode)
 
     def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
         said = [line.partition("=") for line in _overrides(now)]
@@ -188,7 +183,11 @@ class ServerOverrides:
 
     def _patch(self, now: Manifest, workload: Workload, mode: Mode) -> Patch:
         others = [line for line in _overrides(now) if line.partition("=")[0].strip() != SETTING]
-        return Patch(workload.text, "merge", nested(_OVERRIDES, [*others, f"{SETTING}={mode.value}"]))
+        body = nested(_OVERRIDES, [*others, f"{SETTING}={mode.value}"])
+        return Patch(workload.text, "merge", body, change=self._words(workload, mode))
+
+    def _words(self, workload: Workload, mode: Mode) -> str:
+        return f"set {SETTING}={mode.value} in {field_words(_OVERRIDES)} of {workload.text}"
 
 
 def place_in_spec(workload: Workload) -> ModePlace:
@@ -218,10 +217,7 @@ class MountedProperties:
         return f"{self.key} of {self.thing}"
 
     def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
-        return (
-            f"set {SETTING}={mode.value} in {self.words}, and annotation {ANNOTATION} in the template of "
-            f"{workload.text}"
-        )
+        return f"{self._change(mode)}, and annotation {ANNOTATION} in the template of {workload.text}"
 
     def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, *options: str) -> Found:
         """Of several ConfigMaps with that key the one that the template mounts now: its name may change (kustomize)."""
@@ -242,7 +238,8 @@ class MountedProperties:
 
     def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
         text = str(section(kubectl.get(app, self.thing), "data")[self.key])
-        patch = Patch(self.thing, "merge", nested(("data", self.key), set_property(text, SETTING, mode.value)))
+        body = nested(("data", self.key), set_property(text, SETTING, mode.value))
+        patch = Patch(self.thing, "merge", body, change=self._change(mode))
         return [patch, self._annotation(workload, mode)]
 
     def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> str | None:
@@ -250,6 +247,9 @@ class MountedProperties:
         backup = _edit(app, kubectl, field, f"configmap-{self.configmap}-{self.key}", mode, "merge")
         kubectl.patch(app, self._annotation(workload, mode))
         return backup
+
+    def _change(self, mode: Mode) -> str:
+        return f"set {SETTING}={mode.value} in {self.words}"
 
     def _annotation(self, workload: Workload, mode: Mode) -> Patch:
         return Patch(workload.text, "merge", nested(_ANNOTATION_PATH, mode.value))
