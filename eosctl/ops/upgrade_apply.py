@@ -150,7 +150,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     workers += absent_workers(app, driver, taken_up, view.group)
     if begun is not None and open_step is None and begun.steps:
         workers = [*with_platform(app, driver, begun.steps[-1][0], workers)]
-    if begun is None:
+    if open_step is None and not (begun and begun.steps):
         workers = [*already_made(app, driver, workers)]
     plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
     if request.plan is not None and begun is None:

@@ -32,7 +32,7 @@ from eosctl.ops.upgrade_claim import Claim, claim_group, require_ours
 from eosctl.ops.upgrade_drivers import Acted, OwnsWorkers, SetsAlone
 from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
 from eosctl.ops.upgrade_look import View, look, with_driver_files
-from eosctl.ops.upgrade_owned import made_before, require_kept, taken_back_error, with_platform
+from eosctl.ops.upgrade_owned import already_made, made_before, require_kept, taken_back_error, with_platform
 from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
 from eosctl.ops.upgrade_step import Before, Expected, Settled, StepOutcome, look_app, members_of, owners_of
 from eosctl.ops.upgrade_undo import origin_of, resume_command
@@ -202,7 +202,8 @@ def _barrier(run: _Run, mode: Mode, pending: set[str]) -> None:
         nodes=KnownNodes(run.names),
     )
     done = [*before, *(each.mode for each in run.outcomes)]
-    workers = with_platform(app, roll.driver, done[-1] if done else None, view.observation.workers)
+    seen = view.observation.workers
+    workers = with_platform(app, roll.driver, done[-1], seen) if done else already_made(app, roll.driver, seen)
     refusals = blocking_modes(workers, mode)
     stopping = view.stopping(but=roll.mended if _nobody_there(run) else frozenset({"no_mixed_modes"}))
     refusals += [f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in stopping]

@@ -40,12 +40,13 @@ class Cluster:
     """`folder` holds an object a file, and `calls`: its words each time that kubectl was run, and the stdin it read.
 
     A file `says` there is what kubectl says in place of everything: then it fails. `writes_between` are what somebody
-    else writes just before the next patches.
+    else writes just before the next patches. `now` is when pods are made, as the API server has it.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.writes_between: list[Callable[[dict[str, Any]], object]] = []
+        self.now = ""
 
     @contextmanager
     def install(self, directory: Path) -> Iterator[None]:
@@ -306,7 +307,9 @@ class Cluster:
         starts = before.get("starts", 0) + 1
         address = before["status"]["podIP"] if before else f"10.0.0.{len(self.pods())}"
         labels = {"app": name.rpartition("-")[0], "controller-revision-hash": revision}
-        metadata = {"name": name, "namespace": "ns", "uid": f"{name} {starts}", "labels": labels}
+        metadata: dict[str, Any] = {"name": name, "namespace": "ns", "uid": f"{name} {starts}", "labels": labels}
+        if self.now:
+            metadata["creationTimestamp"] = self.now
         pod = {"metadata": metadata, "ready_in": ready_in, "starts": starts}
         self._show(pod, {"podIP": address})
         if ready_in and (self.folder / "breaks").exists():

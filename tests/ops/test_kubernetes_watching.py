@@ -14,6 +14,7 @@ from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl
 from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
+from eosctl.ops.upgrade_drivers.mode_places import MountedProperties
 from eosctl.ops.upgrade_roll import apply_roll
 from tests.fakes.kubectl import Cluster
 from tests.ops.kubernetes_stage import (
@@ -82,12 +83,14 @@ def test_nobody_makes_the_change(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_who_makes_the_changes_may_be_ahead_of_eosctl(cluster: Cluster, tmp_path: Path) -> None:
+    """The plan knew it, and the pass was refused: the worker might have been disabled."""
     there = pods(cluster, 1)
     set_by(cluster, "argocd-controller", "preparing")
     let_roll(cluster, there)
     assert there.workers == {"http://connect-0:8083": "preparing"}
-    _app, prepared = prepare(there, tmp_path / "state", driver={"watches": True})
+    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True}, settle_timeout_s=5.0)
     assert prepared.steps() == [(Mode.ENABLED, "http://connect-0:8083")]
+    assert "nobody changed it within 5 s" in apply_roll(app, prepared).problems[0].message
 
 
 def test_a_file_that_has_the_mode_says_nothing_of_pods_that_were_made_before(cluster: Cluster, tmp_path: Path) -> None:
@@ -119,6 +122,84 @@ def test_pods_that_are_restarted_before_the_file_changes_do_not_count(cluster: C
     assert "kubectl rollout restart statefulset/connect" in str(report.problems[0].hint)
 
 
+def restart_with(cluster: Cluster, mode: str, day: int) -> None:
+    """What a GitOps tool does, with a checksum of the file in the template."""
+    deploy_file(cluster, mode, time=f"2026-03-{day:02}T00:00:00Z")
+    cluster.now = f"2026-03-{day:02}T00:00:05Z"
+    cluster.run(["rollout", "restart", CONNECT])
+    look(cluster, times=8)
+
+
+def test_a_file_that_was_changed_before_eosctl_began_to_watch(cluster: Cluster, tmp_path: Path) -> None:
+    """Only eosctl's own annotation told what pods have: it waited for restarts that never came, and so did --resume."""
+    there = mounting(cluster, 1)
+    restart_with(cluster, "preparing", 1)
+    let_roll(cluster, there)
+    app, prepared = prepare(there, tmp_path / "state", driver={"file": FILE, "watches": True})
+    assert [mode for mode, _worker in prepared.steps()] == [Mode.ENABLED]
+
+    def deploy(event: Event) -> None:
+        if event.message.endswith("sets it to enabled"):
+            restart_with(cluster, "enabled", 2)
+
+    report = apply_roll(replace(app, on_event=deploy), prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert there.workers == {"http://connect-0:8083": "enabled"}
+
+
+def test_a_pod_that_is_added_between_passes_takes_its_mode_from_the_file(cluster: Cluster, tmp_path: Path) -> None:
+    """Nothing told its mode, and no worker could become enabled."""
+    there = mounting(cluster, 1)
+    app, prepared = prepare(there, tmp_path / "state", driver={"file": FILE, "watches": True})
+
+    def deploy(event: Event) -> None:
+        mode = event.message.rpartition(" sets it to ")[2]
+        if event.message.startswith(FILE.thing) and mode in ("preparing", "enabled"):
+            restart_with(cluster, mode, 1 if mode == "preparing" else 3)
+        elif event.message.endswith("preparing, everything as before"):
+            cluster.now = "2026-03-02T00:00:00Z"
+            cluster.scale(CONNECT, 2)
+            let_roll(cluster, there)
+
+    report = apply_roll(replace(app, on_event=deploy), prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert set(there.workers.values()) == {"enabled"}
+    assert len(there.workers) == 2
+
+
+def rename(cluster: Cluster, name: str, text: str) -> None:
+    """What kustomize does where a ConfigMap changes."""
+    cluster.add_configmap(name, data={FILE.key: text})
+    volumes = [{"name": "config", "configMap": {"name": name}}]
+    patch = json.dumps({"spec": {"template": {"spec": {"volumes": volumes}}}})
+    cluster.run(["patch", CONNECT, "--type", "merge", "--patch", patch])
+
+
+def test_a_run_is_resumed_after_the_configmap_got_another_name(cluster: Cluster, tmp_path: Path) -> None:
+    """The old name was refused (not mounted), and the new one too (the upgrade was begun with another place)."""
+    there = mounting(cluster, 1)
+    watches = {"file": FILE, "watches": True}
+    app, prepared = prepare(there, tmp_path / "state", driver=watches, settle_timeout_s=30.0)
+
+    def deploy(event: Event) -> None:
+        head, _, mode = event.message.rpartition(" sets it to ")
+        if head and mode == wanted:
+            rename(cluster, f"connect-config-{mode}", f"{TEXT}{SETTING}={mode}\n")
+            there.mode_of = lambda _cluster: mode
+
+    wanted = "preparing"
+    stopped = apply_roll(replace(app, on_event=deploy), prepared)
+    assert "nobody changed it within 30 s: configmap/connect-config-preparing" in stopped.problems[0].message
+    renamed = MountedProperties("connect-config-preparing", FILE.key)
+    prepare(there, tmp_path / "state", None, driver={**watches, "file": renamed}, resume=True)
+    app, prepared = prepare(there, tmp_path / "state", None, driver=watches, resume=True)
+    wanted = "enabled"
+    report = apply_roll(replace(app, on_event=deploy), prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert there.workers == {"http://connect-0:8083": "enabled"}
+    prepare(there, tmp_path / "state", Mode.DISABLED, driver=watches)
+
+
 def test_a_configmap_that_is_made_anew_under_another_name(cluster: Cluster, tmp_path: Path) -> None:
     """As kustomize does: a change of anything else in it is none of the mode."""
     there = mounting(cluster, 1, immutable=True)
@@ -132,10 +213,7 @@ def test_a_configmap_that_is_made_anew_under_another_name(cluster: Cluster, tmp_
         waited.append(head.partition(":")[0])
         unrelated = len(waited) == 1
         name = f"connect-config-{len(waited)}"
-        cluster.add_configmap(name, data={FILE.key: f"{TEXT}#\n" if unrelated else f"{TEXT}{SETTING}={mode}\n"})
-        volumes = [{"name": "config", "configMap": {"name": name}}]
-        patch = json.dumps({"spec": {"template": {"spec": {"volumes": volumes}}}})
-        cluster.run(["patch", CONNECT, "--type", "merge", "--patch", patch])
+        rename(cluster, name, f"{TEXT}#\n" if unrelated else f"{TEXT}{SETTING}={mode}\n")
         if not unrelated:
             there.mode_of = lambda _cluster: mode
 

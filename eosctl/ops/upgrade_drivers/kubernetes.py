@@ -31,7 +31,7 @@ from eosctl.ops.upgrade_drivers.place_choice import DEFAULT_VARIABLE, choose_pla
 from eosctl.ops.upgrade_drivers.pods import replace_pods
 from eosctl.ops.upgrade_drivers.rollouts import await_operator, await_rollout, await_strimzi, restart_pod_set
 from eosctl.ops.upgrade_drivers.stuck_pods import Stuck, trouble
-from eosctl.ops.upgrade_drivers.watching import MANAGED, await_change, await_newer_pods, taken_back
+from eosctl.ops.upgrade_drivers.watching import MANAGED, await_change, await_newer_pods, made_after_file, taken_back
 from eosctl.ops.upgrade_drivers.workloads import (
     CONFLUENT,
     STATEFUL_SET,
@@ -75,7 +75,10 @@ def kubernetes_driver(
     there = [(each, driver.look(app, each)) for each in driver.workloads]
     if file is None or container is not None:
         there = [(_with_container(each, now, container, variable or DEFAULT_VARIABLE), now) for each, now in there]
-    places = {each.text: choose_place(app, kubectl, each, now, variable=variable, file=file) for each, now in there}
+    places = {
+        each.text: choose_place(app, kubectl, each, now, variable=variable, file=file, watches=watches)
+        for each, now in there
+    }
     if file is not None and not watches:
         require_changeable(app, kubectl, file)
     controlled = [(each.text, *rolled(app, kubectl, each, now)) for each, now in there]
@@ -199,18 +202,24 @@ class KubernetesDriver:
         """What all templates say, where every pod is made from them."""
         there = [(each, now, rolled(app, self.kubectl, each, now)[1]) for each, now in self._now(app)]
         said = {
-            self._place(each).made_as(app, self.kubectl, each, now) if observed(made) and not ill(made) else None
-            for each, now, made in there
+            self._made_as(app, each, now) if observed(made) and not ill(made) else None for each, now, made in there
         }
         rolling = [made for each, _now, made in there if not each.is_strimzi and not rolled_out(made)]
         value = said.pop() if len(said) == 1 and not rolling else None
         return Mode(value) if value in {mode.value for mode in TARGETS} else None
 
+    def _made_as(self, app: App, workload: Workload, now: Manifest) -> str | None:
+        """What its pods have; only eosctl's own changes of a file leave the annotation that tells so."""
+        place = self._place(workload)
+        if self.watches and isinstance(place, MountedProperties):
+            return made_after_file(app, self.kubectl, workload, place, now)
+        return place.made_as(app, self.kubectl, workload, now)
+
     def place(self, app: App) -> str:
-        """The workloads, their namespace, and kubectl's context with its server."""
+        """The workloads, the key of a file (its ConfigMap may get another name), the namespace, context and server."""
         namespace = f"namespace {self.kubectl.namespace}" if self.kubectl.namespace else "the context's namespace"
-        files = dict.fromkeys(each.words for each in self.places.values() if isinstance(each, MountedProperties))
-        what = ", ".join([names_of(self.workloads), *files])
+        files = dict.fromkeys(each.key for each in self.places.values() if isinstance(each, MountedProperties))
+        what = ", ".join([names_of(self.workloads), *(f"{key} of the ConfigMap that is mounted" for key in files)])
         return f"{what} in {namespace} of {self.kubectl.where(app)}"
 
     def match(

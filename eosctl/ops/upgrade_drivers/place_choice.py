@@ -7,6 +7,7 @@ A variable that an image does not know changes nothing, and the pods would be re
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from shlex import quote
 
 from eosctl.errors import RefusedError, UnauthorizedError, UsageError
@@ -37,8 +38,12 @@ def choose_place(
     *,
     variable: str | None,
     file: MountedProperties | None,
+    watches: bool = False,
 ) -> ModePlace:
-    """What was named, or the variable that most images take; raises RefusedError where that would change nothing."""
+    """What was named, or the variable that most images take; raises RefusedError where that would change nothing.
+
+    `watches`: somebody else makes the changes, and the ConfigMap may have got another name by them.
+    """
     if workload.is_operated:
         if file is not None:
             raise UsageError(
@@ -47,6 +52,7 @@ def choose_place(
             )
         return place_in_spec(workload)
     if file is not None:
+        file = _renamed(app, kubectl, now, file) if watches else file
         _require_file(app, kubectl, workload, now, file)
         return file
     if variable is not None:
@@ -65,6 +71,18 @@ def require_changeable(app: App, kubectl: Kubectl, file: MountedProperties) -> N
             "so where it is deployed from). --no-write waits for that, pass after pass; --print-patch shows what to "
             "change.",
         )
+
+
+def _renamed(app: App, kubectl: Kubectl, now: Manifest, file: MountedProperties) -> MountedProperties:
+    """The group's file in the ConfigMap that the pods mount now, where that is not the one that was named."""
+    there = mounted(now)
+    if file.configmap in there:
+        return file
+    for name in there:
+        text = _data(app, kubectl, name).get(file.key)
+        if is_worker_config(text) and worker_group(str(text), file.words) == app.target.group_id:
+            return replace(file, configmap=name)
+    return file
 
 
 def _require_file(app: App, kubectl: Kubectl, workload: Workload, now: Manifest, file: MountedProperties) -> None:

@@ -13,7 +13,7 @@ from eosctl.errors import ConnectError, DeadlineError
 from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import TakenBackError
-from eosctl.ops.upgrade_drivers.kubectl import Kubectl
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest
 from eosctl.ops.upgrade_drivers.mode_places import Found, ModePlace
 from eosctl.ops.upgrade_drivers.workloads import Workload, list_pods
 
@@ -67,9 +67,7 @@ def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: Mode
         look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
         now = kubectl.get(look, workload.text, MANAGED)
         found = place.find(look, kubectl, workload, now, MANAGED)
-        writers = writers_of(found.manifest, found.path)
-        pods = list_pods(look, kubectl, workload, now)
-        older = [f"pod {pod.name}" for pod in pods if writers and pod.created < writers[-1].time]
+        older = _older_pods(look, kubectl, workload, now, found)
         if not older:
             return
         if deadline.expired():
@@ -80,6 +78,20 @@ def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: Mode
                 "--resume then goes on.",
             )
         app.clock.sleep_s(_POLL_S)
+
+
+def _older_pods(app: App, kubectl: Kubectl, workload: Workload, now: Manifest, found: Found) -> list[str]:
+    """The pods that were made before the field got its value; none where nothing says when it did."""
+    writers = writers_of(found.manifest, found.path)
+    pods = list_pods(app, kubectl, workload, now) if writers else ()
+    return [f"pod {pod.name}" for pod in pods if pod.created < writers[-1].time]
+
+
+def made_after_file(app: App, kubectl: Kubectl, workload: Workload, place: ModePlace, now: Manifest) -> str | None:
+    """What a file says that every pod has read since it was written, whoever did; None where that can't be told."""
+    found = place.find(app, kubectl, workload, now, MANAGED)
+    told = writers_of(found.manifest, found.path) and not _older_pods(app, kubectl, workload, now, found)
+    return found.value if told else None
 
 
 def taken_back(
