@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.commit_age import commit_interval_ms
-from eosctl.core.findings import ERROR, INFO, Finding
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.records import Bounds, Placement, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
@@ -139,32 +139,47 @@ other."""
 
 @dataclass(frozen=True, slots=True)
 class HeldTopic:
-    """A topic of these connectors, and its partitions whose last stable offset stays behind their end."""
+    """A topic of these connectors, and its partitions whose last stable offset stays behind their end.
+
+    Not `certain`: configs name it, or a prefix that fits, and nobody says that they have written to it.
+    """
 
     topic: str
     connectors: Sequence[str]
     bounds: Sequence[Bounds]
+    certain: bool
 
 
-def is_open_long(transaction: TransactionDescription, now_ms: int) -> bool:
-    """Whether it has used up half of its timeout, as `long_transactions` has it, or two minutes."""
-    limit_ms = min(max(transaction.transaction_timeout_ms / 2, LEAST_LONG_MS), MOST_USUAL_MS)
+def is_open_long(transaction: TransactionDescription, now_ms: int, *, is_flinks: bool = False) -> bool:
+    """Whether it has used up half of its timeout, as `long_transactions` has it, or two minutes.
+
+    One of Flink's lasts from checkpoint to checkpoint: it is given the half, however long that is.
+    """
+    half_ms = max(transaction.transaction_timeout_ms / 2, LEAST_LONG_MS)
+    limit_ms = half_ms if is_flinks else min(half_ms, MOST_USUAL_MS)
     return transaction.started_ms is not None and now_ms - transaction.started_ms > limit_ms
 
 
-def held_topics_finding(holder: TransactionDescription, held: Sequence[HeldTopic], *, now_ms: int) -> Finding:
-    """A transaction of anybody's, open for long, behind which readers of what connectors have written wait."""
+def held_topics_finding(
+    holder: TransactionDescription, held: Sequence[HeldTopic], *, now_ms: int, is_flinks: bool = False
+) -> Finding:
+    """A transaction, whoever's, open for long, behind which readers of what connectors have written wait.
+
+    A warning while it is not certain that they write there.
+    """
+    certain = any(each.certain for each in held)
     name, age_s = holder.transactional_id, (now_ms - (holder.started_ms or now_ms)) // 1000
     places = [f"{each.topic}-{bound.partition} at {bound.lso:,}" for each in held for bound in each.bounds]
     more = f" and of {len(places) - _MOST_NAMED:,} more" if len(places) > _MOST_NAMED else ""
     writers = sorted({connector for each in held for connector in each.connectors})
     others = f" and {len(writers) - _MOST_NAMED} more" if len(writers) > _MOST_NAMED else ""
+    write = "may write" if not certain else "writes" if len(writers) == 1 else "write"
     return Finding(
-        "data_topic_held", ERROR, name,
+        "data_topic_held", ERROR if certain else WARNING, name,
         f"{name} (producer {holder.producer_id}) has had a transaction open for {age_s:,} s ({holder.state.value}): it "
         f"keeps the last stable offset of {', '.join(places[:_MOST_NAMED])}{more}, where "
-        f"{', '.join(writers[:_MOST_NAMED])}{others} may write, and who reads committed records waits there",
-        f"See `eosctl txn describe {quote(name)}`. {_end_of(holder)}",
+        f"{', '.join(writers[:_MOST_NAMED])}{others} {write}; consumers with read_committed wait there",
+        f"See `eosctl txn describe {quote(name)}`. {_end_of(holder, is_flinks=is_flinks)}",
         {
             "transactional_id": name,
             "producer_id": holder.producer_id,
@@ -176,16 +191,17 @@ def held_topics_finding(holder: TransactionDescription, held: Sequence[HeldTopic
             "connectors": writers,
             "partitions": [_held_place(each.topic, bound) for each in held for bound in each.bounds],
         },
+        certain=certain,
     )  # fmt: skip
 
 
-def _end_of(holder: TransactionDescription) -> str:
+def _end_of(holder: TransactionDescription, *, is_flinks: bool) -> str:
     if holder.state is not TransactionState.ONGOING:
         return "Its end is decided, and brokers have not written it to every partition: see which of them are down."
-    return (
-        f"Its coordinator aborts it {holder.transaction_timeout_ms / 1000:g} s after its start; "
-        f"`eosctl fence {quote(holder.transactional_id)}` aborts it now, and its application fails."
-    )
+    by_itself = f"Its coordinator aborts it {holder.transaction_timeout_ms / 1000:g} s after its start"
+    if is_flinks:
+        return f"Its id looks like one of Flink's: let its job end it, for it may hold prepared records. {by_itself}."
+    return f"{by_itself}; `eosctl fence {quote(holder.transactional_id)}` aborts it now, and its application fails."
 
 
 def _held_place(topic: str, bound: Bounds) -> Mapping[str, object]:

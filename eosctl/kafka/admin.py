@@ -143,10 +143,14 @@ class TopicAdmin:
 
     def known_bounds(self, topic: str) -> KnownBounds:
         """As `bounds_of`, of those partitions whose leaders answer before long; raises UnreachableError for none."""
-        found = self._bounds([topic], partly=True)[topic]
+        found = self.known_bounds_of([topic])[topic]
         if found.missing and not found.known:
             raise UnreachableError(next(iter(found.missing.values())), hint=_NO_LEADER_HINT)
         return found
+
+    def known_bounds_of(self, topics: Collection[str]) -> dict[str, KnownBounds]:
+        """As `known_bounds` of many topics, by the same few requests; of some there may be none."""
+        return self._bounds(topics, partly=True)
 
     def _bounds(self, topics: Collection[str], *, partly: bool) -> dict[str, KnownBounds]:
         """The end is asked before the LSO, and the LSO is cut to it.

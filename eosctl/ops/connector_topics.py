@@ -32,10 +32,11 @@ class ConnectorTopics:
 
 @dataclass(frozen=True, slots=True)
 class FoundTopics:
-    """Connector -> its topics, and what could not be known."""
+    """Connector -> its topics, what could not be known, and of which connectors no worker told."""
 
     of: Mapping[str, ConnectorTopics] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    untold: tuple[str, ...] = ()
 
 
 def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundTopics:
@@ -54,7 +55,7 @@ def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundT
             f"what {', '.join(guessed)} have written is not known ({why_not}): rights are for what their configs say"
         )
         problems.append(_unknown(message, "others"))
-    return FoundTopics(found, tuple(problems))
+    return FoundTopics(found, tuple(problems), tuple(name for name in configs if name not in told))
 
 
 def _joined(told: Sequence[str] | None, said: ConfiguredTopics) -> ConnectorTopics:

@@ -5,24 +5,27 @@ Starts from what coordinators list as open for long, which are few on any cluste
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 
 from eosctl.core.findings import Finding
+from eosctl.core.hanging import unjudged
+from eosctl.core.ids import FLINK_SINK, application_of, owner_of, task_transactional_id
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
-from eosctl.core.records import Bounds
+from eosctl.core.records import Bounds, KnownBounds
 from eosctl.core.standstill import LEAST_LONG_MS, HeldTopic, held_topics_finding, is_open_long
 from eosctl.core.transactions import TransactionDescription
 from eosctl.core.upgrade_observation import Observation
+from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.ops.app import App
-from eosctl.ops.connector_topics import find_topics
-from eosctl.ops.ports import TopicStore
+from eosctl.ops.connector_topics import FoundTopics, find_topics
 from eosctl.ops.txn import list_open_longer_than
-from eosctl.ops.txn_report import missing_ids_problems
+from eosctl.ops.txn_report import id_problem, missing_ids_problems
 from eosctl.report import Problem
 
 _PATIENCE_S = 10.0
-"""Coordinators that have no leader are waited for by other checks; half of this is enough here."""
+"""What has no leader is waited for by other checks; this is enough for each of the questions here."""
 
 
 def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[Problem]]:
@@ -33,28 +36,78 @@ def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[P
     sources = {each.name: each.config for each in seen.sources() if CLUSTER_PROPERTY not in each.config}
     if not sources:
         return [], []
-    with replace(app, deadline=app.deadline.half(at_most_s=_PATIENCE_S)).transactions() as admin:
-        listings = list_open_longer_than(app, admin, LEAST_LONG_MS)
-        ids = [each.transactional_id for each in listings.found if each.transactional_id not in seen.ongoing]
-        described = admin.describe_transactions(ids) if ids else {}
-    problems = missing_ids_problems(listings)
     now_ms = app.clock.now_ms()
-    known = (each for each in described.values() if isinstance(each, TransactionDescription))
-    holders = [each for each in known if is_open_long(each, now_ms)]
+    holders, problems = _holders(app, seen, now_ms=now_ms)
     if not holders:
         return [], problems
-    topics = find_topics(app, sources)
+    topics = find_topics(_patient(app), sources)
+    problems += _unjudged_connectors(topics, holders)
+    certain = _writers({name: each.written for name, each in topics.of.items()}, holders)
     writers = _writers({name: (*each.written, *each.likely) for name, each in topics.of.items()}, holders)
     for internal in seen.topics or ():
         writers.pop(internal, None)
-    with app.topics() as store:
-        bounds = {topic: _held_bounds(store, topic) for topic in writers}
+    bounds, unasked = _held_bounds(_patient(app), writers)
     found = []
     for holder in holders:
-        held = [HeldTopic(topic, who, there) for topic, who in writers.items() if (there := _of(holder, topic, bounds))]
+        held = [
+            HeldTopic(topic, certain.get(topic, who), there, certain=topic in certain)
+            for topic, who in writers.items()
+            if (there := [each for each in bounds[topic] if (topic, each.partition) in holder.partitions])
+        ]
         if held:
-            found.append(held_topics_finding(holder, held, now_ms=now_ms))
-    return found, problems
+            is_flinks = _is_flinks(holder.transactional_id, seen)
+            found.append(held_topics_finding(holder, held, now_ms=now_ms, is_flinks=is_flinks))
+    return found, problems + unasked
+
+
+def _patient(app: App) -> App:
+    """With a deadline of its own: what comes after it needs some of the time, too."""
+    return replace(app, deadline=app.deadline.half(at_most_s=_PATIENCE_S))
+
+
+def _holders(app: App, seen: Observation, *, now_ms: int) -> tuple[list[TransactionDescription], list[Problem]]:
+    """Transactions that have been open for long, but those of RUNNING tasks."""
+    running = _ids_of_running_tasks(seen)
+    with _patient(app).transactions() as admin:
+        listings = list_open_longer_than(app, admin, LEAST_LONG_MS)
+        ids = [each.transactional_id for each in listings.found if each.transactional_id not in running]
+        described = admin.describe_transactions(ids) if ids else {}
+    unknown = [id_problem(app, each, fault, "describe") for each, fault in unjudged(described).items()]
+    known = [each for each in described.values() if isinstance(each, TransactionDescription)]
+    holders = [each for each in known if is_open_long(each, now_ms, is_flinks=_is_flinks(each.transactional_id, seen))]
+    return holders, [*missing_ids_problems(listings), *unknown]
+
+
+def _ids_of_running_tasks(seen: Observation) -> frozenset[str]:
+    return frozenset(
+        task_transactional_id(seen.group_id or "", each.name, task)
+        for each in seen.sources()
+        for task, state in each.tasks().items()
+        if state == "RUNNING"
+    )
+
+
+def _is_flinks(transactional_id: str, seen: Observation) -> bool:
+    """Whether `fence` takes it for one of Flink's; tasks of the group's connectors may have such ids, too."""
+    owner = owner_of(transactional_id, seen.group_id, [each.name for each in seen.sources()])
+    return owner.kind != "task" and application_of(transactional_id) == FLINK_SINK
+
+
+def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescription]) -> list[Problem]:
+    """Connectors of which neither a worker nor a config tells a topic: these transactions may hold theirs."""
+    names = [name for name in topics.untold if not (topics.of[name].written or topics.of[name].likely)]
+    if not names:
+        return []
+    first = holders[0].transactional_id
+    return [
+        Problem(
+            "output_topics_unknown",
+            f"whether the transaction of {first} holds up {', '.join(names)} is not known: no worker tells the topics "
+            "that they write to, and their configs name none",
+            hint=f"See its topics: `eosctl txn describe {quote(first)}`.",
+            severity="warning",
+        )
+    ]
 
 
 def _writers(
@@ -74,11 +127,22 @@ def _is_named(topic: str, name: str) -> bool:
     return topic.startswith(name[:-1]) if name.endswith("*") else topic == name
 
 
-def _held_bounds(store: TopicStore, topic: str) -> list[Bounds]:
+def _held_bounds(app: App, names: Collection[str]) -> tuple[dict[str, list[Bounds]], list[Problem]]:
     """The partitions whose last stable offset stays behind their end; one without a leader is told elsewhere."""
-    return [bound for bound in store.known_bounds(topic).known if bound.lso < bound.end]
-
-
-def _of(holder: TransactionDescription, topic: str, bounds: Mapping[str, Sequence[Bounds]]) -> list[Bounds]:
-    """Those that are part of the transaction."""
-    return [bound for bound in bounds[topic] if (topic, bound.partition) in holder.partitions]
+    known: dict[str, KnownBounds] = {}
+    problems = []
+    with app.topics() as store:
+        try:
+            known.update(store.known_bounds_of(names) if names else {})
+        except InterruptedByUserError:
+            raise
+        except EosctlError:  # of one of them: the others are asked for by themselves
+            for name in names:
+                try:
+                    known.update(store.known_bounds_of([name]))
+                except InterruptedByUserError:
+                    raise
+                except EosctlError as exc:
+                    problems.append(Problem.of(exc))
+    none = KnownBounds((), {})
+    return {name: [each for each in known.get(name, none).known if each.lso < each.end] for name in names}, problems

@@ -129,6 +129,9 @@ class TopicStore(Protocol):
     def known_bounds(self, topic: str) -> KnownBounds:
         """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""
 
+    def known_bounds_of(self, topics: Collection[str]) -> Mapping[str, KnownBounds]:
+        """`known_bounds` of many topics, by the same few requests; of one without any leader there are none."""
+
     def read(
         self,
         topic: str,

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, cast
 
 import pytest
 
-from eosctl.errors import UnsupportedError
+from eosctl.core.standstill import LEAST_LONG_MS
+from eosctl.errors import (
+    ConnectError,
+    EosctlError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UnsupportedError,
+)
 from tests.conftest import Invoke
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
@@ -136,8 +144,7 @@ def test_a_transaction_of_anybodys_that_holds_a_topic_of_the_connectors_is_named
     assert (row["check"], row["severity"], row["subject"]) == ("transactions", "error", HOLDER)
     assert row["message"] == (
         f"{HOLDER} (producer {known.producer_id}) has had a transaction open for 50 s (Ongoing): it keeps the last "
-        f"stable offset of {DATA}-0 at 0, {DATA}-2 at 0, where orders may write, and who reads committed records waits "
-        "there"
+        f"stable offset of {DATA}-0 at 0, {DATA}-2 at 0, where orders writes; consumers with read_committed wait there"
     )
     assert row["evidence"]["started_ms"] == known.started_ms
     assert [(each["topic"], each["partition"]) for each in row["evidence"]["partitions"]] == [(DATA, 0), (DATA, 2)]
@@ -155,7 +162,90 @@ def test_two_minutes_are_long_whatever_the_timeout(invoke: Invoke) -> None:
 def test_topics_are_also_known_by_what_configs_say(invoke: Invoke, config: dict[str, str]) -> None:
     there = held((DATA, 0), configs={"orders": config})
     there.connect.connectors["orders"].topics.clear()
-    assert row_of(invoke, there, "data_topic_held")["evidence"]["connectors"] == ["orders"]
+    row = row_of(invoke, there, "data_topic_held")
+    assert row["evidence"]["connectors"] == ["orders"]
+    assert (row["severity"], "where orders may write;" in row["message"]) == ("warning", True), "it was an error"
+
+
+FLINKS = "shop totals-0-17"
+
+
+@pytest.mark.parametrize(("open_s", "is_long"), [(400, False), (460, True)])
+def test_one_of_flinks_has_half_of_its_timeout_and_is_for_its_job_to_end(
+    invoke: Invoke, open_s: float, is_long: bool
+) -> None:
+    """Every checkpoint of a few minutes was an error, and fencing, which the fix named, is refused."""
+    there = held((DATA, 0), timeout_ms=900_000, open_s=open_s)
+    state = there.brokers.state
+    state.transactions[FLINKS] = state.transactions.pop(HOLDER)
+    assert ("data_topic_held" in codes(invoke, there)) is is_long
+    if is_long:
+        fix = row_of(invoke, there, "data_topic_held")["fix"]
+        assert "let its job end it" in fix
+        assert "eosctl fence" not in fix
+
+
+@pytest.mark.parametrize("error", [UnauthorizedError("DESCRIBE is denied"), NotFoundError("it is gone")])
+def test_a_topic_that_cannot_be_asked_hides_no_other(invoke: Invoke, error: EosctlError) -> None:
+    """One bad topic lost every finding about a held one."""
+    there = held((DATA, 0), ("bad", 0))
+    there.connect.connectors["orders"].topics.add("bad")
+
+    def refuse(call: Call) -> None:
+        if "bad" in cast("Collection[str]", call.what[0]):
+            raise error
+
+    there.topics.before("known_bounds_of", refuse)
+    rows = doctor(invoke, there, "-o", "json").json()["data"]["rows"]
+    told = [(row["code"], row["subject"]) for row in rows if row["check"] == "transactions"]
+    assert ("data_topic_held", HOLDER) in told
+    assert error.message in [row["message"] for row in rows]
+
+
+def test_many_topics_of_one_transaction_are_asked_for_at_once(invoke: Invoke) -> None:
+    """Each took requests of its own, and a transaction on thousands used up the time of the checks that follow."""
+    names, asked = [f"many-{number}" for number in range(20)], list[Call]()
+    there = held(*((name, 0) for name in names))
+    there.connect.connectors["orders"].topics.update(names)
+    there.topics.before("known_bounds_of", asked.append)
+    assert "and of 17 more" in row_of(invoke, there, "data_topic_held")["message"]
+    assert len(asked) == 1
+
+
+def test_an_id_that_its_coordinator_does_not_describe_is_said(invoke: Invoke) -> None:
+    """It was dropped in silence."""
+    there = held((DATA, 0))
+
+    def deny(call: Call) -> None:
+        if LEAST_LONG_MS in call.what:
+            there.brokers.deny_describe.add(HOLDER)
+
+    there.brokers.calls.after("list_transactions", deny)
+    messages = {row["message"] for row in doctor(invoke, there, "-o", "json").json()["data"]["rows"]}
+    assert [each for each in messages if each.startswith(f"could not describe {HOLDER}: TRANSACTIONAL_ID_AUTH")]
+
+
+def test_a_connector_whose_topics_nobody_tells_is_said_beside_a_long_transaction(invoke: Invoke) -> None:
+    """It was not judged, and nobody said so."""
+    there = held((DATA, 0), configs={"orders": {}})
+    there.connect.fail_always("topics", ConnectError("403: topic tracking is off"))
+    told = [
+        row
+        for row in doctor(invoke, there, "-o", "json").json()["data"]["rows"]
+        if (row["check"], row["code"]) == ("transactions", "output_topics_unknown")
+    ]
+    assert [row["message"].partition(":")[0] for row in told] == [
+        f"whether the transaction of {HOLDER} holds up orders is not known"
+    ]
+
+
+def test_a_running_task_is_never_somebody_elses_transaction(invoke: Invoke) -> None:
+    """Where its transactions could not be looked at before, a task of the group's own was told as a stranger."""
+    there = held((DATA, 0))
+    state = there.brokers.state
+    state.transactions["g-orders-0"] = state.transactions.pop(HOLDER)
+    there.brokers.calls.fail_next("describe_transactions", UnreachableError("no answer"))
+    assert "data_topic_held" not in codes(invoke, there)
 
 
 @pytest.mark.parametrize(

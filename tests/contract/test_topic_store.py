@@ -145,6 +145,7 @@ def test_a_look_at_the_newest_records_does_not_read_the_rest(store: TopicStore, 
 def test_partitions_that_all_have_leaders_are_all_known(store: TopicStore, topic: str) -> None:
     store.write(_at(topic, 1, (b"k", b"v")))
     assert store.known_bounds(topic) == KnownBounds(store.bounds(topic), {})
+    assert store.known_bounds_of([topic]) == {topic: store.known_bounds(topic)}
     read = store.read(topic, partly=True)
     assert ([r.value for r in read.records], read.missing) == ([b"v"], {})
 
@@ -156,6 +157,8 @@ def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
         store.bounds("contract-nowhere")
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.known_bounds("contract-nowhere")
+    with pytest.raises(NotFoundError, match="contract-nowhere"):
+        store.known_bounds_of(["contract-nowhere"])
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.bounds_of(["contract-nowhere"])
     with pytest.raises(NotFoundError, match="contract-nowhere"):

@@ -162,7 +162,11 @@ class FakeTopicStore(Faults):
 
     def known_bounds(self, topic: str) -> KnownBounds:
         with self.call("known_bounds", topic):
-            return self._known_bounds(topic)
+            return self._led_bounds(topic)
+
+    def known_bounds_of(self, topics: Collection[str]) -> Mapping[str, KnownBounds]:
+        with self.call("known_bounds_of", topics):
+            return {topic: self._known_bounds(topic) for topic in topics}
 
     def read(
         self,
@@ -177,7 +181,7 @@ class FakeTopicStore(Faults):
         with self.call("read", topic, isolation):
             if topic in self.topics:
                 self.state.clean(topic)
-            bounds = self._known_bounds(topic) if partly else KnownBounds(self._bounds(topic))
+            bounds = self._led_bounds(topic) if partly else KnownBounds(self._bounds(topic))
             records: list[Record] = []
             count = 0
             for number, log in enumerate(self._topic(topic).partitions):
@@ -230,9 +234,13 @@ class FakeTopicStore(Faults):
         self.state.look_at(topic)
         led = [number for number in range(len(logs)) if self.state.leader_of(topic, number) is not None]
         missing = {n: f"partition {n} of topic {topic} has no leader" for n in range(len(logs)) if n not in led}
-        if missing and not led:
-            raise UnreachableError(missing[0])
         return KnownBounds(tuple(Bounds(n, logs[n].begin, logs[n].lso, logs[n].end) for n in led), missing)
+
+    def _led_bounds(self, topic: str) -> KnownBounds:
+        found = self._known_bounds(topic)
+        if found.missing and not found.known:
+            raise UnreachableError(found.missing[0])
+        return found
 
     def _append(self, record: OutRecord, done: list[OutRecord]) -> Written:
         partition = self._partition(record)
