@@ -11,7 +11,7 @@ from shlex import quote
 
 from eosctl.core.findings import Finding
 from eosctl.core.hanging import unjudged
-from eosctl.core.ids import FLINK_SINK, application_of, owner_of, task_transactional_id
+from eosctl.core.ids import FLINK_SINK, application_of, owner_of
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.records import Bounds, KnownBounds
 from eosctl.core.standstill import LEAST_LONG_MS, HeldTopic, held_topics_finding, is_open_long
@@ -22,6 +22,7 @@ from eosctl.ops.app import App
 from eosctl.ops.connector_topics import FoundTopics, find_topics
 from eosctl.ops.txn import list_open_longer_than
 from eosctl.ops.txn_report import id_problem, missing_ids_problems
+from eosctl.ops.upgrade_transactions import running_ids
 from eosctl.report import Problem
 
 _PATIENCE_S = 10.0
@@ -67,7 +68,7 @@ def _patient(app: App) -> App:
 
 def _holders(app: App, seen: Observation, *, now_ms: int) -> tuple[list[TransactionDescription], list[Problem]]:
     """Transactions that have been open for long, but those of RUNNING tasks."""
-    running = _ids_of_running_tasks(seen)
+    running = frozenset(running_ids(seen))
     with _patient(app).transactions() as admin:
         listings = list_open_longer_than(app, admin, LEAST_LONG_MS)
         ids = [each.transactional_id for each in listings.found if each.transactional_id not in running]
@@ -76,15 +77,6 @@ def _holders(app: App, seen: Observation, *, now_ms: int) -> tuple[list[Transact
     known = [each for each in described.values() if isinstance(each, TransactionDescription)]
     holders = [each for each in known if is_open_long(each, now_ms, is_flinks=_is_flinks(each.transactional_id, seen))]
     return holders, [*missing_ids_problems(listings), *unknown]
-
-
-def _ids_of_running_tasks(seen: Observation) -> frozenset[str]:
-    return frozenset(
-        task_transactional_id(seen.group_id or "", each.name, task)
-        for each in seen.sources()
-        for task, state in each.tasks().items()
-        if state == "RUNNING"
-    )
 
 
 def _is_flinks(transactional_id: str, seen: Observation) -> bool:

@@ -112,7 +112,7 @@ def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> lis
 
 def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
     """Ids of RUNNING source tasks that no coordinator knows, also after a while where workers are enabled."""
-    unknown = _not_known(admin, _running_ids(observation))
+    unknown = _not_known(admin, running_ids(observation))
     eager = any(worker.mode is Mode.ENABLED for worker in observation.workers)
     patience = Deadline.after(min(START_PATIENCE_S if eager else 0.0, app.deadline.remaining_s()), app.clock)
     while unknown and not patience.expired():
@@ -143,7 +143,8 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
     return replace(observation, quiet=quiet, ongoing=ongoing)
 
 
-def _running_ids(observation: Observation) -> list[str]:
+def running_ids(observation: Observation) -> list[str]:
+    """The transactional ids of the RUNNING source tasks."""
     return [each for ids in _running_by_connector(observation).values() for each in ids]
 
 
