@@ -115,6 +115,10 @@ class Cluster:
         """From now on kubectl fails with these words."""
         (self.folder / "says").write_text(says)
 
+    def answer(self) -> None:
+        """It takes back what it refused."""
+        (self.folder / "says").unlink()
+
     def forbid(self, verb: str) -> None:
         """From now on `kubectl auth can-i` says no to it."""
         (self.folder / f"no {verb}").touch()

@@ -248,3 +248,44 @@ def test_a_mode_that_is_taken_back_while_the_next_one_is_awaited(cluster: Cluste
     with pytest.raises(ConnectError, match="value is disabled, while this pass waits for enabled") as refused:
         driver.bring(replace(app, on_event=deploy), [], Mode.ENABLED)
     assert str(refused.value.hint).startswith("Set it to preparing again. ")
+
+
+_NOBODY = "Unable to connect to the server: net/http: TLS handshake timeout"
+
+
+def test_an_api_server_that_does_not_answer_for_a_while_is_asked_again(cluster: Cluster, tmp_path: Path) -> None:
+    """One `kubectl get` that failed ended a run that had waited for hours."""
+    there = pods(cluster, 1)
+    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True})
+    said: list[str] = []
+
+    def deploy(event: Event) -> None:
+        said.append(event.message)
+        mode = event.message.rpartition(" sets it to ")[2]
+        if event.message.startswith(CONNECT) and mode in ("preparing", "enabled"):
+            set_by(cluster, "argocd-controller", mode)
+            cluster.refuse(_NOBODY)
+        elif "not Ready" in event.message:
+            cluster.refuse(_NOBODY)
+        elif event.message.endswith("asking again"):
+            cluster.answer()
+
+    report = apply_roll(replace(app, on_event=deploy), prepared)
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert there.workers == {"http://connect-0:8083": "enabled"}
+    assert len([line for line in said if "TLS handshake timeout" in line]) == 4, "of the field, and of the pods"
+
+
+def test_an_api_server_that_does_not_answer_to_the_end(cluster: Cluster, tmp_path: Path) -> None:
+    there = pods(cluster, 1)
+    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True}, settle_timeout_s=5.0)
+    said: list[str] = []
+
+    def deploy(event: Event) -> None:
+        said.append(event.message)
+        if event.message.endswith("sets it to preparing"):
+            cluster.refuse(_NOBODY)
+
+    report = apply_roll(replace(app, on_event=deploy), prepared)
+    assert report.problems[0].code == "unreachable"
+    assert len([line for line in said if line.endswith("asking again")]) == 1, "told once"

@@ -14,6 +14,7 @@ from eosctl.core.manifest_fields import Patch
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.ops.app import App
+from eosctl.ops.upgrade_drivers.patient_looks import PatientLooks
 from eosctl.ops.upgrade_drivers.programs import ProgramError, run_program
 
 Manifest = Mapping[str, Any]
@@ -125,8 +126,15 @@ def _object(said: bytes, what: str) -> Manifest:
 
 
 def poll(app: App, doing: str, done: Callable[[], bool], *, hint: str) -> None:
-    """Asks until `done`, as long as the App's time lasts; raises DeadlineError."""
-    while not done():
+    """Asks until `done`, as long as the App's time lasts; raises DeadlineError, and what `done` does.
+
+    Where the API server does not answer, it is asked again.
+    """
+    looks = PatientLooks(app, app.deadline)
+    while True:
+        with looks:
+            if done():
+                return
         if app.deadline.expired():
             raise DeadlineError(f"timed out after {app.deadline.timeout_s:g} s while waiting for {doing}", hint=hint)
         app.clock.sleep_s(_POLL_S)

@@ -15,6 +15,7 @@ from eosctl.errors import ConnectError
 from eosctl.events import Event, Standing
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, poll, section
+from eosctl.ops.upgrade_drivers.patient_looks import PatientLooks
 from eosctl.ops.upgrade_drivers.stuck_pods import StuckPods
 from eosctl.ops.upgrade_drivers.workloads import (
     STATEFUL_SET,
@@ -51,16 +52,21 @@ def await_rollout(
     told: dict[str, str] = {}
     stuck = StuckPods(kubectl, agreed)
     deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
+    looks = PatientLooks(app, deadline)
+    pods: Sequence[Pod] = ()
     while True:
+        answered = False
         # a look has time of its own: what is said when the time is up shall be which pod is not Ready
         look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
-        now = kubectl.get(look, workload.text)
-        require_kept(look, now)
-        if rolled_out(now):
-            return
-        pods = list_pods(look, kubectl, workload, now)
+        with looks:
+            now = kubectl.get(look, workload.text)
+            require_kept(look, now)
+            if rolled_out(now):
+                return
+            pods = list_pods(look, kubectl, workload, now)
+            answered = True
         _tell(app, pods, mode, told)
-        if workload.kind == STATEFUL_SET and observed(now):
+        if answered and workload.kind == STATEFUL_SET and observed(now):
             stuck.look(look, pods, str(section(now, "status").get("updateRevision")))
         if deadline.expired():
             raise stuck.timed_out(look, workload.text, pods, timeout_s=app.deadline.timeout_s)

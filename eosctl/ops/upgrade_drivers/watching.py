@@ -15,6 +15,7 @@ from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import TakenBackError
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest
 from eosctl.ops.upgrade_drivers.mode_places import Found, ModePlace
+from eosctl.ops.upgrade_drivers.patient_looks import PatientLooks
 from eosctl.ops.upgrade_drivers.workloads import Workload, list_pods
 
 MANAGED = "--show-managed-fields"
@@ -30,9 +31,15 @@ def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlac
     first: Found | None = None
     spoken = ""
     deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
+    looks = PatientLooks(app, deadline)
     while True:
         look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
-        found = place.find(look, kubectl, workload, kubectl.get(look, workload.text, MANAGED), MANAGED)
+        found = None
+        with looks:
+            found = place.find(look, kubectl, workload, kubectl.get(look, workload.text, MANAGED), MANAGED)
+        if found is None:
+            app.clock.sleep_s(_POLL_S)
+            continue
         if found.value == mode.value:
             return
         first = first or found
@@ -63,14 +70,17 @@ def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: Mode
     By the times of the API server, which have no parts of a second. Raises DeadlineError.
     """
     deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
+    looks = PatientLooks(app, deadline)
+    older: list[str] = []
     while True:
         look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
-        now = kubectl.get(look, workload.text, MANAGED)
-        found = place.find(look, kubectl, workload, now, MANAGED)
-        older = _older_pods(look, kubectl, workload, now, found)
-        if not older:
-            return
-        if deadline.expired():
+        with looks:
+            now = kubectl.get(look, workload.text, MANAGED)
+            found = place.find(look, kubectl, workload, now, MANAGED)
+            older = _older_pods(look, kubectl, workload, now, found)
+            if not older:
+                return
+        if older and deadline.expired():
             raise DeadlineError(
                 f"timed out after {app.deadline.timeout_s:g} s while waiting for somebody to restart "
                 f"{', '.join(older)}, which was made before {found.words} of {found.thing} was changed",
