@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from shlex import quote
 
 from eosctl.core.config_records import decode_key_text
@@ -46,7 +45,7 @@ def bad_records(state: ConfigState, records: Iterable[Record]) -> list[BadRecord
     found = []
     for record in state.ignored:
         superseded = record.key is None or newest[record.key] > record.offset  # a null key is never kept
-        connector = state.connectors.get(record.connector or "")
+        connector = None if record.connector is None else state.connectors.get(record.connector)
         is_held = connector is not None and connector.task_count_record is not None
         if superseded and (record.breaks_reader or record.is_task_count):
             found.append(BadRecord(record))
@@ -82,7 +81,7 @@ def forgotten_by_compaction(state: ConfigState, records: Iterable[Record]) -> li
     Their config was written again after their tasks, as it was; workers of 3.8 or newer then drop the commit before it.
     """
     newest = {record.key: record for record in records if record.key is not None}
-    left = fold_config_topic(sorted(newest.values(), key=attrgetter("offset"))).connectors
+    left = fold_config_topic(sorted(newest.values())).connectors  # by offset: the topic has one partition
     return [
         name
         for name, each in sorted(state.connectors.items())

@@ -60,7 +60,7 @@ class ConnectorSieve:
     _name: bytes = field(init=False)
 
     def __post_init__(self) -> None:
-        self._name = json.dumps(self.connector, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+        self._name = name_in_keys(self.connector)
 
     def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
         """The connector's of `records`."""
@@ -76,6 +76,11 @@ class ConnectorSieve:
                 return False
             self.keys[raw] = key
         return True
+
+
+def name_in_keys(connector: str) -> bytes:
+    """A connector's name as Connect writes it into a key; what is no UTF-8 stands there with a backslash."""
+    return json.dumps(connector, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
 
 
 def versions(committed: TopicRead, everything: TopicRead, keys: Mapping[bytes, OffsetKey]) -> list[Version]:

@@ -28,7 +28,7 @@ def log(topic: str, *records: tuple[bytes, bytes | None], start_ms: int = 0) -> 
 
 
 def watched(topic: str, records: Sequence[Record] = (), *, meant: Sequence[Record] = ()) -> WatchedTopic:
-    history = OffsetHistory(lambda _connector, record: record in meant)
+    history = OffsetHistory(lambda _connector, record: record in meant) if meant else OffsetHistory()
     history(records)
     read = TopicRead(topic, (Bounds(0, 0, len(records), len(records)),), tuple(records), len(records))
     return WatchedTopic(fold_store(read), history, written=bool(records))
