@@ -29,3 +29,7 @@ def test_an_entry_has_config_states_and_the_newest_task_set() -> None:
 )
 def test_what_is_not_told_is_left_out(entry: dict[str, object]) -> None:
     assert read_entry(entry) == ConnectorEntry("unknown", {}, None, {}, ())
+
+
+def test_the_type_is_taken_from_the_status_where_the_info_does_not_tell() -> None:
+    assert read_entry({"info": {"type": ""}, "status": {"type": "sink"}}).type == "sink"

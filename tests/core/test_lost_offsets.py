@@ -149,6 +149,12 @@ def test_a_moment_before_all_of_them_is_one_command_and_a_moment_that_is_not_is_
     ]
 
 
+def test_keys_are_named_where_its_own_topic_has_more_than_went_back() -> None:
+    own = log(OWN, (F, at(40)), (G, at(40)), (H, at(1)), (F, at(3)), (G, at(3)), start_ms=20)
+    [command] = commands(the_one(judged(watched(GLOBAL, log(GLOBAL, (F, at(1)))), watched(OWN, own))))
+    assert command.count(" --partition ") == 2
+
+
 def test_more_commands_than_anybody_pastes_are_counted() -> None:
     keys = [f'["c",{{"filename":"/{number}"}}]'.encode() for number in range(5)]
     each_after_the_other = [pair for key in keys for pair in ((key, at(40)), (key, at(3)))]
