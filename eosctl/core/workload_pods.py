@@ -12,7 +12,10 @@ from urllib.parse import urlsplit
 from eosctl.core.gate import Gate
 
 WORKLOAD_GATE, KUBECTL_GATE = "workload_matches", "kubectl_rights"
-_FIX = "Compare -g with --workload and --namespace. --workload is repeatable: name all workloads of the group."
+_FIX = (
+    "Compare -g with --workload and --namespace. --workload is repeatable: name all workloads of the group (in one "
+    "namespace)."
+)
 _POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
 
 

@@ -11,7 +11,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll
-from eosctl.ops.upgrade_drivers import OwnsWorkers
+from eosctl.ops.upgrade_drivers import DeletesPods, OwnsWorkers
 from eosctl.ops.upgrade_owned import manifests_of
 from eosctl.report import Problem, Report, Row
 
@@ -40,6 +40,7 @@ def patch_report(app: App, roll: PreparedRoll, *, with_secrets: bool = False) ->
         target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
         problems=[
             *_hidden_problems(hidden),
+            *_by_hand_problems(driver),
             *(
                 Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}", hint=gate.fix, severity="warning")
                 for gate in roll.blocking
@@ -58,6 +59,18 @@ def _row(driver: OwnsWorkers, mode: Mode, patch: Patch, *, with_secrets: bool) -
         "patch": None if hidden else patch.body,
         "command": None if hidden else driver.command(patch),
     }
+
+
+def _by_hand_problems(driver: OwnsWorkers) -> list[Problem]:
+    """The workloads whose pods stay as they are after a patch."""
+    names = ", ".join(sorted(driver.deleted_by_us)) if isinstance(driver, DeletesPods) else ""
+    if not names:
+        return []
+    message = (
+        f"{names} has updateStrategy OnDelete: after the patch of each pass somebody must delete its pods, one by one"
+    )
+    hint = "Delete the next one when the pod before is Ready, and its worker in the group again."
+    return [Problem("pods_deleted_by_hand", message, hint=hint, severity="warning")]
 
 
 def _hidden_problems(count: int) -> list[Problem]:

@@ -65,6 +65,11 @@ WARNINGS = (
         "Read its reason and its last log lines; it stays if it gets Ready, or if you do not say y.",
     ),
     Entry(
+        "pods_deleted_by_hand",
+        "A StatefulSet has updateStrategy OnDelete: a patch of it restarts no pod.",
+        "After the patch of each pass delete its pods, one by one.",
+    ),
+    Entry(
         "mode_by_file_and_membership",
         "No request reaches a dedicated MirrorMaker: its steps go by file and membership.",
         "Nothing; the leader's claim of its id, and the ids of tasks, tell more where there are any.",

@@ -340,6 +340,16 @@ def test_the_patches_of_both_passes(cluster: Cluster, tmp_path: Path) -> None:
     )
 
 
+def test_the_patches_of_a_workload_whose_controller_restarts_no_pod(cluster: Cluster, tmp_path: Path) -> None:
+    """Nothing said that its pods stay as they are until somebody deletes them."""
+    there = pods(cluster, 2, **ON_DELETE)
+    (told,) = patch_report(*prepare(there, tmp_path / "state", driver={"watches": True})).problems
+    assert (told.code, told.severity) == ("pods_deleted_by_hand", "warning")
+    assert told.message == (
+        f"{CONNECT} has updateStrategy OnDelete: after the patch of each pass somebody must delete its pods, one by one"
+    )
+
+
 def test_the_patches_of_a_file(cluster: Cluster, tmp_path: Path) -> None:
     there = mounting(cluster, 1)
     report = patch_report(*prepare(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE, "watches": True}))

@@ -114,6 +114,10 @@ class OwnsWorkers(Protocol):
 class DeletesPods(Protocol):
     """A driver that has to delete what its platform does not replace, and asks before."""
 
+    @property
+    def deleted_by_us(self) -> Collection[str]:
+        """The workloads of which nothing but a deletion restarts a pod."""
+
     def deletes(self) -> Mapping[str, str]:
         """The names of the pods, and what is wrong with each, in a sentence."""
 

@@ -181,8 +181,8 @@ class KubernetesDriver:
                 f"{names_of(self.workloads)} {verb} {counted(pods, 'pod')}, and the group "
                 f"{counted(len(workers), 'member')}: not all of {', '.join(workers)} are its pods, and the others "
                 "would keep their mode; nothing was written",
-                hint="Name all workloads of the group: --workload is repeatable. Stop workers that are in none, or "
-                "change all of them with another driver (print, command).",
+                hint="Name all workloads of the group (repeat --workload; all in one namespace). Stop workers that are "
+                "in none, or change all of them with another driver (print, command).",
             )
 
     def expected(self, app: App) -> int:
