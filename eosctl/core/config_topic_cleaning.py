@@ -72,7 +72,8 @@ def written_anew(record: IgnoredRecord) -> str:
 
 def stop_and_resume(connector: str) -> str:
     """What has the leader write the tasks of a connector anew."""
-    return f"`eosctl connectors stop {quote(connector)}`, then `eosctl connectors resume {quote(connector)}`"
+    stop, resume = (f"`eosctl connectors {verb} {quote(connector)}`" for verb in ("stop", "resume"))
+    return f"{stop} (Kafka 3.5 or newer), then {resume}"
 
 
 def forgotten_by_compaction(state: ConfigState, records: Iterable[Record]) -> list[str]:

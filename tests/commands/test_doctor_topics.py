@@ -135,7 +135,9 @@ def test_tasks_that_compaction_made_workers_forget(invoke: Invoke) -> None:
     rows = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)["data"]["rows"]
     [row] = [row for row in rows if row["code"] == "tasks_forgotten"]
     assert (row["check"], row["severity"], row["subject"]) == ("task_counts", "error", "orders")
-    assert row["fix"].startswith("`eosctl connectors stop orders`, then `eosctl connectors resume orders`")
+    assert row["fix"].startswith(
+        "`eosctl connectors stop orders` (Kafka 3.5 or newer), then `eosctl connectors resume orders`"
+    )
     again = cluster(records=config_records(*tasks, config, *tasks))
     assert found(invoke, again, 0) == HEALTHY
 

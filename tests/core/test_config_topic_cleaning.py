@@ -15,7 +15,7 @@ TOMBSTONE, NO_JSON = (b"tasks-fencing-c", None), (b"tasks-fencing-c", b"{")
 NO_KEY = (None, b"{}")
 ONCE_MORE = {"first": 2, "anew": ""}
 NOTHING = {"first": None, "anew": ""}
-STOP_AND_RESUME = "`eosctl connectors stop c`, then `eosctl connectors resume c`"
+STOP_AND_RESUME = "`eosctl connectors stop c` (Kafka 3.5 or newer), then `eosctl connectors resume c`"
 ANEW = f"{STOP_AND_RESUME} (the leader writes it anew; only with exactly-once)"
 TASKS_ANEW = f"{STOP_AND_RESUME} (it writes its tasks anew)"
 

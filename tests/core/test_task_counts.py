@@ -172,7 +172,7 @@ def the_fix(*records: tuple[bytes, bytes]) -> str:
 
 
 CLEAN = "`eosctl task-counts clean` has it compacted away, and watches."
-ANEW = "`eosctl connectors stop c`, then `eosctl connectors resume c` "
+ANEW = "`eosctl connectors stop c` (Kafka 3.5 or newer), then `eosctl connectors resume c` "
 BAD_COMMIT, COMMIT = (b"commit-c", b'{"tasks":"1"}'), (b"commit-c", b'{"tasks":0}')
 
 

@@ -138,7 +138,9 @@ def test_a_record_that_only_the_leader_can_write_anew_is_refused(
     before = len(world.topics.written)
     with pytest.raises(RefusedError, match=said) as caught:
         plan_clean(world.app())
-    assert "`eosctl connectors stop c`, then `eosctl connectors resume c`" in str(caught.value.hint)
+    assert "`eosctl connectors stop c` (Kafka 3.5 or newer), then `eosctl connectors resume c`" in str(
+        caught.value.hint
+    )
     assert len(world.topics.written) == before
 
 
@@ -280,7 +282,7 @@ def test_whose_tasks_compaction_makes_workers_forget_is_said_before(world: World
     ]
     assert [each.severity for each in said] == ["warning"]
     assert str(said[0].hint).startswith(
-        "`eosctl connectors stop c`, then `eosctl connectors resume c`, before a worker"
+        "`eosctl connectors stop c` (Kafka 3.5 or newer), then `eosctl connectors resume c`, before a worker"
     )
 
 
