@@ -266,7 +266,7 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
     if producer is not None:
         place = ("--topic", blocked.topic, "--partition", str(bound.partition))
         command = join(("eosctl", "txn", "abort", *place, "--start-offset", str(producer.txn_start_offset)))
-        hint = f"`{command}` ends it, unless a coordinator may."
+        hint = f"`{command}` ends it; refused if a coordinator still knows the transaction."
     if described is not None and blocked.transactional_id is not None:
         hint = (
             f"It ends by itself {described.transaction_timeout_ms / 1000:g} s after its start; "
