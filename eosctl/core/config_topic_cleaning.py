@@ -72,7 +72,7 @@ def written_anew(record: IgnoredRecord) -> str:
 
 def stop_and_resume(connector: str) -> str:
     """What has the leader write the tasks of a connector anew."""
-    stop, resume = (f"`eosctl connectors {verb} {quote(connector)}`" for verb in ("stop", "resume"))
+    stop, resume = f"`eosctl connectors stop {quote(connector)}`", f"`eosctl connectors resume {quote(connector)}`"
     return f"{stop} (Kafka 3.5 or newer), then {resume}"
 
 
