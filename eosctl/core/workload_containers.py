@@ -12,7 +12,7 @@ from typing import Any
 from eosctl.errors import RefusedError, UsageError
 
 Container = Mapping[str, Any]
-_OF_WORKERS = frozenset({"BOOTSTRAP_SERVERS", "GROUP_ID", "CONNECT_BOOTSTRAP_SERVERS", "CONNECT_GROUP_ID"})
+OF_WORKERS = frozenset({"BOOTSTRAP_SERVERS", "GROUP_ID", "CONNECT_BOOTSTRAP_SERVERS", "CONNECT_GROUP_ID"})
 """What images of Connect make properties of, whatever else they are told."""
 
 
@@ -54,7 +54,7 @@ def _variables(container: Container) -> set[str]:
 
 
 def _has_worker_variables(container: Container) -> bool:
-    return bool(_variables(container) & _OF_WORKERS)
+    return bool(_variables(container) & OF_WORKERS)
 
 
 def _is_connect_image(container: Container) -> bool:

@@ -62,7 +62,8 @@ class Cluster:
         """An object KIND/NAME with spec and metadata as given, and its pods, all of the revision r1."""
         name = what.partition("/")[2]
         metadata = {"name": name, "generation": 1, "resourceVersion": "1", **manifest.pop("metadata", {})}
-        template = {"spec": {"containers": [{"name": "connect", "env": [], "readinessProbe": {}}]}}
+        worker = {"name": "connect", "env": [], "envFrom": [{"configMapRef": {"name": "worker"}}], "readinessProbe": {}}
+        template = {"spec": {"containers": [worker]}}
         selector = {"matchLabels": {"app": name}}
         spec = {"replicas": pods, "selector": selector, "template": template, **manifest.pop("spec", {})}
         status = {

@@ -63,7 +63,8 @@ class Scene:
             for key, value in self.properties().items()
             if workers
         ]
-        one = {"name": "connect", "image": "connect:tests", "env": env, **(container or {})}
+        more = {} if workers else {"envFrom": [{"configMapRef": {"name": "none", "optional": True}}]}
+        one = {"name": "connect", "image": "connect:tests", "env": env, **more, **(container or {})}
         pod = {"containers": [*beside, one], "initContainers": list(before), "volumes": list(volumes)}
         template = {"metadata": {"labels": {"app": name}}, "spec": pod}
         selector = {"matchLabels": {"app": name}}

@@ -41,16 +41,17 @@ def test_sidecars_are_left_alone(cluster: Cluster, app: App) -> None:
 def test_a_probe_of_a_sidecar_says_nothing_of_the_worker(cluster: Cluster, app: App) -> None:
     """Any container's readinessProbe counted: the next pod went down before the worker was back."""
     add(cluster, {"name": "proxy", "readinessProbe": {}}, {"name": "worker"})
-    driver = kubernetes_driver(app, ["sts/connect"], Kubectl(), container="worker")
+    driver = kubernetes_driver(app, ["sts/connect"], Kubectl(), container="worker", variable=VARIABLE)
     assert "has a readinessProbe" in driver.crowded["statefulset/connect"][0]
-    assert kubernetes_driver(app, ["sts/connect"], Kubectl(), container="proxy").crowded["statefulset/connect"] == ()
+    other = kubernetes_driver(app, ["sts/connect"], Kubectl(), container="proxy", variable=VARIABLE)
+    assert other.crowded["statefulset/connect"] == ()
 
 
 def test_which_container_it_is_must_be_said_where_nothing_tells(cluster: Cluster, app: App) -> None:
     add(cluster, {"name": "a"}, {"name": "b"})
     with pytest.raises(RefusedError, match="has the containers a, b"):
         kubernetes_driver(app, ["sts/connect"], Kubectl())
-    kubernetes_driver(app, ["sts/connect"], Kubectl(), container="b").bring(app, [], Mode.PREPARING)
+    kubernetes_driver(app, ["sts/connect"], Kubectl(), container="b", variable=VARIABLE).bring(app, [], Mode.PREPARING)
     assert cluster.variables("statefulset/connect", "b") == {VARIABLE: "preparing"}
     cluster.add("kafkaconnect/other")
     with pytest.raises(UsageError, match="--container is for statefulset/ and deployment/"):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.upgrade import Mode
-from eosctl.errors import EosctlError, ExitCode, RefusedError, UsageError
+from eosctl.errors import ExitCode, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.upgrade import plan_upgrade
@@ -22,7 +22,7 @@ from eosctl.ops.upgrade_patches import patch_report
 from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.report import Report
 from tests.conftest import Invoke
-from tests.fakes.kubectl import Cluster, KubectlError
+from tests.fakes.kubectl import Cluster
 from tests.ops.kubernetes_stage import (
     CONNECT,
     FIELD,
@@ -101,34 +101,6 @@ def test_what_somebody_else_writes_into_the_configmap_meanwhile_is_kept(cluster:
     assert file_of(cluster) == f"{TEXT}more=1\n{SETTING}=preparing\n"
 
 
-SECRET = 'sasl.jaas.config=x.Module required password="hunter2";'
-
-
-@pytest.mark.parametrize("place", ["configmap", "variable"])
-def test_secrets_are_in_no_command_line_and_no_message(cluster: Cluster, tmp_path: Path, place: str) -> None:
-    """All properties were in kubectl's words: seen by `ps`, and in the error and the journal where it failed."""
-    there = mounting(cluster, 1)
-    if place == "configmap":
-        cluster.add_configmap(FILE.configmap, data={FILE.key: f"{TEXT}{SECRET}\n"})
-    else:
-        cluster.add(CONNECT, pods=1, spec=template([{"name": "ALL", "value": f"{TEXT}{SECRET}\n"}]))
-    app = there.app(tmp_path / "state")
-    option: dict[str, Any] = {"file": FILE} if place == "configmap" else {"variable": "ALL"}
-    driver = kubernetes_driver(app, [CONNECT], Kubectl(), **option)
-
-    def denied(_found: dict[str, Any]) -> None:
-        raise KubectlError('Error from server: admission webhook "policy" denied the request')
-
-    cluster.writes_between.append(denied)
-    with pytest.raises(EosctlError, match="policy") as refused:
-        driver.bring(app, [], Mode.PREPARING)
-    assert "hunter2" not in f"{refused.value.message}{refused.value.hint}"
-    driver.bring(app, [], Mode.PREPARING)
-    for words in [words for words in cluster.calls() if words[0] == "patch"]:
-        assert "hunter2" not in " ".join(words[:-1]), "the last is what was given by stdin"
-    assert "hunter2" in (file_of(cluster) if place == "configmap" else cluster.variables(CONNECT)["ALL"])
-
-
 @pytest.mark.parametrize(
     ("manifest", "file", "complaint"),
     [
@@ -145,22 +117,6 @@ def test_a_configmap_that_would_change_no_worker(
     with pytest.raises(RefusedError, match=complaint):
         prepare(there, tmp_path / "state", driver={"file": file})
     assert cluster.calls() == []
-
-
-def test_an_image_that_takes_no_variable_is_found_when_the_upgrade_is_planned(cluster: Cluster, tmp_path: Path) -> None:
-    """It was found when `enabled` was not what the workers had become, two restarts later."""
-    there = mounting(cluster)
-    with pytest.raises(RefusedError, match=f"the variable {VARIABLE} is not in the template of its pods") as refused:
-        prepare(there, tmp_path / "state")
-    assert str(refused.value.hint).startswith("--configmap connect-config --key connect.properties edits them.")
-    cluster.add(CONNECT, pods=2, spec=template([{"name": "PROPERTIES", "value": TEXT}]))
-    with pytest.raises(RefusedError, match="and the variable PROPERTIES has the properties of a worker") as refused:
-        prepare(there, tmp_path / "state")
-    assert str(refused.value.hint).startswith("--env-name PROPERTIES edits them.")
-    cluster.add(CONNECT, pods=2, spec=template([{"name": "CONNECT_GROUP_ID", "value": "g"}]))
-    there.follow()
-    there.settle()
-    prepare(there, tmp_path / "state")
 
 
 def test_one_variable_with_all_properties(cluster: Cluster, tmp_path: Path) -> None:
@@ -359,34 +315,6 @@ def test_the_patches_of_a_file(cluster: Cluster, tmp_path: Path) -> None:
     assert file_of(cluster) == f"{TEXT}{SETTING}=preparing\n"
     annotations = cluster.read(CONNECT)["spec"]["template"]["metadata"]["annotations"]
     assert annotations == {f"eosctl/{SETTING}": "preparing"}
-
-
-@pytest.mark.parametrize("place", ["configmap", "variable"])
-def test_a_patch_with_secrets_is_printed_only_when_asked_for(cluster: Cluster, invoke: Invoke, place: str) -> None:
-    """The whole file was printed with its passwords, into the log of a CI job."""
-    there = mounting(cluster, 1)
-    where = ["--workload", CONNECT, "--configmap", FILE.configmap, "--key", FILE.key]
-    if place == "configmap":
-        cluster.add_configmap(FILE.configmap, data={FILE.key: f"{TEXT}{SECRET}\n"})
-    else:
-        found = cluster.read(CONNECT)
-        found["spec"] |= template([{"name": "ALL", "value": f"{TEXT}{SECRET}\n"}])
-        cluster.write(CONNECT, found)
-        where = ["--workload", CONNECT, "--env-name", "ALL"]
-    words = ["upgrade", "apply", "-b", "localhost:1", "-g", "g", "--to", "enabled", "--driver", "kubernetes", *where]
-    hidden = invoke(*words, "--print-patch", **there.surroundings)
-    assert hidden.exit_code == 0, hidden.stderr
-    assert "hunter2" not in f"{hidden.stdout}{hidden.stderr}"
-    assert f"# no command, as it has secrets: set {SETTING}=preparing in " in hidden.stdout
-    assert "--with-secrets" in hidden.stderr
-    machine = invoke(*words, "--print-patch", "-o", "json", **there.surroundings)
-    assert "hunter2" not in machine.stdout
-    row = machine.json()["data"]["rows"][0]
-    assert (row["patch"], row["command"]) == (None, None)
-    shown = invoke(*words, "--print-patch", "--with-secrets", **there.surroundings)
-    assert "hunter2" in shown.stdout
-    assert shown.stderr == ""
-    assert invoke(*words, "--with-secrets", "--dry-run", **there.surroundings).exit_code == 2
 
 
 def test_the_command_line(cluster: Cluster, invoke: Invoke) -> None:

@@ -21,7 +21,7 @@ from eosctl.ops.backups import write_blocks
 from eosctl.ops.upgrade_drivers import SETTING
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
 from eosctl.ops.upgrade_drivers.properties_files import stamp
-from eosctl.ops.upgrade_drivers.workloads import CONFLUENT, Workload, template_variable
+from eosctl.ops.upgrade_drivers.workloads import CONFLUENT, Workload
 
 ANNOTATION = f"eosctl/{SETTING}"
 """In a template whose pods take the mode from a file: a pod is made anew where its template changes, and not else."""
@@ -78,8 +78,9 @@ class Variable:
         return kubectl.line(*self._words(workload, mode))
 
     def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
-        value = template_variable(now, workload.container, self.name)
-        return Found(workload.text, now, _variable_path(workload, self.name), value)
+        path = _variable_path(workload, self.name)
+        value = value_at(now, path)
+        return Found(workload.text, now, path, None if value is None else str(value))
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
         return self.find(app, kubectl, workload, now).value
@@ -277,10 +278,15 @@ def is_worker_config(text: object) -> bool:
         return False
 
 
-def variables(workload: Manifest) -> Mapping[str, Mapping[str, Any]]:
-    """The environment variables of its pods by name, as the template has them."""
-    containers = section(workload, "spec", "template", "spec").get("containers") or ()
-    return {str(each["name"]): each for container in containers for each in container.get("env") or ()}
+def variables(workload: Manifest, container: str | None = None) -> Mapping[str, Mapping[str, Any]]:
+    """The environment variables of its pods by name, as the template has them: of one container, or of all."""
+    return {str(each["name"]): each for one in containers_of(workload, container) for each in one.get("env") or ()}
+
+
+def containers_of(workload: Manifest, name: str | None) -> list[Mapping[str, Any]]:
+    """Those of its pods' template: the one of this name, or all."""
+    found = section(workload, "spec", "template", "spec").get("containers") or ()
+    return [each for each in found if name in (None, each.get("name"))]
 
 
 def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: Mode, kind: str) -> str | None:

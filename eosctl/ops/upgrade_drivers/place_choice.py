@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from shlex import quote
 
+from eosctl.core.workload_containers import OF_WORKERS
 from eosctl.errors import RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
@@ -18,6 +19,7 @@ from eosctl.ops.upgrade_drivers.mode_places import (
     MountedProperties,
     PropertiesVariable,
     Variable,
+    containers_of,
     is_worker_config,
     mounted,
     place_in_spec,
@@ -27,7 +29,7 @@ from eosctl.ops.upgrade_drivers.mode_places import (
 from eosctl.ops.upgrade_drivers.workloads import Workload
 
 DEFAULT_VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
-_MAKES_PROPERTIES = ("CONNECT_BOOTSTRAP_SERVERS", "CONNECT_GROUP_ID", "BOOTSTRAP_SERVERS", "GROUP_ID")
+_USUAL = "EXACTLY_ONCE_SOURCE_SUPPORT"  # how the name of a variable ends that has the mode, and nothing besides
 
 
 def choose_place(
@@ -45,10 +47,11 @@ def choose_place(
     `watches`: somebody else makes the changes, and the ConfigMap may have got another name by them.
     """
     if workload.is_operated:
-        if file is not None:
+        given = "--configmap" if file is not None else "--env-name" if variable is not None else None
+        if given is not None:
             raise UsageError(
-                f"{workload.text} has the mode in its own spec; --configmap is for statefulset/ and deployment/",
-                hint="Leave out --configmap and --key.",
+                f"{workload.text} has the mode in its own spec; {given} is for statefulset/ and deployment/",
+                hint="Leave out --configmap, --key and --env-name.",
             )
         return place_in_spec(workload)
     if file is not None:
@@ -56,10 +59,43 @@ def choose_place(
         _require_file(app, kubectl, workload, now, file)
         return file
     if variable is not None:
-        value = variables(now).get(variable, {}).get("value")
-        return PropertiesVariable(variable) if is_worker_config(value) else Variable(variable)
+        return _named_variable(app, kubectl, workload, now, variable)
     _require_known(app, kubectl, workload, now)
     return Variable(DEFAULT_VARIABLE)
+
+
+def _named_variable(app: App, kubectl: Kubectl, workload: Workload, now: Manifest, name: str) -> ModePlace:
+    """The mode alone, or a line of all properties; raises RefusedError where setting the first would lose the others.
+
+    `kubectl set env` replaces whatever the variable has, also what it takes from another object.
+    """
+    found = variables(now, workload.container).get(name, {})
+    words = f"variable {name} of {workload.text}"
+    source = found.get("valueFrom")
+    if source:
+        _require_replaceable(app, kubectl, f"the {words}", source, usual=name.upper().endswith(_USUAL))
+    elif is_worker_config(found.get("value")):
+        _require_group(app, str(found["value"]), words, hint="Compare -g with --env-name.")
+        return PropertiesVariable(name)
+    return Variable(name)
+
+
+def _require_replaceable(app: App, kubectl: Kubectl, words: str, source: Manifest, *, usual: bool) -> None:
+    """What a variable takes from another object is not all properties, as far as that can be told."""
+    named = section(source, "configMapKeyRef")
+    name, key = str(named.get("name")), str(named.get("key"))
+    text = _data(app, kubectl, name).get(key) if named else None
+    if is_worker_config(text):
+        raise RefusedError(
+            f"{words} has the properties of a worker, from configmap/{name}; nothing was written",
+            hint=f"--configmap {quote(name)} --key {quote(key)} edits them.",
+        )
+    if text is None and not usual:
+        raise RefusedError(
+            f"{words} is taken from elsewhere ({', '.join(source)}), which eosctl does not read, and all properties may"
+            " be in it; nothing was written",
+            hint="Give it a value in the template, or make the changes with your own tool: --no-write waits for them.",
+        )
 
 
 def require_changeable(app: App, kubectl: Kubectl, file: MountedProperties) -> None:
@@ -100,34 +136,45 @@ def _require_file(app: App, kubectl: Kubectl, workload: Workload, now: Manifest,
             f"{file.thing} has no key {file.key}; nothing was written",
             hint=f"It has {', '.join(map(str, data)) or 'none'}. Check --key.",
         )
-    group = worker_group(str(data[file.key]), file.words)
+    _require_group(app, str(data[file.key]), file.words, hint="Compare -g with --configmap and --key.")
+
+
+def _require_group(app: App, text: str, words: str, *, hint: str) -> None:
+    """Raises RefusedError where these are not the properties of a worker of this group."""
+    group = worker_group(text, words)
     if group != app.target.group_id:
         says = "has no group.id" if group is None else f"is of group {group}"
-        raise RefusedError(
-            f"{file.words} {says}, and this is group {app.target.group_id}; nothing was written",
-            hint="Compare -g with --configmap and --key.",
-        )
+        raise RefusedError(f"{words} {says}, and this is group {app.target.group_id}; nothing was written", hint=hint)
 
 
 def _require_known(app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> None:
-    """Raises RefusedError where the template lacks the variable, and the workers' properties are found elsewhere."""
-    there = variables(now)
-    containers = section(now, "spec", "template", "spec").get("containers") or ()
-    if DEFAULT_VARIABLE in there or there.keys() & {*_MAKES_PROPERTIES} or any("envFrom" in one for one in containers):
+    """Raises RefusedError where nothing in the worker's container tells that its image makes properties of variables.
+
+    The sidecars' variables say nothing of it.
+    """
+    there = variables(now, workload.container)
+    if there.keys() & {DEFAULT_VARIABLE, *OF_WORKERS} or any(
+        "envFrom" in one for one in containers_of(now, workload.container)
+    ):
         return
-    found = next(_elsewhere(app, kubectl, now), None)
+    lacks = f"{workload.text}: the variable {DEFAULT_VARIABLE} is not in the template of its pods"
+    found = next(_elsewhere(app, kubectl, workload, now), None)
     if found is not None:
         where, way = found
         raise RefusedError(
-            f"{workload.text}: the variable {DEFAULT_VARIABLE} is not in the template of its pods, and {where} has the "
-            "properties of a worker; nothing was written",
+            f"{lacks}, and {where} has the properties of a worker; nothing was written",
             hint=f"{way} edits them. --env-name names the variable, if the image takes one.",
         )
+    raise RefusedError(
+        f"{lacks}, and nothing tells that its image makes properties of variables; nothing was written",
+        hint=f"--env-name {DEFAULT_VARIABLE} sets it all the same, if the image takes it. If the mode is in a mounted "
+        "file: --configmap and --key. If that is in a Secret: --no-write waits until you have changed it.",
+    )
 
 
-def _elsewhere(app: App, kubectl: Kubectl, now: Manifest) -> Iterator[tuple[str, str]]:
+def _elsewhere(app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> Iterator[tuple[str, str]]:
     """Where a worker's properties are found, and the options that name it; what may not be looked at is passed over."""
-    for name, variable in variables(now).items():
+    for name, variable in variables(now, workload.container).items():
         if is_worker_config(variable.get("value")):
             yield f"the variable {name}", f"--env-name {quote(name)}"
     for name in mounted(now):

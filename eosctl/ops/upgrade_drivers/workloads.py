@@ -147,13 +147,6 @@ def deletes_by_hand(workload: Manifest) -> bool:
     return section(workload, "spec", "updateStrategy").get("type") == "OnDelete"
 
 
-def template_variable(workload: Manifest, container: str | None, name: str) -> str | None:
-    """The value that a container of its pods has for a variable; None where the template lacks it."""
-    containers = section(workload, "spec", "template", "spec").get("containers") or ()
-    env = [each for one in containers if one.get("name") == container for each in one.get("env") or ()]
-    return next((str(each.get("value")) for each in env if each.get("name") == name), None)
-
-
 def pod_names(stateful_set: Manifest) -> list[str]:
     """The pods of a StatefulSet, by their ordinals."""
     spec, name = section(stateful_set, "spec"), section(stateful_set, "metadata").get("name")
