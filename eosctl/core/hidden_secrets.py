@@ -15,11 +15,20 @@ _SECRET_NAME = re.compile(
     re.I,
 )
 _SECRET_IN_URL = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
+_NAMED = re.compile(r"""([\w.-]+)(?:\s*=|["']\s*:)\s*""")
 
 
 def hide_secrets(config: Mapping[str, object]) -> dict[str, object]:
     """A connector's config fit to be shown: values under secret-sounding names are `***`, `${…}` references are not."""
     return {encodable(name): shown_value(name, value) for name, value in config.items()}
+
+
+def shown_line(line: str) -> str:
+    """A line of a log, fit to be shown: all that stands behind `NAME=` of a secret is `***`."""
+    for found in _NAMED.finditer(line):
+        if _SECRET_NAME.search(found[1]) and found.end() < len(line):
+            return shown_line(line[: found.start()]) + found[0] + "***"
+    return encodable(_SECRET_IN_URL.sub("***", line))
 
 
 def holds_secrets(body: object) -> bool:

@@ -21,7 +21,10 @@ if [ "${{@: -1}}" = /dev/stdin ]; then IFS= read -r -d '' given; fi
 exec 3<>/dev/tcp/127.0.0.1/{port}
 printf '%s\\0' "$#" "$@" "$given" >&3
 IFS= read -r status <&3
-if [ "$status" = 0 ]; then exec cat <&3; fi
+case "$status" in
+  0) exec cat <&3 ;;
+  no) echo 'Warning: the server speaks up' >&2; cat <&3; exit 1 ;;
+esac
 cat <&3 >&2
 exit "$status"
 """
@@ -34,6 +37,10 @@ _OPTIONS = ("--namespace", "--context", "--kubeconfig")
 
 class KubectlError(Exception):
     """kubectl ends with status 1 and says this."""
+
+
+class KubectlNoError(Exception):
+    """kubectl ends with status 1, and says this where it says what it was asked for; a warning stands beside it."""
 
 
 class Cluster:
@@ -120,9 +127,9 @@ class Cluster:
         """It takes back what it refused."""
         (self.folder / "says").unlink()
 
-    def forbid(self, verb: str) -> None:
-        """From now on `kubectl auth can-i` says no to it."""
-        (self.folder / f"no {verb}").touch()
+    def forbid(self, verb: str, says: str = "no") -> None:
+        """From now on `kubectl auth can-i` says no to it, or to it and a resource."""
+        (self.folder / f"no {verb.replace('/', ' ')}").write_text(says)
 
     def read(self, what: str) -> dict[str, Any]:
         """An object; empty where there is none."""
@@ -160,9 +167,10 @@ class Cluster:
         match [*words[:-2], "--patch", given] if words[-2:] == ["--patch-file", "/dev/stdin"] else words:
             case ["config", "view", "--minify", "--output", "json"]:
                 return json.dumps(_CONFIG_VIEW)
-            case ["auth", "can-i", verb, _what]:
-                if (self.folder / f"no {verb}").exists():
-                    raise KubectlError("no")
+            case ["auth", "can-i", verb, what]:
+                for asked in (verb, f"{verb} {what.replace('/', ' ')}"):
+                    if (self.folder / f"no {asked}").exists():
+                        raise KubectlNoError((self.folder / f"no {asked}").read_text())
                 return "yes"
             case ["get", "pods", "--selector", selector, "--output", "json"]:
                 return self._list(selector)
@@ -350,9 +358,11 @@ def _served(run: Callable[[list[str], str], str]) -> Iterator[int]:
             count = int(self._word())
             words = [self._word() for _number in range(count)]
             try:
-                status, said = 0, run(words, self._word())
+                status, said = "0", run(words, self._word())
+            except KubectlNoError as exc:
+                status, said = "no", f"{exc}\n"
             except KubectlError as exc:
-                status, said = 1, f"{exc}\n"
+                status, said = "1", f"{exc}\n"
             self.wfile.write(f"{status}\n{said}".encode())
 
         def _word(self) -> str:

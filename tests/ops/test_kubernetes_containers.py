@@ -15,7 +15,7 @@ from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
 from eosctl.profiles import Target
 from tests.fakes.clock import PLENTY_S
 from tests.fakes.kubectl import Cluster
-from tests.ops.kubernetes_stage import VARIABLE
+from tests.ops.kubernetes_stage import CONNECT, FILE, VARIABLE, mounting
 
 
 @pytest.fixture
@@ -45,6 +45,20 @@ def test_a_probe_of_a_sidecar_says_nothing_of_the_worker(cluster: Cluster, app: 
     assert "has a readinessProbe" in driver.crowded["statefulset/connect"][0]
     other = kubernetes_driver(app, ["sts/connect"], Kubectl(), container="proxy", variable=VARIABLE)
     assert other.crowded["statefulset/connect"] == ()
+
+
+def test_with_a_file_too_the_probe_of_the_worker_counts(cluster: Cluster, tmp_path: Path) -> None:
+    """With --configmap any container's readinessProbe counted, if no --container was given."""
+    there = mounting(cluster)
+    found = cluster.read(CONNECT)
+    pod = found["spec"]["template"]["spec"]
+    pod["containers"] = [{"name": "proxy", "readinessProbe": {}}, {"name": "main", "image": "debezium/connect:3"}]
+    cluster.write(CONNECT, found)
+    app = there.app(tmp_path)
+    assert "has a readinessProbe" in kubernetes_driver(app, [CONNECT], Kubectl(), file=FILE).crowded[CONNECT][0]
+    pod["containers"][1]["image"] = "mine"
+    cluster.write(CONNECT, found)
+    assert kubernetes_driver(app, [CONNECT], Kubectl(), file=FILE).crowded[CONNECT] == (), "nothing tells which it is"
 
 
 def test_which_container_it_is_must_be_said_where_nothing_tells(cluster: Cluster, app: App) -> None:

@@ -43,6 +43,39 @@ def test_a_plan_says_what_apply_would_stop_at(cluster: Cluster, tmp_path: Path) 
     assert cluster.calls() == []
 
 
+@pytest.mark.parametrize("reason", ["", " - no RBAC policy matched", " - RBAC: clusterrole x not found"])
+def test_a_no_with_a_reason_is_a_no(cluster: Cluster, tmp_path: Path, reason: str) -> None:
+    """It was an error that no --accept-gate could set aside; a warning of kubectl's hid the word."""
+    there = pods(cluster, 1)
+    cluster.forbid("patch", f"no{reason}")
+    assert gates_of(planned(there, tmp_path, "sts/connect"))["kubectl_rights"] == "fail"
+
+
+def test_the_right_to_restart_strimzi_s_pods_is_asked_for(cluster: Cluster, tmp_path: Path) -> None:
+    """Every right was there, it said, and the annotation of the pod set was refused in mid-run."""
+    app = pods(cluster, 1).app(tmp_path)
+    cluster.add("kafkaconnect/c", spec={"config": {}})
+    cluster.forbid("patch strimzipodset/c-connect")
+    gates = kubernetes_driver(app, ["kc/c"], Kubectl()).gates(app, [], accepted=(), complete=True)
+    (rights,) = [gate for gate in gates if gate.id == "kubectl_rights"]
+    assert (rights.status, rights.evidence) == ("fail", "kubectl auth can-i says no: patch strimzipodset/c-connect")
+
+
+@pytest.mark.parametrize("kind", ["KafkaConnect", "KafkaMirrorMaker2"])
+def test_a_resource_of_strimzi_s_rolls_one_by_one_and_has_three_pods_by_default(
+    cluster: Cluster, tmp_path: Path, kind: str
+) -> None:
+    """Eight replicas were a Deployment's 25 percent, so that two could be down; and without a number there was one."""
+    app = pods(cluster, 1).app(tmp_path)
+    what = f"{kind.lower()}/c"
+    cluster.add(what, spec={"config": {}, "replicas": 8})
+    driver = kubernetes_driver(app, [what], Kubectl())
+    assert dict(driver.crowded) == {what: ()}
+    found = cluster.read(what)
+    cluster.write(what, {"kind": kind, "metadata": found["metadata"], "spec": {"config": {}}})
+    assert driver.expected(app) == 3
+
+
 def test_on_the_way_back_a_plan_misses_no_pod(cluster: Cluster, tmp_path: Path) -> None:
     """A pod that an upgrade broke is no obstacle to leaving it, as with `apply`."""
     there = pods(cluster, 2)

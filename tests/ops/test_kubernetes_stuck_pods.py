@@ -105,3 +105,15 @@ def test_a_group_without_members_is_not_where_it_should_be(cluster: Cluster, tmp
     there.settle()
     with pytest.raises(RefusedError, match="nothing is left to be done, but pod connect-0 is no member of the group"):
         prepare(there, tmp_path)
+
+
+def test_secrets_in_a_log_are_not_told(cluster: Cluster, tmp_path: Path) -> None:
+    """Images print the properties that they make of variables: passwords went into the plan and the journal."""
+    there = pods(cluster, 1)
+    line = "--- Setting property from CONNECT_SASL_JAAS_CONFIG: sasl.jaas.config=x.Module required password=hunter2;"
+    cluster.breaks("CrashLoopBackOff", line, "Invalid token: expired", "ssl.keystore.password = hunter2")
+    report = roll(there, tmp_path, settle_timeout_s=20.0)
+    said = report.problems[0].message
+    assert "Setting property from CONNECT_SASL_JAAS_CONFIG: sasl.jaas.config=*** / Invalid token: expired / " in said
+    assert "ssl.keystore.password = ***" in said
+    assert "hunter2" not in said

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from eosctl.core.hidden_secrets import shown_line
 from eosctl.core.manifest_fields import Patch
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
@@ -20,6 +21,7 @@ from eosctl.ops.upgrade_drivers.programs import ProgramError, run_program
 Manifest = Mapping[str, Any]
 _POLL_S = 1.0
 _LOG_S, _LINES, _LINE = 5.0, 5, 300  # how long a look at a log may take, and how much is told of it
+_NO = re.compile(r"^no( - |$)", re.MULTILINE)  # with the API server's reason, if it gives one
 _FORBIDDEN = re.compile(r"\((Forbidden|Unauthorized)\)|must be logged in|forbidden: User", re.IGNORECASE)
 _UNREACHABLE = re.compile(
     r"unable to connect to the server|connection to the server \S+ was refused|connection refused|no such host"
@@ -81,7 +83,9 @@ class Kubectl:
         for when in (["--previous"], []):
             with suppress(EosctlError):
                 told = self.run(look, "logs", f"pod/{pod}", "--container", container, "--tail", str(_LINES), *when)
-                return [line[:_LINE] for line in told.decode("utf-8", "replace").splitlines() if line.strip()]
+                return [
+                    shown_line(line)[:_LINE] for line in told.decode("utf-8", "replace").splitlines() if line.strip()
+                ]
         return ()
 
     def may(self, app: App, verb: str, what: str) -> bool:
@@ -89,7 +93,7 @@ class Kubectl:
         try:
             return run_program(app, self.words("auth", "can-i", verb, what)).strip().startswith(b"yes")
         except ProgramError as exc:
-            if exc.said.strip().splitlines()[-1:] == ["no"]:
+            if _NO.search(exc.printed):
                 return False
             raise self._failure(exc, ("auth", "can-i", verb, what)) from exc
 

@@ -7,11 +7,10 @@ controller that doesn't: there eosctl deletes the pods (pods.py). It never chang
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from shlex import quote
 from typing import ClassVar
 
 from eosctl.core.deployers import Origin, origin_of_field
@@ -24,13 +23,14 @@ from eosctl.core.workload_pods import KUBECTL_GATE, WORKLOAD_GATE, Member, Pod, 
 from eosctl.core.workload_rolling import ROLLING_GATE, judge_rolling, several_at_once
 from eosctl.errors import RefusedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers import SETTING, Acted, TakenBackError
-from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest, section
+from eosctl.ops.upgrade_drivers import Acted, TakenBackError
+from eosctl.ops.upgrade_drivers.kubectl import Kubectl, Manifest
 from eosctl.ops.upgrade_drivers.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
 from eosctl.ops.upgrade_drivers.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
 from eosctl.ops.upgrade_drivers.pods import replace_pods
 from eosctl.ops.upgrade_drivers.rollouts import await_operator, await_rollout, await_strimzi, restart_pod_set
 from eosctl.ops.upgrade_drivers.stuck_pods import Stuck, trouble
+from eosctl.ops.upgrade_drivers.unfit_workloads import not_rolling, refuse_owned
 from eosctl.ops.upgrade_drivers.watching import MANAGED, await_change, await_newer_pods, made_after_file, taken_back
 from eosctl.ops.upgrade_drivers.workloads import (
     CONFLUENT,
@@ -50,8 +50,6 @@ from eosctl.ops.upgrade_drivers.workloads import (
 )
 from eosctl.ops.workers import WorkerObservation
 
-# annotation -> whose operator then leaves the resource alone
-_PAUSES = {"strimzi.io/pause-reconciliation": "Strimzi's", "platform.confluent.io/block-reconcile": "Confluent's"}
 _Now = tuple[Workload, Manifest]
 """A workload, and what Kubernetes says of it."""
 
@@ -73,8 +71,8 @@ def kubernetes_driver(
     """
     driver = replace(named_workloads(app, workloads, kubectl), watches=watches)
     there = [(each, driver.look(app, each)) for each in driver.workloads]
-    if file is None or container is not None:
-        there = [(_with_container(each, now, container, variable or DEFAULT_VARIABLE), now) for each, now in there]
+    name = variable or DEFAULT_VARIABLE
+    there = [(_with_container(each, now, container, name, must=file is None), now) for each, now in there]
     places = {
         each.text: choose_place(app, kubectl, each, now, variable=variable, file=file, watches=watches)
         for each, now in there
@@ -87,7 +85,11 @@ def kubernetes_driver(
         workloads=tuple(each for each, _now in there),
         places=places,
         deleted_by_us=frozenset(text for text, _made, now in controlled if deletes_by_hand(now)),
-        crowded={text: several_at_once(now, container=made.container) for text, made, now in controlled},
+        # Strimzi's operator restarts one pod after the other, whatever its resource says
+        crowded={
+            text: () if made.is_strimzi else several_at_once(now, container=made.container)
+            for text, made, now in controlled
+        },
         stuck={} if watches else _stuck(app, kubectl, controlled),
     )
 
@@ -99,9 +101,12 @@ def _stuck(app: App, kubectl: Kubectl, controlled: Sequence[tuple[str, Workload,
     return {pod.uid: Stuck(pod.name, text, trouble(app, kubectl, pod)) for text, pod in found}
 
 
-def _with_container(workload: Workload, now: Manifest, named: str | None, variable: str) -> Workload:
+def _with_container(workload: Workload, now: Manifest, named: str | None, variable: str, *, must: bool) -> Workload:
+    """With the worker's container; where it need not be known, None if nothing tells."""
     if not workload.is_operated:
-        return replace(workload, container=worker_container(workload.text, now, named=named, variable=variable))
+        with suppress(*([] if must else [RefusedError])):
+            return replace(workload, container=worker_container(workload.text, now, named=named, variable=variable))
+        return workload
     if named is not None:
         raise UsageError(f"--container is for statefulset/ and deployment/: {workload.text} has the mode in its spec")
     return workload
@@ -137,8 +142,8 @@ class KubernetesDriver:
     def look(self, app: App, workload: Workload) -> Manifest:
         """The workload as it is now; raises RefusedError where it is somebody else's, or not all pods would restart."""
         now = self.kubectl.get(app, workload.text)
-        _refuse_owned(workload.text, now)
-        reason, words = _not_rolling(workload.text, now)
+        refuse_owned(workload.text, now)
+        reason, words = not_rolling(workload.text, now)
         if reason:
             raise RefusedError(
                 f"{workload.text} {reason}; nothing was written", hint=f"Change that first: {self.kubectl.line(*words)}"
@@ -338,6 +343,7 @@ class KubernetesDriver:
             return Gate(KUBECTL_GATE, "pass", "nothing is written to Kubernetes (--no-write)")
         files = [each.thing for each in self.places.values() if isinstance(each, MountedProperties)]
         made = [f"{STATEFUL_SET}/{each.name}" for each in self.workloads if each.kind == CONFLUENT]
+        made += [each.pod_set for each in self.workloads if each.is_strimzi]
         wanted = [("patch", what) for what in dict.fromkeys([*(each.text for each in self.workloads), *made, *files])]
         wanted += [("delete", "pods")] if self.deleted_by_us or self.stuck else []
         lacking = [f"{verb} {what}" for verb, what in wanted if not self.kubectl.may(app, verb, what)]
@@ -365,34 +371,3 @@ def _wanted(there: Sequence[_Now]) -> int:
 
 def _members(workers: Sequence[WorkerObservation]) -> list[Member]:
     return [Member(each.url, each.client_host) for each in workers if each.member_id is not None]
-
-
-def _refuse_owned(workload: str, now: Manifest) -> None:
-    """Raises RefusedError where an operator made it, which takes changes back (Confluent's, say)."""
-    for owner in section(now, "metadata").get("ownerReferences") or ():
-        if owner.get("controller"):
-            kind, version = str(owner.get("kind")), str(owner.get("apiVersion"))
-            whose = f"{kind}/{owner.get('name')} ({version})"
-            way = "--driver print waits for each worker, and checks it."
-            if version.startswith("platform.confluent.io/") and kind == "Connect":
-                way = f"--workload connect/{quote(str(owner.get('name')))} does so."
-            raise RefusedError(
-                f"{workload} is made by {whose}, whose operator takes back what is changed there; nothing was written",
-                hint=f"Set {SETTING} in that resource. {way}",
-            )
-
-
-def _not_rolling(workload: str, now: Manifest) -> tuple[str, list[str]]:
-    """Why a change would not reach all pods, and what kubectl mends it with; empty where it would."""
-    partition = section(now, "spec", "updateStrategy", "rollingUpdate").get("partition") or 0
-    if partition and not deletes_by_hand(now):
-        patch = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
-        reason = f"has updateStrategy.rollingUpdate.partition {partition}: pods below that ordinal keep the old mode"
-        return reason, ["patch", workload, "--type", "merge", "--patch", patch]
-    if section(now, "spec").get("paused"):
-        return "is paused: its pods would not be restarted", ["rollout", "resume", workload]
-    for annotation, whose in _PAUSES.items():
-        if section(now, "metadata", "annotations").get(annotation) == "true":
-            words = ["annotate", workload, f"{annotation}-"]
-            return f"is paused: {whose} operator would not restart its pods", words
-    return "", []

@@ -13,11 +13,11 @@ _TOLD = 3  # lines of a failed program's last words
 
 
 class ProgramError(EosctlError):
-    """A program ended with another status than 0; `said` is all that it wrote about that."""
+    """A program ended with another status than 0; `said` is all that it wrote about that, `printed` its stdout."""
 
-    def __init__(self, message: str, *, said: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, said: str, printed: str = "", hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
-        self.said = said
+        self.said, self.printed = said, printed
 
 
 def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
@@ -41,5 +41,6 @@ def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
         text = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
         last = " / ".join(text.splitlines()[-_TOLD:]) or "it said nothing"
         message = f"{shown} ended with status {done.returncode}: {last}"
-        raise ProgramError(message, said=text, hint="Run it by hand to see more.")
+        printed = done.stdout.decode("utf-8", "replace")
+        raise ProgramError(message, said=text, printed=printed, hint="Run it by hand to see more.")
     return done.stdout

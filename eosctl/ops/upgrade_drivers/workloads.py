@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from eosctl.core.hidden_secrets import shown_line
 from eosctl.core.workload_pods import Pod
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
@@ -27,6 +28,7 @@ _SPELLINGS = {
 }
 # kind -> its name in the labels of the pods, and what its pod set is called
 _OPERATED = {STRIMZI: ("KafkaConnect", "connect"), MIRROR_MAKER: ("KafkaMirrorMaker2", "mirrormaker2")}
+_STRIMZI_REPLICAS = 3  # where a resource of v1beta2 does not say it; v1 must
 _KINDS = {spelling: kind for kind, spellings in _SPELLINGS.items() for spelling in spellings}
 _REVISION_LABELS = ("controller-revision-hash", "pod-template-hash")
 _ENDED = ("Succeeded", "Failed")
@@ -116,7 +118,8 @@ def _config_place(workload: Workload, found: Manifest) -> tuple[str | int, ...]:
 
 def replicas(workload: Manifest) -> int:
     """How many pods it shall have now."""
-    return int(section(workload, "spec").get("replicas", 1))
+    default = _STRIMZI_REPLICAS if workload.get("kind") in {kind for kind, _last in _OPERATED.values()} else 1
+    return int(section(workload, "spec").get("replicas", default))
 
 
 def generation(workload: Manifest) -> int:
@@ -171,7 +174,8 @@ def pod_reason(pod: Manifest) -> str:
     """Why a pod is not Ready, as its containers and conditions have it; empty where nothing says so."""
     for status, told in _troubles(pod):
         said = section(status, "lastState", "terminated").get("message") or told.get("message") or ""
-        return ": ".join(part for part in (str(told["reason"]), str(said).strip()) if part)
+        lines = "\n".join(map(shown_line, str(said).strip().splitlines()))  # may be the container's log
+        return ": ".join(part for part in (str(told["reason"]), lines) if part)
     for condition in section(pod, "status").get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return f"{condition.get('reason')}: {condition.get('message')}"
