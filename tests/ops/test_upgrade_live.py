@@ -27,6 +27,7 @@ from eosctl.profiles import Target
 from eosctl.sandbox.process import signal_group
 from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
+from eosctl.sandbox.state import Node
 from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
 from tests.sandbox_fixtures import PATIENCE_S, rest, wait_until
@@ -122,7 +123,17 @@ def wait_for_leader(eosctl: Eosctl) -> str:
     return str(wait_until(leader, what="a leader", timeout_s=180))
 
 
-def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, eosctl: Eosctl, plan: Path) -> str:
+def wait_for_worker(eosctl: Eosctl, url: str) -> None:
+    """Until the group has it again, healthy."""
+
+    def is_there() -> bool:
+        rows = eosctl("status").json()["data"]["rows"]
+        return any((row["worker"], row["health"]) == (url, "healthy") for row in rows)
+
+    wait_until(is_there, what=f"{url} in the group", timeout_s=300)
+
+
+def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, eosctl: Eosctl, plan: Path) -> Node:
     """Begins the roll and kills both when the second worker is being restarted; returns the leader's node."""
     leader = wait_for_leader(eosctl)
     line, environ = as_process(
@@ -143,7 +154,7 @@ def kill_eosctl_and_the_leader(stack: Stack, tmp_path: Path, eosctl: Eosctl, pla
     node = next(each for each in found.state.of_kind("worker") if each.address == leader)
     signal_group(node.process, signal.SIGKILL)
     wait_until(lambda: not node.process.alive(), what="the leader to be gone", timeout_s=180)
-    return node.name
+    return node
 
 
 def take_one_away(stack: Stack, eosctl: Eosctl) -> Path:
@@ -204,7 +215,8 @@ def test_there_and_back_while_a_source_is_fed(rolling: Stack, eosctl: Eosctl, tm
         found = Stack.find(rolling.directory)
         assert found is not None
         with suppress(EosctlError):  # the worker that the killed eosctl was stopping may end while this one starts
-            found.start_node(node)
+            found.start_node(node.name)
+        wait_for_worker(eosctl, node.address)
         wait_for_leader(eosctl)
         resumed = envelope_of(eosctl(*resume), "upgrade-apply-result")
         assert {row["outcome"] for row in resumed["data"]["rows"]} == {"done", "done_before"}
