@@ -32,6 +32,17 @@ class TransactionState(StrEnum):
     UNKNOWN = "Unknown"
 
 
+OPEN_STATES = (
+    TransactionState.ONGOING,
+    TransactionState.PREPARE_COMMIT,
+    TransactionState.PREPARE_ABORT,
+    TransactionState.PREPARE_EPOCH_FENCE,
+)
+"""A transaction in one of these is not over: its markers are still to be written."""
+OPEN_STATES_BEFORE_4 = OPEN_STATES[:3]
+"""Those that brokers before 4.0 know; they refuse to filter by another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaFault:
     """A Kafka error that belongs to one item: error `code`, its `name` (`NOT_COORDINATOR`) and a message."""

@@ -12,6 +12,8 @@ from eosctl.core.hanging import unjudged
 from eosctl.core.ids import Owner
 from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
 from eosctl.core.transactions import (
+    OPEN_STATES,
+    OPEN_STATES_BEFORE_4,
     TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
     KafkaFault,
@@ -29,13 +31,6 @@ from eosctl.ops.txn_report import hidden_ids_warning, id_problem, missing_ids_pr
 from eosctl.report import Problem, Report, Row, rfc3339
 
 T = TypeVar("T")
-_OPEN = {
-    TransactionState.ONGOING,
-    TransactionState.PREPARE_COMMIT,
-    TransactionState.PREPARE_ABORT,
-    TransactionState.PREPARE_EPOCH_FENCE,
-}
-_OPEN_BEFORE_4 = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +75,7 @@ def list_open_longer_than(app: App, admin: TransactionAdmin, least_ms: int) -> T
     try:
         return _list_there(admin, wanted)
     except UnsupportedError:
-        return _list_here(app, admin, replace(wanted, states=_OPEN_BEFORE_4))
+        return _list_here(app, admin, replace(wanted, states=OPEN_STATES_BEFORE_4))
 
 
 def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:
@@ -101,7 +96,7 @@ def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> TransactionListi
         raise UnsupportedError(error.message, hint=hint) from error
     if wanted.open_longer_than_ms is None:
         return listings
-    return listings._replace(found=[each for each in listings.found if each.state in _OPEN])
+    return listings._replace(found=[each for each in listings.found if each.state in OPEN_STATES])
 
 
 def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:
@@ -113,7 +108,7 @@ def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> Transac
     found = [each for each in listings.found if pattern.fullmatch(each.transactional_id)]
     if wanted.open_longer_than_ms is None:
         return listings._replace(found=found)
-    found = [each for each in found if each.state in _OPEN]
+    found = [each for each in found if each.state in OPEN_STATES]
     described = admin.describe_transactions([each.transactional_id for each in found])
     latest_ms = app.clock.now_ms() - wanted.open_longer_than_ms
     started = [each for each in found if _started_before(described.get(each.transactional_id), latest_ms)]

@@ -154,10 +154,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         workers = [*already_made(app, driver, workers)]
     plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
     if request.plan is not None and begun is None:
-        difference = request.plan.difference(plan)
-        if difference is not None:
-            raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
-        plan = request.plan
+        plan = _still_so(request.plan, plan)
     owned: Sequence[Gate] = ()
     if open_step is None and plan.passes:
         driver.check(app, sorted(view.members))
@@ -192,6 +189,14 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         configs=with_files.target.worker_configs,
         origins=tuple(origins_of(app, driver)),
     )
+
+
+def _still_so(planned: UpgradePlan, now: UpgradePlan) -> UpgradePlan:
+    """The plan of the file; raises StalePlanError where it would be another one now."""
+    difference = planned.difference(now)
+    if difference is not None:
+        raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
+    return planned
 
 
 def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eosctl.core.ids import own_transactional_id
-from eosctl.core.transactions import TransactionDescription
+from eosctl.core.transactions import OPEN_STATES, TransactionDescription
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.ports import TransactionAdmin
 
-_AT_WORK = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _TIMEOUT_MS = 60_000
 
 
@@ -33,7 +32,7 @@ def claim_group(app: App) -> Claim:
     try:
         with app.transactions() as admin:
             found = admin.describe_transactions([wanted]).get(wanted)
-            if isinstance(found, TransactionDescription) and found.state in _AT_WORK:
+            if isinstance(found, TransactionDescription) and found.state in OPEN_STATES:
                 raise RefusedError(
                     f"another eosctl writes to the config topic of group {app.target.group_id} now "
                     f"({wanted} is {found.state}); nothing was written",

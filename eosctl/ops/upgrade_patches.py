@@ -19,7 +19,7 @@ from eosctl.report import Problem, Report, Row
 def patch_report(app: App, roll: PreparedRoll, *, with_secrets: bool = False) -> Report:
     """A row per patch, pass by pass; a gate that would stop the upgrade is a warning, and so is what is left out.
 
-    Of a patch that has secrets beside the mode only the change is told in words, if not `with_secrets`.
+    Of a patch that has secrets beside the mode only the change is shown, if not `with_secrets`.
 
     Raises UsageError for a driver without a platform, and what reading the workloads raises.
     """
@@ -76,7 +76,7 @@ def _by_hand_problems(driver: OwnsWorkers) -> list[Problem]:
 def _hidden_problems(count: int) -> list[Problem]:
     if not count:
         return []
-    message = f"{counted(count, 'patch', 'patches')} would show passwords: only the change is told"
+    message = f"{counted(count, 'patch', 'patches')} would show passwords: only the change is shown"
     hint = "--with-secrets prints the whole patch: keep it out of logs."
     return [Problem("secrets_hidden", message, hint=hint, severity="warning")]
 

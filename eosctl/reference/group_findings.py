@@ -83,7 +83,7 @@ GROUP_FINDINGS = (
         "Another application's transaction has been open for more than half of its timeout (30 s at least), or for two "
         "minutes, on a topic to which connectors of this group write: consumers with read_committed get nothing that "
         "came after it. A warning where only configs say that they may write there.",
-        "`eosctl txn describe` tells whose it is; `eosctl fence` ends it, and its application fails. One of Flink's "
+        "`eosctl txn describe` shows who owns it; `eosctl fence` ends it, and its application fails. One of Flink's "
         "is for its job to end.",
     ),
     Entry(

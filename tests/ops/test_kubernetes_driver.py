@@ -34,7 +34,7 @@ from eosctl.profiles import Target
 from tests.fakes.clock import PLENTY_S
 from tests.fakes.faults import Call, KilledError
 from tests.fakes.kubectl import Cluster
-from tests.ops.kubernetes_stage import ON_DELETE, VARIABLE, deleted, pods, prepare, roll
+from tests.ops.kubernetes_stage import ON_DELETE, VARIABLE, Pods, deleted, pods, prepare, roll
 
 SETTING = "exactly.once.source.support"
 
@@ -328,17 +328,23 @@ def test_a_run_is_resumed_while_pods_are_being_restarted(cluster: Cluster, tmp_p
     assert there.workers == {url: "enabled"}
 
 
+def run_until(there: Pods, state: Path, words: str) -> None:
+    """A roll whose process is killed when a message begins with `words`."""
+
+    def die(event: Event) -> None:
+        if event.message.startswith(words):
+            raise KilledError
+
+    app, prepared = prepare(there, state)
+    with pytest.raises(KilledError):
+        apply_roll(replace(app, on_event=die), prepared)
+
+
 def test_pods_that_are_new_already_are_not_restarted_again(cluster: Cluster, tmp_path: Path) -> None:
     """eosctl was killed while the controller was at work, and the same mode was then rolled out once more."""
     there = pods(cluster, 2)
 
-    def die(event: Event) -> None:
-        if event.message.startswith("pod connect-0: Ready, revision r2"):
-            raise KilledError
-
-    app, prepared = prepare(there, tmp_path / "state")
-    with pytest.raises(KilledError):
-        apply_roll(replace(app, on_event=die), prepared)
+    run_until(there, tmp_path / "state", "pod connect-0: Ready, revision r2")
     report = roll(there, tmp_path / "state", None, resume=True)
     assert report.exit_code is ExitCode.OK, report.problems
     assert [words[:2] for words in cluster.calls()] == [["set", "env"]] * 2, "one for each pass, and no restart"
@@ -350,13 +356,7 @@ def test_between_the_passes_with_nobody_there(cluster: Cluster, tmp_path: Path) 
     """Nobody was there to be brought to enabled, and so it was finished."""
     there = pods(cluster, 1)
 
-    def die(event: Event) -> None:
-        if event.message.startswith("pass enabled"):
-            raise KilledError
-
-    app, prepared = prepare(there, tmp_path / "state")
-    with pytest.raises(KilledError):
-        apply_roll(replace(app, on_event=die), prepared)
+    run_until(there, tmp_path / "state", "pass enabled")
     there.held = True
     there.stop("http://connect-0:8083")
     there.seen.clear()
