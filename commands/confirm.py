@@ -17,7 +17,7 @@ from eosctl.report import Problem, Report
 from .session import Session
 
 if TYPE_CHECKING:
-    from eosctl.ops.audit import Action
+    from eosctl.ops.audit import AuditedCommand
     from eosctl.profiles import Target
 
 # options by which a user sets a check aside; a test compares this with the options of every writing command
@@ -119,9 +119,9 @@ def _ask(question: str, session: Session) -> None:
         raise UnconfirmedError("answered with no; nothing was written")
 
 
-def _action(session: Session, target: Target) -> Action:
+def _action(session: Session, target: Target) -> AuditedCommand:
     """What the user asked for; of the options those that were given."""
-    from eosctl.ops.audit import Action
+    from eosctl.ops.audit import AuditedCommand
 
     context = click.get_current_context()
     given = {
@@ -129,7 +129,7 @@ def _action(session: Session, target: Target) -> Action:
         for name, value in context.params.items()
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
-    return Action(
+    return AuditedCommand(
         command=context.command_path.partition(" ")[2],
         arguments=given,
         overrides=[name for name in given.keys() & OVERRIDES if given[name]],

@@ -24,7 +24,7 @@ _INCLUDED_IN = {
 
 
 @unique
-class Verdict(StrEnum):
+class RightVerdict(StrEnum):
     """What ACLs say of a right; the two that name hosts depend on where the client runs."""
 
     ALLOWED = "allowed"
@@ -35,12 +35,12 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RightJudgement:
     """A right of a principal, the verdict, and the ACLs that decided it."""
 
     right: Right
     principal: str
-    verdict: Verdict
+    verdict: RightVerdict
     because: tuple[Acl, ...] = ()
 
 
@@ -87,30 +87,30 @@ class AclIndex:
             yield from (self._on[key] for key in dict.fromkeys(keys) if key in self._on)
 
 
-def judge(right: Right, principal: str, acls: AclIndex) -> Judgement:
+def judge(right: Right, principal: str, acls: AclIndex) -> RightJudgement:
     """Whether `principal` has `right`, and by which ACLs."""
     matching = acls.about(right, (principal, ANY_PRINCIPAL))
     denying = [acl for acl in matching if acl.permission == "DENY" and _denies(acl, right)]
     allowing = [acl for acl in matching if acl.permission == "ALLOW" and _allows(acl, right)]
     everywhere = [acl for acl in allowing if acl.host == "*"]
     if denied := [acl for acl in denying if acl.host == "*"]:
-        return Judgement(right, principal, Verdict.DENIED, tuple(denied))
+        return RightJudgement(right, principal, RightVerdict.DENIED, tuple(denied))
     if not allowing:
-        return Judgement(right, principal, Verdict.MISSING)
+        return RightJudgement(right, principal, RightVerdict.MISSING)
     if denying:
-        return Judgement(right, principal, Verdict.DENIED_TO_HOSTS, tuple(denying))
+        return RightJudgement(right, principal, RightVerdict.DENIED_TO_HOSTS, tuple(denying))
     if not everywhere:
-        return Judgement(right, principal, Verdict.ALLOWED_TO_HOSTS, tuple(allowing))
-    return Judgement(right, principal, Verdict.ALLOWED, tuple(everywhere))
+        return RightJudgement(right, principal, RightVerdict.ALLOWED_TO_HOSTS, tuple(allowing))
+    return RightJudgement(right, principal, RightVerdict.ALLOWED, tuple(everywhere))
 
 
-def is_certain(judgement: Judgement, acls: AclIndex, *, super_users: bool, open_to_all: bool) -> bool:
+def is_certain(judgement: RightJudgement, acls: AclIndex, *, super_users: bool, open_to_all: bool) -> bool:
     """Whether a right that no ACL gives, or one denies, can't come from elsewhere.
 
     With `super_users` some principals, nobody tells which, need no ACL: who has none of its own may be one. With
     `open_to_all` (`allow.everyone.if.no.acl.found`) everybody may do everything to what no ACL is about.
     """
-    if judgement.verdict not in (Verdict.MISSING, Verdict.DENIED):
+    if judgement.verdict not in (RightVerdict.MISSING, RightVerdict.DENIED):
         return False
     right = judgement.right
     named = judgement.principal in acls.allowed_principals

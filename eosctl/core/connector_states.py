@@ -24,7 +24,7 @@ class ConnectorSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RestartJudgement:
     """What is still awaited, and what will not mend itself: `to_restart` failed in fencing, `broken` otherwise.
 
     `left` is what is FAILED and was so before.
@@ -42,7 +42,7 @@ def judge_connectors(
     owned: Collection[Work],
     *,
     excused: Collection[Work] = (),
-) -> Judgement:
+) -> RestartJudgement:
     """Compares connector states `before` with `now`; `owned` are the tasks that the group's members own.
 
     A state that a user sets meanwhile (paused, stopped, deleted) is theirs. A missing authorization is never retried.
@@ -67,7 +67,7 @@ def judge_connectors(
             to_restart.append(name)
         looked_at = [number for number in seen.wanted if (name, number) not in excused]
         waiting += _awaited(name, replace(seen, wanted=tuple(looked_at)), owned)
-    return Judgement(tuple(waiting), tuple(to_restart), tuple(broken), tuple(left))
+    return RestartJudgement(tuple(waiting), tuple(to_restart), tuple(broken), tuple(left))
 
 
 def _awaited(name: str, seen: ConnectorSeen, owned: Collection[Work]) -> list[str]:

@@ -34,7 +34,7 @@ Described = Mapping[str, TransactionDescription | KafkaFault]
 
 
 @unique
-class Outcome(StrEnum):
+class FenceOutcome(StrEnum):
     """What becomes, or became, of one id."""
 
     WOULD_FENCE = "would_fence"
@@ -55,7 +55,7 @@ class LiveTask:
 
 
 @unique
-class Verdict(Enum):
+class TaskLiveness(Enum):
     """Whether a task runs."""
 
     RUNS = 1
@@ -71,7 +71,7 @@ class FenceItem(NamedTuple):
 
     transactional_id: str
     owner: Owner
-    outcome: Outcome
+    outcome: FenceOutcome
     before: TransactionDescription | None = None
     live: LiveTask | None = None
     coordinator: Coordinator | None = None
@@ -149,28 +149,28 @@ def _plan_item(
 ) -> FenceItem:
     if isinstance(state, TransactionDescription):
         return FenceItem(
-            transactional_id, owner, Outcome.WOULD_FENCE, before=state, live=live, coordinator=state.coordinator
+            transactional_id, owner, FenceOutcome.WOULD_FENCE, before=state, live=live, coordinator=state.coordinator
         )
     fault = state or KafkaFault(-1, "UNKNOWN_SERVER_ERROR", "the coordinator's answer does not mention this id")
     if fault.code != TRANSACTIONAL_ID_NOT_FOUND:
-        return FenceItem(transactional_id, owner, Outcome.FAILED, live=live, fault=fault)
-    outcome = Outcome.WOULD_FENCE if create_unknown else Outcome.SKIPPED_UNKNOWN
+        return FenceItem(transactional_id, owner, FenceOutcome.FAILED, live=live, fault=fault)
+    outcome = FenceOutcome.WOULD_FENCE if create_unknown else FenceOutcome.SKIPPED_UNKNOWN
     return FenceItem(transactional_id, owner, outcome, live=live)
 
 
 def judge_task(
     state: str | None, worker: str | None, *, holders: Collection[str], members: Collection[str] | None
-) -> Verdict:
+) -> TaskLiveness:
     """One task: REST says that it is in `state` at `worker`, and the group that `holders` may run it.
 
     `state` is None where REST does not know the task, and `members` where the group does not tell who is in it.
     """
     if worker in holders and state in _NOT_HOLDING:
-        return Verdict.RUNS_NOT
+        return TaskLiveness.RUNS_NOT
     if state is not None and state not in _NOT_HOLDING and (members is None or worker in members):
-        return Verdict.RUNS
+        return TaskLiveness.RUNS
     stranger = state is not None and state not in _NOT_HOLDING
-    return Verdict.MAY_RUN if holders or stranger else Verdict.RUNS_NOT
+    return TaskLiveness.MAY_RUN if holders or stranger else TaskLiveness.RUNS_NOT
 
 
 def may_be_leader(transactional_id: str, owner: Owner) -> bool:
@@ -180,13 +180,13 @@ def may_be_leader(transactional_id: str, owner: Owner) -> bool:
 
 def blocked_leaders(items: Iterable[FenceItem]) -> list[FenceItem]:
     """Items that would fence what may be a leader: never without being told to, alive or not."""
-    wanted = (item for item in items if item.outcome is Outcome.WOULD_FENCE)
+    wanted = (item for item in items if item.outcome is FenceOutcome.WOULD_FENCE)
     return [item for item in wanted if may_be_leader(item.transactional_id, item.owner)]
 
 
 def blocked_live(items: Iterable[FenceItem]) -> list[FenceItem]:
     """Items that would fence a task that runs now: it would fail at its next commit and stay failed."""
-    return [item for item in items if item.outcome is Outcome.WOULD_FENCE and item.live is not None]
+    return [item for item in items if item.outcome is FenceOutcome.WOULD_FENCE and item.live is not None]
 
 
 def may_be_prepared(
@@ -201,7 +201,7 @@ def may_be_prepared(
     return [
         item
         for item in items
-        if item.outcome is Outcome.WOULD_FENCE
+        if item.outcome is FenceOutcome.WOULD_FENCE
         and (unseen or (item.before is not None and item.before.state is TransactionState.ONGOING))
         and _application(item) == FLINK_SINK
         and not (item.owner.kind == "task" and item.owner.connector in connectors)
@@ -222,7 +222,7 @@ def newly_live(items: Iterable[FenceItem], live: Mapping[str, LiveTask]) -> list
     return [
         live[item.transactional_id]
         for item in items
-        if item.outcome is Outcome.WOULD_FENCE and item.live is None and item.transactional_id in live
+        if item.outcome is FenceOutcome.WOULD_FENCE and item.live is None and item.transactional_id in live
     ]
 
 
@@ -231,14 +231,14 @@ def settled(item: FenceItem, answer: FenceAnswer) -> FenceItem:
     at = answer.coordinator or item.coordinator
     if answer.fault is None and answer.producer_id is not None and answer.producer_epoch is not None:
         after = (answer.producer_id, answer.producer_epoch)
-        return _with(item, Outcome.FENCED, after=after, confirmed_by="answer", coordinator=at)
+        return _with(item, FenceOutcome.FENCED, after=after, confirmed_by="answer", coordinator=at)
     certain = answer.confirmed or answer.attempts == 0  # what was never sent did not happen
-    return _with(item, Outcome.FAILED if certain else Outcome.UNCONFIRMED, fault=answer.fault, coordinator=at)
+    return _with(item, FenceOutcome.FAILED if certain else FenceOutcome.UNCONFIRMED, fault=answer.fault, coordinator=at)
 
 
 def unanswered(item: FenceItem, fault: KafkaFault) -> FenceItem:
     """The item of an id whose answer never came: nobody knows yet whether it was fenced."""
-    return _with(item, Outcome.UNCONFIRMED, fault=fault)
+    return _with(item, FenceOutcome.UNCONFIRMED, fault=fault)
 
 
 def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) -> FenceItem:
@@ -253,17 +253,17 @@ def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) 
     before = None if item.before is None else (item.before.producer_id, item.before.producer_epoch)
     ours = now.state is TransactionState.EMPTY and now.transaction_timeout_ms in _FENCING_TIMEOUTS_MS
     if ours and after != before:
-        return _with(item, Outcome.FENCED, after=after, confirmed_by="read_back")
+        return _with(item, FenceOutcome.FENCED, after=after, confirmed_by="read_back")
     said = (
         f"{now.state}, producer {now.producer_id}, epoch {now.producer_epoch}, timeout {now.transaction_timeout_ms} ms"
     )
     lost = item.fault or KafkaFault(7, "REQUEST_TIMED_OUT", "no answer in time")
-    return _with(item, Outcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {said}"))
+    return _with(item, FenceOutcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {said}"))
 
 
 def _with(
     item: FenceItem,
-    outcome: Outcome,
+    outcome: FenceOutcome,
     *,
     after: tuple[int, int] | None = None,
     fault: KafkaFault | None = None,
@@ -276,8 +276,8 @@ def _with(
 
 
 def count_outcomes(items: Collection[FenceItem]) -> dict[str, int]:
-    """How many items have each outcome, in the order of `Outcome`; absent ones are left out."""
-    counts = {outcome.value: 0 for outcome in Outcome}
+    """How many items have each outcome, in the order of `FenceOutcome`; absent ones are left out."""
+    counts = {outcome.value: 0 for outcome in FenceOutcome}
     for item in items:
         counts[item.outcome.value] += 1
     return {name: count for name, count in counts.items() if count}

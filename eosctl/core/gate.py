@@ -43,7 +43,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """`failures` make a gate fail, else `unknowns` make it unknown, else it passes with `proof`.
 
     `fix` is for this case alone, where there is more to say than to everybody whom the gate stops.

@@ -11,7 +11,7 @@ from eosctl.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredFinding:
     """Findings that are counted and no more; `subject` None means those of every subject."""
 
     code: str
@@ -24,7 +24,7 @@ class Ignored:
         return self.code == finding.code and (self.subject is None or subjects == {self.subject})
 
 
-def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin: str) -> list[Ignored]:
+def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin: str) -> list[IgnoredFinding]:
     """`CODE` or `CODE:SUBJECT`, each; raises UsageError, which names `origin`, for a code that no finding has."""
     found = []
     for text in texts:
@@ -34,12 +34,12 @@ def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin:
             raise UsageError(f"{origin}: no finding has the code {code!r}", hint=hint)
         if colon and not subject:
             raise UsageError(f"{origin}: {text!r} names no subject", hint=f"Write CODE:SUBJECT, or {code} alone.")
-        found.append(Ignored(code, subject if colon else None))
+        found.append(IgnoredFinding(code, subject if colon else None))
     return found
 
 
 def split_ignored(
-    findings: Iterable[Finding], ignored: Sequence[Ignored]
+    findings: Iterable[Finding], ignored: Sequence[IgnoredFinding]
 ) -> tuple[Sequence[Finding], Sequence[Finding]]:
     """Findings that count, and those that somebody accepted."""
     every = list(findings)

@@ -75,7 +75,7 @@ def topic_of(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ConnectorRoute:
     """Where one connector's offsets go, and under which connector name."""
 
     connector: str
@@ -226,7 +226,7 @@ class MigrationPlan:
     policy: Policy
     sources: tuple[PlannedTopic, ...]
     targets: tuple[PlannedTopic, ...]
-    routes: tuple[Route, ...]
+    routes: tuple[ConnectorRoute, ...]
     tally: Tally
     snapshot_base: str
     sample: Sequence[Mapping[str, object]] = ()
@@ -289,7 +289,7 @@ def _plan_from(data: Mapping[str, Any]) -> MigrationPlan:
             "policy": Policy(data["policy"]),
             "sources": tuple(_topic_from(one) for one in data["sources"]),
             "targets": tuple(_topic_from(one) for one in data["targets"]),
-            "routes": tuple(Route(**one) for one in data["routes"]),
+            "routes": tuple(ConnectorRoute(**one) for one in data["routes"]),
             "tally": Tally(**data["tally"]),
             "overrides": tuple(data["overrides"]),
             "parts": tuple(tuple(part) for part in data["parts"]),
@@ -345,10 +345,10 @@ def check_renames(renames: Mapping[str, str], connectors: Iterable[str]) -> None
 
 def plan_routes(
     connectors: Iterable[str], renames: Mapping[str, str], target_topic: Callable[[str], str]
-) -> tuple[Route, ...]:
+) -> tuple[ConnectorRoute, ...]:
     """One route per connector; `target_topic` maps the connector's new name to the topic."""
     named = [(connector, renames.get(connector, connector)) for connector in connectors]
-    return tuple(Route(old, new, target_topic(new)) for old, new in sorted(named))
+    return tuple(ConnectorRoute(old, new, target_topic(new)) for old, new in sorted(named))
 
 
 def with_sample(plan: MigrationPlan, rows: Sequence[Mapping[str, object]]) -> MigrationPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eosctl.core.migration import Route
+from eosctl.core.migration import ConnectorRoute
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Snapshot:
 class DecidedKey:
     """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
 
-    route: Route
+    route: ConnectorRoute
     source: tuple[str, int, int]
     key: bytes
     action: str

@@ -23,7 +23,7 @@ class Policy(StrEnum):
 
 
 @unique
-class Action(StrEnum):
+class KeyAction(StrEnum):
     """What happens to a key of the target."""
 
     WRITE = "write"
@@ -48,7 +48,7 @@ class Cell:
 class Decision:
     """An action, its reason in one word, and whether source and target disagreed."""
 
-    action: Action
+    action: KeyAction
     reason: str
     conflict: bool = False
 
@@ -62,29 +62,29 @@ def decide(source: Cell | None, target: Cell | None, policy: Policy, *, fallback
     value on either side stands: the view that KIP-618 documents of a connector's two stores.
     """
     if source is None:
-        return Decision(Action.KEEP, "only_in_target")
+        return Decision(KeyAction.KEEP, "only_in_target")
     wanted = source.meaning()
     if target is None:
         if wanted is None:
-            return Decision(Action.KEEP, "nothing_to_delete")
-        return Decision(Action.WRITE, "missing")
+            return Decision(KeyAction.KEEP, "nothing_to_delete")
+        return Decision(KeyAction.WRITE, "missing")
     if wanted == target.meaning():
-        return Decision(Action.KEEP, "equal")
+        return Decision(KeyAction.KEEP, "equal")
     if fallback and wanted is None:
-        return Decision(Action.KEEP, "deleted_in_source", conflict=True)
+        return Decision(KeyAction.KEEP, "deleted_in_source", conflict=True)
     if fallback and target.meaning() is None:
-        return Decision(Action.WRITE, "deleted_in_target", conflict=True)
+        return Decision(KeyAction.WRITE, "deleted_in_target", conflict=True)
     if policy is Policy.FAIL:
-        return Decision(Action.CONFLICT, "undecided", conflict=True)
+        return Decision(KeyAction.CONFLICT, "undecided", conflict=True)
     newer = source.timestamp_ms > target.timestamp_ms
     if policy is Policy.KEEP_TARGET or (policy is Policy.NEWEST and not newer):
-        return Decision(Action.KEEP, "conflict_kept", conflict=True)
-    action = Action.DELETE if wanted is None else Action.WRITE
+        return Decision(KeyAction.KEEP, "conflict_kept", conflict=True)
+    action = KeyAction.DELETE if wanted is None else KeyAction.WRITE
     return Decision(action, "source_taken", conflict=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class KeyClaim:
     """A source record that ends on some target key; `precedence` counts from 0, the strongest source."""
 
     cell: Cell
@@ -93,7 +93,7 @@ class Claim:
     connector: str
 
 
-def strongest(claims: list[Claim], policy: Policy) -> Claim:
+def strongest(claims: list[KeyClaim], policy: Policy) -> KeyClaim:
     """The claim that counts where several source records end on one target key.
 
     A record that already has the final name stands for what is there, a renamed one for what comes: so `keep-target`
@@ -102,23 +102,23 @@ def strongest(claims: list[Claim], policy: Policy) -> Claim:
     return min(claims, key=lambda claim: (*_rank(claim, policy), claim.precedence, -claim.cell.timestamp_ms))
 
 
-def _rank(claim: Claim, policy: Policy) -> tuple[int, ...]:
+def _rank(claim: KeyClaim, policy: Policy) -> tuple[int, ...]:
     if policy is Policy.NEWEST:
         return (-claim.cell.timestamp_ms, int(claim.renamed))
     return (int(claim.renamed is not (policy is Policy.TAKE_SOURCE)),)
 
 
-def collide(claims: list[Claim]) -> bool:
+def collide(claims: list[KeyClaim]) -> bool:
     """Whether a rename brought two different values onto one key, which is a conflict whatever the target has."""
     return len({claim.renamed for claim in claims}) > 1 and len({claim.cell.meaning() for claim in claims}) > 1
 
 
-def decide_claims(claims: list[Claim], target: Cell | None, policy: Policy) -> tuple[Claim, Decision]:
+def decide_claims(claims: list[KeyClaim], target: Cell | None, policy: Policy) -> tuple[KeyClaim, Decision]:
     """The claim that counts, and what to do with the key; a collision is undecided under `fail`."""
     winner = strongest(claims, policy)
     if not collide(claims):
         return winner, decide(winner.cell, target, policy)
     if policy is Policy.FAIL:
-        return winner, Decision(Action.CONFLICT, "rename_collides", conflict=True)
+        return winner, Decision(KeyAction.CONFLICT, "rename_collides", conflict=True)
     decision = decide(winner.cell, target, policy)
     return winner, Decision(decision.action, decision.reason, conflict=True)

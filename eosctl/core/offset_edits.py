@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.core.java_json import encode_key
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_views import (
     PlannedWrite,
@@ -62,7 +62,7 @@ def _set(key: OffsetKey, store: Store, value: bytes) -> PlannedWrite:
     replaces = store.at(key.raw, partition)
     equal = there is not None and there.value == value and there.partition == partition
     return PlannedWrite(
-        Action.KEEP if equal else Action.WRITE,
+        KeyAction.KEEP if equal else KeyAction.WRITE,
         "equal" if equal else "set",
         key,
         store.topic,
@@ -89,7 +89,7 @@ def _resets(key: OffsetKey, store: Store) -> Iterable[PlannedWrite]:
     for partition, record in sorted(store.several.get(key.raw, {newest.partition: newest}).items()):
         gone = live(record) is None
         yield PlannedWrite(
-            Action.KEEP if gone else Action.DELETE,
+            KeyAction.KEEP if gone else KeyAction.DELETE,
             "deleted_already" if gone else "reset",
             key,
             store.topic,

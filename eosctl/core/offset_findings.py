@@ -16,7 +16,7 @@ from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.kafka_scripts import only_compacted
 from eosctl.core.offset_records import KeyFault, OffsetKey, is_nothing
-from eosctl.core.offset_views import Ignored, Store
+from eosctl.core.offset_views import IgnoredOffsetRecord, Store
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.transactions import ActiveProducer, TransactionDescription
@@ -104,7 +104,7 @@ def record_findings(store: Store) -> list[Finding]:
     return found
 
 
-def _ignored_finding(store: Store, ignored: Ignored) -> Finding:
+def _ignored_finding(store: Store, ignored: IgnoredOffsetRecord) -> Finding:
     code, what = _IGNORED[ignored.fault]
     record = ignored.record
     deleted = record.value is None

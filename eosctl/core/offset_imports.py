@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.config_records import UnparsableValueError, decode_value
 from eosctl.core.java_json import encode_key, encode_offset
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_records import IgnoredKey, OffsetKey, decode_key, is_nothing
 from eosctl.core.offset_views import PlannedWrite, Store, live
 from eosctl.core.record_file import UNKNOWN, numbered_records
@@ -144,10 +144,12 @@ def plan_import(file: OffsetsFile, store: Store, *, keep_partitions: bool = Fals
         wanted[place] = each
     final = [Superseded(each.incoming, _last(wanted, each.by, store, keep=keep_partitions)) for each in superseded]
     writes = [_planned(each, partition, store, keep=keep_partitions) for (_raw, partition), each in wanted.items()]
-    deleted = {write.key.raw for write in writes if write.action is Action.DELETE}  # elsewhere, where the value stays
+    deleted = {
+        write.key.raw for write in writes if write.action is KeyAction.DELETE
+    }  # elsewhere, where the value stays
     writes = [
         _again(write)
-        if write.action is Action.KEEP and (rewrite or (write.after is not None and write.key.raw in deleted))
+        if write.action is KeyAction.KEEP and (rewrite or (write.after is not None and write.key.raw in deleted))
         else write
         for write in writes
     ]
@@ -158,7 +160,7 @@ def plan_import(file: OffsetsFile, store: Store, *, keep_partitions: bool = Fals
 
 
 def _again(write: PlannedWrite) -> PlannedWrite:
-    return replace(write, action=Action.DELETE if write.after is None else Action.WRITE, reason="rewritten")
+    return replace(write, action=KeyAction.DELETE if write.after is None else KeyAction.WRITE, reason="rewritten")
 
 
 def _last(wanted: Mapping[tuple[bytes, int], Incoming], by: Incoming, store: Store, *, keep: bool) -> Incoming:
@@ -226,23 +228,23 @@ def _planned(incoming: Incoming, partition: int, store: Store, *, keep: bool) ->
         store.topic,
         partition,
         before=newest,
-        after=newest.value if action is Action.KEEP and newest else value,
+        after=newest.value if action is KeyAction.KEEP and newest else value,
         replaces=replaces,
-        conflict=action is not Action.KEEP and there is not None and there.value != value,
+        conflict=action is not KeyAction.KEEP and there is not None and there.value != value,
         headers=incoming.record.headers,
     )
 
 
-def _decide(incoming: Incoming, newest: Record | None, replaces: Record | None) -> tuple[Action, str]:
+def _decide(incoming: Incoming, newest: Record | None, replaces: Record | None) -> tuple[KeyAction, str]:
     """What to do, given what a reader finds now (`newest`) and what lies on the partition that is written to."""
     value, timestamp_ms = incoming.record.value, incoming.record.timestamp_ms
     if newest is not None and replaces is not None and newest.value == value == replaces.value:
-        return Action.KEEP, "equal"
+        return KeyAction.KEEP, "equal"
     if value is None:
-        return Action.DELETE, "deleted_in_file"
+        return KeyAction.DELETE, "deleted_in_file"
     if newest is None:
-        return Action.WRITE, "missing"
-    return Action.WRITE, "over_newer" if newest.timestamp_ms > timestamp_ms > UNKNOWN else "differs"
+        return KeyAction.WRITE, "missing"
+    return KeyAction.WRITE, "over_newer" if newest.timestamp_ms > timestamp_ms > UNKNOWN else "differs"
 
 
 @dataclass(frozen=True, slots=True)

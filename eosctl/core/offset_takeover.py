@@ -7,7 +7,7 @@ KIP-618 only fills what neither has.
 
 from __future__ import annotations
 
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_records import OffsetKey
 from eosctl.core.offset_views import PlannedWrite, Store, connector_keys, live
 from eosctl.core.stale_copies import with_stale_copies
@@ -39,8 +39,8 @@ def _planned(key: OffsetKey, in_use: Store, target: Store, fallback: Store | Non
     )
     partition = target.home(key.raw)
     at_home = target.at(key.raw, partition)
-    if action is Action.KEEP and live(there) and (at_home is None or at_home.value != before):
-        action, reason, after = Action.WRITE, "moved_home", before
+    if action is KeyAction.KEEP and live(there) and (at_home is None or at_home.value != before):
+        action, reason, after = KeyAction.WRITE, "moved_home", before
     return PlannedWrite(
         action,
         reason,
@@ -48,20 +48,20 @@ def _planned(key: OffsetKey, in_use: Store, target: Store, fallback: Store | Non
         target.topic,
         partition,
         before=there,
-        after=before if action is Action.KEEP else after,
+        after=before if action is KeyAction.KEEP else after,
         replaces=at_home,
         conflict=conflict,
     )
 
 
-_Decision = tuple[Action, str, bytes | None, bool]
+_Decision = tuple[KeyAction, str, bytes | None, bool]
 """Action, reason, the value to write, and whether the target has another."""
 
 
 def _deleted(target: Store, raw: bytes) -> _Decision:
     if live(target.records.get(raw)) is None:
-        return Action.KEEP, "no_offset", None, False
-    return Action.DELETE, "deleted_in_use", None, True
+        return KeyAction.KEEP, "no_offset", None, False
+    return KeyAction.DELETE, "deleted_in_use", None, True
 
 
 def _decide(raw: bytes, in_use: Store, target: Store, fallback: Store | None) -> _Decision:
@@ -69,12 +69,12 @@ def _decide(raw: bytes, in_use: Store, target: Store, fallback: Store | None) ->
     documented = live(fallback.records.get(raw)) if fallback is not None else None
     if mine is not None:
         if there is None:
-            return Action.WRITE, "missing", mine.value, False
+            return KeyAction.WRITE, "missing", mine.value, False
         if there.value == mine.value:
-            return Action.KEEP, "equal", None, False
-        return Action.WRITE, "in_use_taken", mine.value, True
+            return KeyAction.KEEP, "equal", None, False
+        return KeyAction.WRITE, "in_use_taken", mine.value, True
     if there is not None:
-        return Action.KEEP, ONLY_IN_TARGET, None, False
+        return KeyAction.KEEP, ONLY_IN_TARGET, None, False
     if documented is not None:
-        return Action.WRITE, "from_global", documented.value, False
-    return Action.KEEP, "no_offset", None, False
+        return KeyAction.WRITE, "from_global", documented.value, False
+    return KeyAction.KEEP, "no_offset", None, False

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 
-from eosctl.core.migration_rules import Action, Cell, Policy, decide
+from eosctl.core.migration_rules import Cell, KeyAction, Policy, decide
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_records import IgnoredKey, KeyFault, OffsetKey, decode_key, is_nothing
 from eosctl.core.records import Headers, Record, TopicRead
@@ -48,7 +48,7 @@ class DiffStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredOffsetRecord:
     """A record under a key that Connect ignores."""
 
     record: Record
@@ -69,7 +69,7 @@ class Store:
     partitions: int
     records: Mapping[bytes, Record] = field(default_factory=dict)
     connectors: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict)
-    ignored: Sequence[Ignored] = ()
+    ignored: Sequence[IgnoredOffsetRecord] = ()
     several: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
     blocked: frozenset[int] = frozenset()
     hidden: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
     to read last, so the timestamp decides here, then the home partition; such keys are in `several`.
     """
     connectors: dict[str, list[OffsetKey]] = defaultdict(list)
-    ignored: list[Ignored] = []
+    ignored: list[IgnoredOffsetRecord] = []
     faults: dict[bytes | None, KeyFault] = {}
     places: dict[bytes, dict[int, Record]] = {}
     for record in read.records:
@@ -117,7 +117,7 @@ def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
             else:
                 connectors[key.connector].append(key)
         if record.key in faults:
-            ignored.append(Ignored(record, faults[record.key]))
+            ignored.append(IgnoredOffsetRecord(record, faults[record.key]))
         if record.key is not None:
             places.setdefault(record.key, {})[record.partition] = record
     newest = {raw: _newest(raw, found, len(read.bounds)) for raw, found in places.items()}
@@ -263,7 +263,7 @@ class PlannedWrite:
     None is a tombstone, or still nothing. `headers` go with a record that is put back as it was.
     """
 
-    action: Action
+    action: KeyAction
     reason: str
     key: OffsetKey | IgnoredKey
     topic: str
@@ -280,7 +280,7 @@ class PlannedWrite:
 
     def sends(self) -> bool:
         """Whether a record is written."""
-        return self.action in (Action.WRITE, Action.DELETE)
+        return self.action in (KeyAction.WRITE, KeyAction.DELETE)
 
 
 def plan_merge(
@@ -314,8 +314,8 @@ def _planned(key: OffsetKey, source: Store, target: Store, policy: Policy, fallb
     offered, there = source.records.get(key.raw), target.records.get(key.raw)
     decision = decide(_cell(offered), _cell(there), policy, fallback=fallback)
     value = there.value if there else None
-    if decision.action in (Action.WRITE, Action.DELETE):
-        value = offered.value if offered and decision.action is Action.WRITE else None
+    if decision.action in (KeyAction.WRITE, KeyAction.DELETE):
+        value = offered.value if offered and decision.action is KeyAction.WRITE else None
     partition = there.partition if there else target.home(key.raw)
     return PlannedWrite(
         decision.action,

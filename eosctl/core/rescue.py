@@ -19,7 +19,7 @@ from eosctl.core.wording import counted
 
 
 @unique
-class Verdict(StrEnum):
+class RescueVerdict(StrEnum):
     """What can be done: all of it; restart alone; watch alone; nothing, as all is well; nothing, as it differs."""
 
     FENCE = "fence"
@@ -49,7 +49,7 @@ class SeenTask:
 class Diagnosis:
     """The verdict, and what was seen that led to it."""
 
-    verdict: Verdict
+    verdict: RescueVerdict
     seen: str
 
 
@@ -63,21 +63,21 @@ def diagnose(connector: ConnectorState, tasks: Sequence[SeenTask], *, restarted:
     return Diagnosis(_verdict(connector, tasks, restarted=restarted), seen)
 
 
-def _verdict(connector: ConnectorState, tasks: Sequence[SeenTask], *, restarted: bool) -> Verdict:
+def _verdict(connector: ConnectorState, tasks: Sequence[SeenTask], *, restarted: bool) -> RescueVerdict:
     failed = [task for task in tasks if task.state == "FAILED"]
     complete = bool(tasks) and [task.task for task in tasks] == connector.task_ids
     if not complete or connector.target_state != "STARTED":
-        return Verdict.OTHER
+        return RescueVerdict.OTHER
     if not connector.pending_fencing:
         if restarted and not failed:
-            return Verdict.WATCH
+            return RescueVerdict.WATCH
         if all(task.state == "RUNNING" for task in tasks):
-            return Verdict.HEALTHY
+            return RescueVerdict.HEALTHY
         blamed = bool(failed) and all(task.fencing_failed for task in failed)
-        return Verdict.RESTART if blamed else Verdict.OTHER
+        return RescueVerdict.RESTART if blamed else RescueVerdict.OTHER
     blamed = any(FENCING_FAILED in task.trace for task in failed)
     due = fencing_decision(connector).fence_count > 0
-    return Verdict.FENCE if blamed and due and len(failed) == len(tasks) else Verdict.OTHER
+    return RescueVerdict.FENCE if blamed and due and len(failed) == len(tasks) else RescueVerdict.OTHER
 
 
 def describe_tasks(tasks: Sequence[SeenTask]) -> str:

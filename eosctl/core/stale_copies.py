@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_records import is_nothing
 from eosctl.core.offset_views import PlannedWrite, Store, live
 
@@ -27,7 +27,7 @@ def with_stale_copies(writes: Iterable[PlannedWrite], stores: Mapping[str, Store
 def _with_tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:
     tombstones = list(_tombstones(write, store))
     stays = not write.sends() and not is_nothing(write.after)
-    yield replace(write, action=Action.WRITE, reason="rewritten") if tombstones and stays else write
+    yield replace(write, action=KeyAction.WRITE, reason="rewritten") if tombstones and stays else write
     yield from tombstones
 
 
@@ -37,5 +37,12 @@ def _tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:
     for partition, record in sorted(copies.items()):
         if partition != write.partition and live(record) is not None:
             yield PlannedWrite(
-                Action.DELETE, STALE_COPY, write.key, write.topic, partition, before=record, after=None, replaces=record
+                KeyAction.DELETE,
+                STALE_COPY,
+                write.key,
+                write.topic,
+                partition,
+                before=record,
+                after=None,
+                replaces=record,
             )

@@ -13,7 +13,7 @@ from eosctl.core import connector_findings as connectors
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.collision_findings import collisions, leader_collisions
 from eosctl.core.findings import ERROR, Finding
-from eosctl.core.gate import Gate, Verdict
+from eosctl.core.gate import Gate, GateVerdict
 from eosctl.core.kafka_scripts import one_partition, only_compacted
 from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
@@ -66,7 +66,7 @@ class _Rule:
 
     id: str
     fix: str
-    judge: Callable[[Observation], Verdict]
+    judge: Callable[[Observation], GateVerdict]
     only_up: bool = False
     guards_data: bool = False
 
@@ -82,40 +82,40 @@ def _gate(rule: _Rule, observation: Observation, *, accepted: bool) -> Gate:
     return Gate(rule.id, status, evidence, verdict.fix or rule.fix, rule.guards_data, accepted)
 
 
-def _same_cluster(observation: Observation) -> Verdict:
+def _same_cluster(observation: Observation) -> GateVerdict:
     ours = observation.kafka_cluster_id
     if ours is None:
-        return Verdict(unknowns=[observation.why_unseen("kafka")])
+        return GateVerdict(unknowns=[observation.why_unseen("kafka")])
     failures = [f"{url} works on cluster {theirs}" for url, theirs in observation.cluster_ids.items() if theirs != ours]
     if observation.mirror_maker:
-        return Verdict(f"the members of the group are connected to Kafka cluster {ours}", failures)
+        return GateVerdict(f"the members of the group are connected to Kafka cluster {ours}", failures)
     unknowns = [] if observation.cluster_ids else ["no worker told its Kafka cluster"]
-    return Verdict(f"all workers that answer use Kafka cluster {ours}", failures, unknowns)
+    return GateVerdict(f"all workers that answer use Kafka cluster {ours}", failures, unknowns)
 
 
-def _config_topic(observation: Observation) -> Verdict:
+def _config_topic(observation: Observation) -> GateVerdict:
     if observation.topics is None:
-        return Verdict(unknowns=[observation.why_unseen("topics")])
+        return GateVerdict(unknowns=[observation.why_unseen("topics")])
     topic = observation.topics.get(observation.config_topic)
     if topic is None:
-        return Verdict(failures=[f"there is no topic {observation.config_topic}"])
+        return GateVerdict(failures=[f"there is no topic {observation.config_topic}"])
     failures, unknowns = _topic_settings(topic)
     fix = only_compacted(topic.name, observation.client) if failures else ""
     if topic.partitions != 1:
         failures.append(f"{topic.name} has {topic.partitions} partitions instead of one: workers do not start on it")
         fix = one_partition(topic, observation.client)
-    return Verdict(_topic_proof(topic), failures, unknowns, fix)
+    return GateVerdict(_topic_proof(topic), failures, unknowns, fix)
 
 
-def _offset_topic(observation: Observation) -> Verdict:
+def _offset_topic(observation: Observation) -> GateVerdict:
     if observation.topics is None:
-        return Verdict(unknowns=[observation.why_unseen("topics")])
+        return GateVerdict(unknowns=[observation.why_unseen("topics")])
     topic = observation.topics.get(observation.offset_topic)
     if topic is None:
-        return Verdict(failures=[f"there is no topic {observation.offset_topic}"])
+        return GateVerdict(failures=[f"there is no topic {observation.offset_topic}"])
     failures, unknowns = _topic_settings(topic)
     fix = only_compacted(topic.name, observation.client) if failures else ""
-    return Verdict(_topic_proof(topic), failures, unknowns, fix)
+    return GateVerdict(_topic_proof(topic), failures, unknowns, fix)
 
 
 def _topic_settings(topic: TopicDescription) -> tuple[list[str], list[str]]:
@@ -133,49 +133,49 @@ def _topic_proof(topic: TopicDescription) -> str:
     return proof if topic.replication_factor >= SAFE_REPLICATION else f"{proof} (a lost broker loses it)"
 
 
-def _no_open_transactions(observation: Observation) -> Verdict:
+def _no_open_transactions(observation: Observation) -> GateVerdict:
     if observation.open_transactions is None:
-        return Verdict(unknowns=[observation.why_unseen("open transactions")])
+        return GateVerdict(unknowns=[observation.why_unseen("open transactions")])
     failures = [
         f"{each.topic} partition {each.partition} has a transaction open since offset {each.since_offset} "
         f"(`{join(_producers_of(each))}` tells whose)"
         for each in observation.open_transactions
     ]
-    return Verdict("config and offsets topics are readable to their ends", failures)
+    return GateVerdict("config and offsets topics are readable to their ends", failures)
 
 
 def _producers_of(place: OpenTransaction) -> Sequence[str]:
     return ("eosctl", "txn", "producers", "--topic", place.topic, "--partition", str(place.partition))
 
 
-def _no_aborted_records(observation: Observation) -> Verdict:
+def _no_aborted_records(observation: Observation) -> GateVerdict:
     if observation.differing_connectors is None:
-        return Verdict(unknowns=[observation.why_unseen("config topic")])
+        return GateVerdict(unknowns=[observation.why_unseen("config topic")])
     if not observation.differing_connectors:
-        return Verdict("workers hold the same connectors whether they read aborted config records or not")
+        return GateVerdict("workers hold the same connectors whether they read aborted config records or not")
     text = f"aborted records of the config topic change {', '.join(observation.differing_connectors)}"
-    return Verdict(failures=[text]) if observation.reads_aborted() else Verdict(f"{text}; {_NOT_READ}")
+    return GateVerdict(failures=[text]) if observation.reads_aborted() else GateVerdict(f"{text}; {_NOT_READ}")
 
 
-def _config_topic_readable(observation: Observation) -> Verdict:
+def _config_topic_readable(observation: Observation) -> GateVerdict:
     if observation.config_state is None:
-        return Verdict(unknowns=[observation.why_unseen("config topic")])
+        return GateVerdict(unknowns=[observation.why_unseen("config topic")])
     records = observation.config_state.unreadable()
     failures = [f"record {each.key} at offset {each.offset}: {each.reason}" for each in records]
-    return Verdict("workers can read every record of the config topic", _the_first(failures))
+    return GateVerdict("workers can read every record of the config topic", _the_first(failures))
 
 
-def _task_sets_complete(observation: Observation) -> Verdict:
+def _task_sets_complete(observation: Observation) -> GateVerdict:
     if observation.config_state is None:
-        return Verdict(unknowns=[observation.why_unseen("config topic")])
+        return GateVerdict(unknowns=[observation.why_unseen("config topic")])
     connectors = observation.config_state.connectors.values()
     failures = [f"{c.name} lacks task configs" for c in connectors if c.inconsistent and c.config is not None]
-    return Verdict("every committed task set is complete", failures)
+    return GateVerdict("every committed task set is complete", failures)
 
 
-def _connectors_healthy(observation: Observation) -> Verdict:
+def _connectors_healthy(observation: Observation) -> GateVerdict:
     if observation.connectors is None:
-        return Verdict(unknowns=[observation.why_unseen("connectors")])
+        return GateVerdict(unknowns=[observation.why_unseen("connectors")])
     failures = [
         f"{connector.name} {part} is {state}"
         for connector in observation.connectors
@@ -184,28 +184,30 @@ def _connectors_healthy(observation: Observation) -> Verdict:
     untold = [each.name for each in observation.connectors if not each.states]
     if untold:
         why = observation.why_unseen(CONNECTOR_STATES)
-        return Verdict(failures=failures, unknowns=[f"the state of {', '.join(untold)} is not known: {why}"])
+        return GateVerdict(failures=failures, unknowns=[f"the state of {', '.join(untold)} is not known: {why}"])
     if failures and observation.way_back:
-        return Verdict(f"no reason to stay, on the way back: {'; '.join(failures)}")
-    return Verdict(f"{counted(len(observation.connectors), 'connector')} and all tasks are as they should be", failures)
+        return GateVerdict(f"no reason to stay, on the way back: {'; '.join(failures)}")
+    return GateVerdict(
+        f"{counted(len(observation.connectors), 'connector')} and all tasks are as they should be", failures
+    )
 
 
-def _no_aborted_offsets(observation: Observation) -> Verdict:
+def _no_aborted_offsets(observation: Observation) -> GateVerdict:
     if observation.aborted_offsets is None:
-        return Verdict(unknowns=[observation.why_unseen("aborted offsets")])
+        return GateVerdict(unknowns=[observation.why_unseen("aborted offsets")])
     owners = [each.connector for each in observation.aborted_offsets if each.connector is not None]
     if not owners:
-        return Verdict("no offset looks different to workers that read aborted records")
+        return GateVerdict("no offset looks different to workers that read aborted records")
     keys, names = counted(len(owners), "key"), ", ".join(sorted(set(owners)))
     text = f"{keys} of {observation.offset_topic} with an aborted newest record: {names}"
-    return Verdict(failures=[text]) if observation.reads_aborted() else Verdict(f"{text}; {_NOT_READ}")
+    return GateVerdict(failures=[text]) if observation.reads_aborted() else GateVerdict(f"{text}; {_NOT_READ}")
 
 
-def _own_offsets_current(observation: Observation) -> Verdict:
+def _own_offsets_current(observation: Observation) -> GateVerdict:
     if observation.stale_offsets is None:
-        return Verdict(unknowns=[observation.why_unseen("own offsets topics")])
+        return GateVerdict(unknowns=[observation.why_unseen("own offsets topics")])
     failures = [_stale_text(each) for each in observation.stale_offsets]
-    return Verdict("no connector's own offsets topic is older than the global one", failures)
+    return GateVerdict("no connector's own offsets topic is older than the global one", failures)
 
 
 def _stale_text(stale: StaleOffsets) -> str:
@@ -216,58 +218,58 @@ def _stale_text(stale: StaleOffsets) -> str:
     return f"{stale.topic} is {minutes:,} m behind the global topic in {keys} of {stale.connector}"
 
 
-def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], Verdict]:
+def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], GateVerdict]:
     """A gate that asks one question of every source connector."""
 
-    def judge(observation: Observation) -> Verdict:
+    def judge(observation: Observation) -> GateVerdict:
         if observation.connectors is None:
-            return Verdict(unknowns=[observation.why_unseen("connectors")])
+            return GateVerdict(unknowns=[observation.why_unseen("connectors")])
         found = [finding for each in observation.sources() for finding in rule(each, observation)]
         return _verdict_of(found, f"{counted(len(observation.sources()), 'source connector')}: {proof}")
 
     return judge
 
 
-def _verdict_of(found: Sequence[Finding], proof: str) -> Verdict:
+def _verdict_of(found: Sequence[Finding], proof: str) -> GateVerdict:
     """Errors fail, what is not certain is unknown; where there is neither, the rest goes along with the proof."""
     failures = [each.message for each in found if each.certain and each.severity == ERROR]
     unknowns = [each.message for each in found if not each.certain]
     noted = "; ".join([proof, *(each.message for each in found)])
-    return Verdict(noted, list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
+    return GateVerdict(noted, list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
 
 
-def _id_collisions(observation: Observation) -> Verdict:
+def _id_collisions(observation: Observation) -> GateVerdict:
     if observation.connectors is None or observation.group_id is None or observation.rival_groups is None:
-        return Verdict(unknowns=[observation.why_unseen("other groups")])
+        return GateVerdict(unknowns=[observation.why_unseen("other groups")])
     found = list(leader_collisions(observation))
     found += [finding for each in observation.sources() for finding in collisions(each, observation)]
     return _verdict_of(found, "no other group uses a transactional id of this one")
 
 
-def _tasks_exactly_once(observation: Observation) -> Verdict:
+def _tasks_exactly_once(observation: Observation) -> GateVerdict:
     if any(worker.mode is not Mode.ENABLED for worker in observation.workers):
-        return Verdict("not every worker is enabled yet")
+        return GateVerdict("not every worker is enabled yet")
     return _of_sources(connectors.task_audit, "the coordinators know every RUNNING task")(observation)
 
 
-def _property_names(observation: Observation) -> Verdict:
+def _property_names(observation: Observation) -> GateVerdict:
     failures = [finding.message for finding in connectors.worker_properties(observation)]
     if observation.connectors is None:
-        return Verdict(failures=failures, unknowns=[observation.why_unseen("connectors")])
+        return GateVerdict(failures=failures, unknowns=[observation.why_unseen("connectors")])
     found = [finding for each in observation.sources() for finding in connectors.properties(each, observation)]
-    return Verdict("no property name that Kafka does not know", [*(each.message for each in found), *failures])
+    return GateVerdict("no property name that Kafka does not know", [*(each.message for each in found), *failures])
 
 
-def _rights_granted(observation: Observation) -> Verdict:
+def _rights_granted(observation: Observation) -> GateVerdict:
     rights = observation.rights
     if observation.target is Mode.DISABLED:
-        return Verdict("does not matter on the way to disabled")
+        return GateVerdict("does not matter on the way to disabled")
     if rights is None:
-        return Verdict(unknowns=[observation.why_unseen("rights")])
+        return GateVerdict(unknowns=[observation.why_unseen("rights")])
     if rights.judged is None:
-        return Verdict("the brokers have no authorizer, so every client may do everything")
+        return GateVerdict("the brokers have no authorizer, so every client may do everything")
     proof = f"{counted(rights.judged, 'right')} of workers and source connectors are given by ACLs"
-    return Verdict(proof, _the_first(rights.lacking), _the_first(rights.unsure))
+    return GateVerdict(proof, _the_first(rights.lacking), _the_first(rights.unsure))
 
 
 def _the_first(sentences: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eosctl.core.gate import Verdict
+from eosctl.core.gate import GateVerdict
 from eosctl.core.java_properties import is_reference
 from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
 from eosctl.core.mirror_maker_nodes import is_node
@@ -21,7 +21,7 @@ def _per_worker(observation: Observation, modes: Iterable[Mode], words: str) -> 
     return [f"{worker.name} {words}" for worker in observation.workers if worker.mode in modes]
 
 
-def members_known(observation: Observation) -> Verdict:
+def members_known(observation: Observation) -> GateVerdict:
     """Each worker that is known is a member, answers, and has a URL of its own."""
     failures = _per_worker(observation, (Mode.ABSENT,), "is not a member of the group")
     failures += _per_worker(observation, (Mode.UNREACHABLE,), "is a member, but its REST interface can't be reached")
@@ -30,19 +30,19 @@ def members_known(observation: Observation) -> Verdict:
     if not observation.workers:
         failures.append("the group has no members, and no worker was named")
     how = "without a REST interface" if observation.mirror_maker else "every one answers"
-    return Verdict(f"{counted(len(observation.workers), 'member')}, {how}", failures)
+    return GateVerdict(f"{counted(len(observation.workers), 'member')}, {how}", failures)
 
 
-def group_stable(observation: Observation) -> Verdict:
+def group_stable(observation: Observation) -> GateVerdict:
     """No rebalance is under way, and who leads is known."""
     state = observation.group_state
     failures = [] if state == "Stable" else [f"the group is {state}"]
     if state == "Stable" and not any(worker.leader for worker in observation.workers):
-        return Verdict(unknowns=["the group is Stable, but its leader is not among the workers that are known"])
-    return Verdict("the group is Stable and its leader is known", failures)
+        return GateVerdict(unknowns=["the group is Stable, but its leader is not among the workers that are known"])
+    return GateVerdict("the group is Stable and its leader is known", failures)
 
 
-def worker_versions(observation: Observation) -> Verdict:
+def worker_versions(observation: Observation) -> GateVerdict:
     """Each worker is of a Kafka with exactly-once sources."""
     failures, unknowns = [], []
     for worker in observation.workers:
@@ -55,20 +55,20 @@ def worker_versions(observation: Observation) -> Verdict:
     if observation.mirror_maker and unknowns:
         unknowns.append("no REST interface tells it, nor does any of its connectors (Kafka 4.1 and newer)")
     versions = sorted({shown_version(worker.version) for worker in observation.workers if worker.version})
-    return Verdict(f"versions: {', '.join(versions)}", failures, unknowns)
+    return GateVerdict(f"versions: {', '.join(versions)}", failures, unknowns)
 
 
-def worker_health(observation: Observation) -> Verdict:
+def worker_health(observation: Observation) -> GateVerdict:
     """Each worker says that it is well, if its Kafka tells that."""
     if observation.mirror_maker:
-        return Verdict("every worker is a member of the group; without REST no more can be seen of its health")
+        return GateVerdict("every worker is a member of the group; without REST no more can be seen of its health")
     failures = [f"{w.name} is {w.health}" for w in observation.workers if w.health in ("starting", "unhealthy")]
     there = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
     silent = [w for w in there if w.health in (None, "unknown", "unreachable")]
     mute = [f"{w.name}, which runs {shown_version(str(w.version))}" for w in silent if _has_no_health(w)]
     unknowns = [f"{w.name} does not tell its health" for w in silent if not _has_no_health(w)]
     proof = f"every worker answers; Kafka tells health from 3.9 on, so not {', '.join(mute)}"
-    return Verdict(proof if mute else "every worker is healthy", failures, unknowns)
+    return GateVerdict(proof if mute else "every worker is healthy", failures, unknowns)
 
 
 def _has_no_health(worker: UpgradeWorker) -> bool:
@@ -82,22 +82,22 @@ def _has_no_health(worker: UpgradeWorker) -> bool:
     return worker.mode in _TOLD if is_unknown else is_older(worker.version, HEALTH_SINCE)
 
 
-def internal_rest(observation: Observation) -> Verdict:
+def internal_rest(observation: Observation) -> GateVerdict:
     """A follower's exactly-once tasks ask the leader to fence, over REST (KIP-618, KIP-710)."""
     mute = [worker.name for worker in observation.workers if observation.mirror_maker and is_node(worker.name)]
     if len(mute) <= 1:
-        return Verdict("followers reach their leader" if not mute else "there is no follower")
+        return GateVerdict("followers reach their leader" if not mute else "there is no follower")
     text = f"{', '.join(mute)} reach no leader: exactly-once tasks of all but the leader fail"
-    return Verdict(failures=[f"{text} (their REST interface is off)"])
+    return GateVerdict(failures=[f"{text} (their REST interface is off)"])
 
 
-def modes_proven(observation: Observation) -> Verdict:
+def modes_proven(observation: Observation) -> GateVerdict:
     """The mode of each worker is known, as far as it matters on this way."""
     unproven = [w for w in observation.workers if len(w.possible) > 1]
     # On the way up a worker that is disabled or preparing gets the first step anyway: it need not be told apart.
     harmless = observation.target is Mode.ENABLED
     unknowns = [_mode_text(w) for w in unproven if not (harmless and w.mode is Mode.NOT_ENABLED)]
-    return Verdict("; ".join(_mode_text(w) for w in observation.workers) or "no workers", (), unknowns)
+    return GateVerdict("; ".join(_mode_text(w) for w in observation.workers) or "no workers", (), unknowns)
 
 
 def _mode_text(worker: UpgradeWorker) -> str:
@@ -106,18 +106,18 @@ def _mode_text(worker: UpgradeWorker) -> str:
     return f"{worker.name} {verb} {worker.mode.value}{evidence}"
 
 
-def no_mixed_modes(observation: Observation) -> Verdict:
+def no_mixed_modes(observation: Observation) -> GateVerdict:
     """No worker is enabled beside one that is, or may be, disabled."""
     enabled = [worker.name for worker in observation.workers if worker.mode is Mode.ENABLED]
     disabled = [w.name for w in observation.workers if w.mode in (Mode.DISABLED, Mode.OLD_VERSION)]
     unproven = [w.name for w in observation.workers if w.mode in (Mode.NOT_ENABLED, Mode.UNKNOWN, Mode.UNREACHABLE)]
     if enabled and disabled:
         text = f"{', '.join(enabled)} enabled beside {', '.join(disabled)}: nothing is exactly-once now"
-        return Verdict(failures=[text])
+        return GateVerdict(failures=[text])
     if enabled and unproven:
         text = f"{', '.join(enabled)} enabled, and {', '.join(unproven)} may be disabled"
-        return Verdict(unknowns=[text])
-    return Verdict("no enabled worker beside a disabled one")
+        return GateVerdict(unknowns=[text])
+    return GateVerdict("no enabled worker beside a disabled one")
 
 
 _SHARED = ("group.id", "status.storage.topic")
@@ -128,7 +128,7 @@ _ELSEWHERE = {
 """What it means that a worker has another topic than its group; nobody but its file tells which it has."""
 
 
-def worker_files(observation: Observation) -> Verdict:
+def worker_files(observation: Observation) -> GateVerdict:
     """The workers' files agree in what a group has in common, and name modes that there are."""
     failures, unknowns = _other_topics(observation)
     for name in _SHARED:
@@ -143,7 +143,7 @@ def worker_files(observation: Observation) -> Verdict:
         if mode not in ("disabled", "preparing", "enabled") and not is_reference(mode):
             failures.append(f"{file.path}: exactly.once.source.support={mode}")
     agreeing = counted(len(observation.files), "worker file agrees", "worker files agree")
-    return Verdict(agreeing if observation.files else "no worker file was given", failures, unknowns)
+    return GateVerdict(agreeing if observation.files else "no worker file was given", failures, unknowns)
 
 
 def _other_topics(observation: Observation) -> tuple[list[str], list[str]]:

@@ -96,7 +96,7 @@ def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerFile:
+class WorkerFileSettings:
     """What a worker's .properties file says, None where it does not or only the worker can tell.
 
     `unresolved` are the properties whose values refer to a config provider of the worker's. A `mirror_maker`'s says
@@ -112,13 +112,13 @@ class WorkerFile:
     mirror_maker: bool = False
 
 
-def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFile:
+def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFileSettings:
     """Mode, group and advertised address of `properties`, with the defaults of `DistributedConfig` (4.3)."""
     where = advertised(properties)
     mode = trimmed(properties.get(_MODE, "disabled")).lower()
     group_id = trimmed(properties.get("group.id", ""))
     unresolved = [name for name in (_MODE, "group.id") if is_reference(properties.get(name, ""))]
-    return WorkerFile(
+    return WorkerFileSettings(
         path=path,
         mode=None if _MODE in unresolved else mode,
         group_id=None if "group.id" in unresolved else group_id or None,
@@ -129,7 +129,7 @@ def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFile:
     )
 
 
-def files_of(url: str | None, files: Sequence[WorkerFile], *, group_id: str | None) -> list[WorkerFile]:
+def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: str | None) -> list[WorkerFileSettings]:
     """The files that may be of the worker at `url`: those that name its host, else those that name no host.
 
     One that names the host and no port that is known may be of it too. A dedicated MirrorMaker's may be of each of the
@@ -153,7 +153,7 @@ class Refined:
     contradiction: str | None = None
 
 
-def mode_of_files(files: Sequence[WorkerFile]) -> Refined:
+def mode_of_files(files: Sequence[WorkerFileSettings]) -> Refined:
     """What the files alone say of a worker that no request reaches."""
     modes = {file.mode for file in files}
     said = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
@@ -162,7 +162,7 @@ def mode_of_files(files: Sequence[WorkerFile]) -> Refined:
     return Refined(WorkerMode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in said))
 
 
-def refine_mode(probed: WorkerMode, files: Sequence[WorkerFile]) -> Refined:
+def refine_mode(probed: WorkerMode, files: Sequence[WorkerFileSettings]) -> Refined:
     """Joins probe and files; a file never overrules the probe: a worker may run with an older version of it."""
     untold = tuple(f"{file.path}: only the worker can resolve its {_MODE}" for file in files if file.mode is None)
     files = [file for file in files if file.mode is not None]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines, terraform_yaml
-from eosctl.core.acl_rules import AclIndex, Judgement, Verdict, acl_of, is_certain, judge
+from eosctl.core.acl_rules import AclIndex, RightJudgement, RightVerdict, acl_of, is_certain, judge
 from eosctl.core.acl_table import Right
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
@@ -17,18 +17,18 @@ from eosctl.report import Problem, Report
 SUPER_USERS, OPEN_TO_ALL = "super.users", "allow.everyone.if.no.acl.found"
 MISSING = "acl_missing"
 _CODES = {
-    Verdict.MISSING: MISSING,
-    Verdict.DENIED: "acl_denied",
-    Verdict.ALLOWED_TO_HOSTS: "acl_for_some_hosts",
-    Verdict.DENIED_TO_HOSTS: "acl_denied_to_hosts",
+    RightVerdict.MISSING: MISSING,
+    RightVerdict.DENIED: "acl_denied",
+    RightVerdict.ALLOWED_TO_HOSTS: "acl_for_some_hosts",
+    RightVerdict.DENIED_TO_HOSTS: "acl_denied_to_hosts",
 }
 
 
 _LACKING = {
-    Verdict.MISSING: "no ACL allows {}",
-    Verdict.DENIED: "an ACL denies {}",
-    Verdict.ALLOWED_TO_HOSTS: "some hosts only are allowed {}",
-    Verdict.DENIED_TO_HOSTS: "some hosts are denied {}",
+    RightVerdict.MISSING: "no ACL allows {}",
+    RightVerdict.DENIED: "an ACL denies {}",
+    RightVerdict.ALLOWED_TO_HOSTS: "some hosts only are allowed {}",
+    RightVerdict.DENIED_TO_HOSTS: "some hosts are denied {}",
 }
 
 
@@ -79,7 +79,7 @@ def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report
 
 def judge_all(
     app: App, wanted: Wanted, acls: AclIndex, *, known_topics: Collection[str] = ()
-) -> tuple[list[Judgement], list[Problem]]:
+) -> tuple[list[RightJudgement], list[Problem]]:
     """A judgement per right that is needed now: a topic that exists need not be created.
 
     A topic of which nothing may be known is taken to exist, and is a problem; `known_topics` are not asked for.
@@ -95,13 +95,15 @@ def judge_all(
     return judgements, [_existence_unknown(unknown)] if unknown else []
 
 
-def divided(app: App, judgements: Sequence[Judgement], acls: AclIndex) -> tuple[list[Judgement], list[Judgement]]:
+def divided(
+    app: App, judgements: Sequence[RightJudgement], acls: AclIndex
+) -> tuple[list[RightJudgement], list[RightJudgement]]:
     """The rights that are certainly lacking, and those that may be."""
-    open_ones = [each for each in judgements if each.verdict is not Verdict.ALLOWED and not each.right.optional]
+    open_ones = [each for each in judgements if each.verdict is not RightVerdict.ALLOWED and not each.right.optional]
     if not open_ones:
         return [], []
     super_users, open_to_all = is_set(app, SUPER_USERS) != "no", is_set(app, OPEN_TO_ALL) != "no"
-    lacking, unsure = list[Judgement](), list[Judgement]()
+    lacking, unsure = list[RightJudgement](), list[RightJudgement]()
     for each in open_ones:
         certain = is_certain(each, acls, super_users=super_users, open_to_all=open_to_all)
         (lacking if certain else unsure).append(each)
@@ -134,24 +136,24 @@ def _existence_unknown(topics: Sequence[str]) -> Problem:
     )
 
 
-def acl_findings(app: App, judgements: Sequence[Judgement]) -> list[Finding]:
+def acl_findings(app: App, judgements: Sequence[RightJudgement]) -> list[Finding]:
     """A finding per principal and resource: the operations that fare alike are told, and mended, together."""
-    alike: dict[tuple[object, ...], list[Judgement]] = {}
+    alike: dict[tuple[object, ...], list[RightJudgement]] = {}
     for each in judgements:
         right = each.right
         key = (right.role, each.principal, right.resource, right.optional, each.verdict, each.because)
-        if each.verdict is not Verdict.ALLOWED:
+        if each.verdict is not RightVerdict.ALLOWED:
             alike.setdefault(key, []).append(each)
     return [_finding(app, group) for group in alike.values()]
 
 
-def _finding(app: App, alike: Sequence[Judgement]) -> Finding:
+def _finding(app: App, alike: Sequence[RightJudgement]) -> Finding:
     first, operations = alike[0], [each.right.operation for each in alike]
     right, verdict, because = first.right, first.verdict, first.because
     what = f"{', '.join(operations)} on {right.resource}"
-    denied = verdict in (Verdict.DENIED, Verdict.DENIED_TO_HOSTS)
+    denied = verdict in (RightVerdict.DENIED, RightVerdict.DENIED_TO_HOSTS)
     acls = because if denied else [acl_of(each.right, each.principal) for each in alike]
-    certain = verdict in (Verdict.MISSING, Verdict.DENIED)
+    certain = verdict in (RightVerdict.MISSING, RightVerdict.DENIED)
     return Finding(
         code=_CODES[verdict],
         severity=ERROR if certain and not right.optional else WARNING,
@@ -202,7 +204,7 @@ def is_set(app: App, setting: str) -> str:
 def _check_report(
     app: App,
     cluster_id: str,
-    judgements: Sequence[Judgement],
+    judgements: Sequence[RightJudgement],
     findings: Sequence[Finding],
     problems: Sequence[Problem],
     *,
@@ -215,7 +217,7 @@ def _check_report(
     return Report(
         kind="acls-check",
         rows=[finding.as_row() for finding in worst_first],
-        summary={"rights": len(judgements), **{verdict.value: verdicts.count(verdict) for verdict in Verdict}},
+        summary={"rights": len(judgements), **{verdict.value: verdicts.count(verdict) for verdict in RightVerdict}},
         data={"rights": [judgement_row(each) | {"verdict": each.verdict.value} for each in judgements]},
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
         problems=problems,
@@ -223,7 +225,7 @@ def _check_report(
     )
 
 
-def judgement_row(judgement: Judgement) -> dict[str, object]:
+def judgement_row(judgement: RightJudgement) -> dict[str, object]:
     """A right of a principal and the ACLs that decided on it, as plain data."""
     return right_row(judgement.right, judgement.principal) | {"acls": [str(acl) for acl in judgement.because]}
 

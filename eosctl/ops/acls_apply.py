@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines
-from eosctl.core.acl_rules import AclIndex, Judgement, Verdict, acl_of
+from eosctl.core.acl_rules import AclIndex, RightJudgement, RightVerdict, acl_of
 from eosctl.core.wording import counted
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, RefusedError, StalePlanError, UnreachableError
 from eosctl.events import Event
@@ -30,12 +30,12 @@ class AclPlan:
 
     request: AclRequest
     cluster_id: str
-    judgements: Sequence[Judgement]
+    judgements: Sequence[RightJudgement]
     problems: Sequence[Problem]
 
     def missing(self) -> list[Acl]:
         """The ACLs to add, in the table's order."""
-        found = (each for each in self.judgements if each.verdict is Verdict.MISSING)
+        found = (each for each in self.judgements if each.verdict is RightVerdict.MISSING)
         return list(dict.fromkeys(acl_of(each.right, each.principal) for each in found))
 
 
@@ -46,13 +46,13 @@ def plan_acls(app: App, request: AclRequest) -> AclPlan:
     with app.acls() as store:
         cluster_id, acls = store.cluster_id(), store.describe()
     judgements, problems = judge_all(app, wanted, AclIndex(acls))
-    denied = [each for each in judgements if each.verdict is Verdict.DENIED]
+    denied = [each for each in judgements if each.verdict is RightVerdict.DENIED]
     if denied:
         raise _denied(app, denied)
     return AclPlan(request, cluster_id, judgements, [*wanted.problems, *problems])
 
 
-def _denied(app: App, denied: Sequence[Judgement]) -> RefusedError:
+def _denied(app: App, denied: Sequence[RightJudgement]) -> RefusedError:
     first = denied[0]
     because = dict.fromkeys(acl for each in denied for acl in each.because)
     lines = kafka_acls_lines(because, settings=app.target.client, remove=True)
@@ -65,8 +65,8 @@ def _denied(app: App, denied: Sequence[Judgement]) -> RefusedError:
 def show_acls(app: App, plan: AclPlan) -> Report:
     """The plan as a report."""
 
-    def action(each: Judgement) -> str:
-        return "create" if each.verdict is Verdict.MISSING else "keep"
+    def action(each: RightJudgement) -> str:
+        return "create" if each.verdict is RightVerdict.MISSING else "keep"
 
     return _apply_report(app, plan, "acls-apply-plan", action)
 
@@ -87,9 +87,9 @@ def apply_acls(app: App, plan: AclPlan) -> Report:
     if len(failed) == len(missing) and there.isdisjoint(missing):
         raise next(iter(failed.values()))
 
-    def outcome(each: Judgement) -> str:
+    def outcome(each: RightJudgement) -> str:
         acl = acl_of(each.right, each.principal)
-        if each.verdict is not Verdict.MISSING:
+        if each.verdict is not RightVerdict.MISSING:
             return "kept"
         return "created" if acl in there else "failed" if acl in refused else "unconfirmed"
 
@@ -112,7 +112,7 @@ def _apply_report(
     app: App,
     plan: AclPlan,
     kind: str,
-    outcome: Callable[[Judgement], str],
+    outcome: Callable[[RightJudgement], str],
     refused: Mapping[Acl, EosctlError] | None = None,
 ) -> Report:
     """The plan, or the result: with `refused`, what stands against an ACL is in its row."""

@@ -34,7 +34,7 @@ _Entry = dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class AuditedCommand:
     """What is about to be done: the command's words, the arguments given, and those of them that set a check aside."""
 
     command: str
@@ -73,7 +73,7 @@ class AuditLog:
         with self._refusing(), appending(self.path):
             pass
 
-    def record(self, action: Action, plan: Report, apply: Callable[[], Report]) -> Report:
+    def record(self, action: AuditedCommand, plan: Report, apply: Callable[[], Report]) -> Report:
         """Calls `apply` and adds one line that says what came of it, also when it raised; returns its report.
 
         Raises RefusedError before the write where nothing can be recorded, and what `apply` raises. Where only the
@@ -102,7 +102,7 @@ class AuditLog:
         finally:
             os.close(draft.descriptor)
 
-    def add_refused(self, action: Action, plan: Report, why: Problem) -> None:
+    def add_refused(self, action: AuditedCommand, plan: Report, why: Problem) -> None:
         """Adds the line of a write that a safety check refused: nothing was written; raises OSError."""
         self.add_killed()  # it began earlier
         refused = Report(plan.kind, exit_code=ExitCode.REFUSED, problems=[why])
@@ -120,7 +120,7 @@ class AuditLog:
                     append_entry(log, entry | {"outcome": entry["outcome"] or KILLED})
                 path.unlink(missing_ok=True)
 
-    def _entry(self, action: Action, plan: Report) -> _Entry:
+    def _entry(self, action: AuditedCommand, plan: Report) -> _Entry:
         now_ms, of_plan = self.clock.now_ms(), Digest([{"kind": plan.kind, "target": plan.target, "data": plan.data}])
         rows = _look_at(plan, "before", action, whole=of_plan)
         return {
@@ -241,7 +241,7 @@ class _Rows(NamedTuple):
     digest: str | None
 
 
-def _look_at(report: Report, member: str, action: Action, *, whole: Digest | None = None) -> _Rows:
+def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Digest | None = None) -> _Rows:
     """Looks at each row once, also for the digest of the `whole`: there may be 100,000, each made at a look."""
     touched, of_member = Touched(report, _plain_arguments(action.arguments)), Digest()
     for row in report.rows:

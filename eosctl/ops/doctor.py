@@ -22,7 +22,7 @@ from eosctl.core.group_findings import (
     unread_findings,
 )
 from eosctl.core.group_state import expectation_findings
-from eosctl.core.ignored_findings import Ignored, parse_ignored, split_ignored
+from eosctl.core.ignored_findings import IgnoredFinding, parse_ignored, split_ignored
 from eosctl.core.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.standstill import at_rest, long_transactions, standstill_findings
@@ -35,7 +35,7 @@ from eosctl.ops.acl_wanted import AclRequest
 from eosctl.ops.acls import MISSING, check_acls
 from eosctl.ops.app import App
 from eosctl.ops.doctor_causes import KAFKA, MIRROR_MAKER, kafka_findings, under_causes, unreached
-from eosctl.ops.doctor_report import Outcome, doctor_report
+from eosctl.ops.doctor_report import CheckResults, doctor_report
 from eosctl.ops.doctor_visit import Visit
 from eosctl.ops.fence_report import NOT_CHECKED
 from eosctl.ops.held_topics import find_held_topics
@@ -278,7 +278,7 @@ def examine(
     both = {check: split_ignored(found, ignored) for check, found in told.items()}
     counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
     accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
-    return doctor_report(visit, Outcome(counting, accepted, failed), strict=strict)
+    return doctor_report(visit, CheckResults(counting, accepted, failed), strict=strict)
 
 
 def _run(visit: Visit) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:
@@ -310,7 +310,7 @@ def _without_kafka(app: App, error: EosctlError) -> tuple[dict[str, Sequence[Fin
     return {**dict.fromkeys(every, ()), KAFKA: [unreached(error, servers)]}, dict.fromkeys(every, error)
 
 
-def _to_ignore(app: App, given: Sequence[str]) -> list[Ignored]:
+def _to_ignore(app: App, given: Sequence[str]) -> list[IgnoredFinding]:
     """What the command line names, and what the profile does."""
     of_profile = (app.target.ignore, f"profile {app.target.profile}: ignore")
     return [

@@ -12,7 +12,7 @@ from eosctl.core.finding_folds import fold_alike, under_cause
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.group_findings import gate_finding
 from eosctl.core.ids import task_transactional_id
-from eosctl.core.ignored_findings import Ignored, split_ignored
+from eosctl.core.ignored_findings import IgnoredFinding, split_ignored
 from eosctl.core.standstill import BROKER_DOWN
 from eosctl.errors import EosctlError
 from eosctl.ops.acls import MISSING
@@ -43,14 +43,14 @@ def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
     )  # fmt: skip
 
 
-def under_causes(visit: Visit, findings: _Findings, ignored: Sequence[Ignored]) -> dict[str, Sequence[Finding]]:
+def under_causes(visit: Visit, findings: _Findings, ignored: Sequence[IgnoredFinding]) -> dict[str, Sequence[Finding]]:
     """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
     own = under_settings_and_rights(findings, ignored, group_id=visit.app.target.group_id)
     return under_dead_brokers(_under_brokers(_under_workers(visit, own)))
 
 
 def under_settings_and_rights(
-    findings: _Findings, ignored: Sequence[Ignored], *, group_id: str | None
+    findings: _Findings, ignored: Sequence[IgnoredFinding], *, group_id: str | None
 ) -> dict[str, Sequence[Finding]]:
     """Puts nothing below a cause that is ignored: a task that died of it would be counted as ignored, too."""
     split = {check: split_ignored(found, ignored) for check, found in findings.items()}

@@ -16,7 +16,7 @@ from eosctl.report import Problem, Report, Row
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckResults:
     """What each check found, without and with what was ignored, and why some could not run."""
 
     findings: Mapping[str, Sequence[Finding]]
@@ -37,7 +37,7 @@ def _rows(findings: Mapping[str, Sequence[Finding]]) -> list[Row]:
     return [{"check": check_of[id(each)], **each.as_row()} for each in every]
 
 
-def doctor_report(visit: Visit, outcome: Outcome, *, strict: bool) -> Report:
+def doctor_report(visit: Visit, outcome: CheckResults, *, strict: bool) -> Report:
     """Exit code 3 on an error, with `strict` also on a warning; else 7 where a check could not run that counts."""
     findings, missed = outcome.findings, outcome.missed()
     every = worst_first(each for found in findings.values() for each in found)

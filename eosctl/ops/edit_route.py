@@ -15,14 +15,14 @@ from eosctl.core.config_records import decode_value
 from eosctl.core.ids import why_unreachable
 from eosctl.core.java_json import encode_key
 from eosctl.core.kafka_version import is_older, kafka_version, shown_version
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_records import IgnoredKey, OffsetKey
 from eosctl.core.offset_views import PlannedWrite
 from eosctl.core.worker_modes import WorkerMode
 from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.fence_connect import leader_worker
-from eosctl.ops.offset_writes import WritePlan
+from eosctl.ops.offset_writes import OffsetWritePlan
 from eosctl.ops.worker_view import probe_mode
 from eosctl.ops.workers import discover_urls, in_turn
 
@@ -33,22 +33,22 @@ _TIMED_OUT = re.compile(r"\btim(?:ed|e) ?out\b", re.IGNORECASE)  # of Connect it
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class EditRoute:
     """`via` is rest or topic, `reason` says why in a sentence."""
 
     via: str
     reason: str
 
 
-def choose_route(app: App, connector: str, plan: WritePlan, *, via: str) -> Route:
+def choose_route(app: App, connector: str, plan: OffsetWritePlan, *, via: str) -> EditRoute:
     """The way to go.
 
     Where `rest` was asked for, raises UnsupportedError for a worker that lacks it, RefusedError where it goes wrong.
     """
     if via == TOPIC:
-        return Route(TOPIC, "asked for")
+        return EditRoute(TOPIC, "asked for")
     if not plan.sends():
-        return Route(REST if via == REST else TOPIC, "nothing is to be written")
+        return EditRoute(REST if via == REST else TOPIC, "nothing is to be written")
     try:
         objection = _objection_to_plan(plan) or _objection_of_leader(app, connector, plan)
     except UnsupportedError as exc:
@@ -56,13 +56,13 @@ def choose_route(app: App, connector: str, plan: WritePlan, *, via: str) -> Rout
             raise
         objection = exc.message
     if objection is None:
-        return Route(REST, "the worker is known to do it right for these keys")
+        return EditRoute(REST, "the worker is known to do it right for these keys")
     if via == REST:
         raise RefusedError(f"--via rest does not work here: {objection}; nothing was written", hint="Use --via topic.")
-    return Route(TOPIC, objection)
+    return EditRoute(TOPIC, objection)
 
 
-def _objection_to_plan(plan: WritePlan) -> str | None:
+def _objection_to_plan(plan: OffsetWritePlan) -> str | None:
     if plan.allowances.write_unstopped():
         return "REST changes the offsets of STOPPED connectors only"
     for write in plan.sends():
@@ -82,7 +82,7 @@ def _is_spelled_as_rest_does(key: OffsetKey | IgnoredKey) -> bool:
         return False
 
 
-def _objection_of_leader(app: App, connector: str, plan: WritePlan) -> str | None:
+def _objection_of_leader(app: App, connector: str, plan: OffsetWritePlan) -> str | None:
     """What speaks against asking the leader, which does it in the end: a follower gives up on it after 30 s.
 
     Raises UnsupportedError for a worker that is too old.
@@ -109,8 +109,8 @@ def _objection_of_leader(app: App, connector: str, plan: WritePlan) -> str | Non
     return None
 
 
-def _deletion_breaks(connector: str, plan: WritePlan, version: str) -> bool:
-    deletes = any(write.action is Action.DELETE for write in plan.sends())
+def _deletion_breaks(connector: str, plan: OffsetWritePlan, version: str) -> bool:
+    deletes = any(write.action is KeyAction.DELETE for write in plan.sends())
     dedicated = plan.found.dedicated.of(connector) is not None
     return deletes and dedicated and not is_older(version, _DELETIONS_BROKEN_SINCE)
 
@@ -139,7 +139,7 @@ def _kind_of(app: App, connector: str) -> str | None:
     return None
 
 
-def send_by_rest(app: App, plan: WritePlan) -> None:
+def send_by_rest(app: App, plan: OffsetWritePlan) -> None:
     """One `PATCH` of all of a plan's keys to the leader, null where a key is deleted; the answer proves nothing.
 
     Raises DeadlineError for a 500 that tells of a timeout: the worker goes on with what it has begun.

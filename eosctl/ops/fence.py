@@ -15,7 +15,7 @@ from eosctl.core.fencing import (
     FENCE_TRANSACTION_TIMEOUT_MS,
     Described,
     FenceItem,
-    Outcome,
+    FenceOutcome,
     blocked_leaders,
     blocked_live,
     may_be_prepared,
@@ -77,7 +77,7 @@ class FencePlan:
 
     def wanted(self) -> list[str]:
         """The ids to fence, in order."""
-        return [item.transactional_id for item in self.items if item.outcome is Outcome.WOULD_FENCE]
+        return [item.transactional_id for item in self.items if item.outcome is FenceOutcome.WOULD_FENCE]
 
     def prepared(self) -> list[FenceItem]:
         """Those whose open transactions may hold what a two-phase commit has prepared."""
@@ -174,7 +174,7 @@ def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, des
 
 def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:
     """Where there is nothing to fence, the group that was named may be a wrong one; ids of others need none."""
-    if request.unknown_liveness or any(item.outcome is not Outcome.SKIPPED_UNKNOWN for item in items):
+    if request.unknown_liveness or any(item.outcome is not FenceOutcome.SKIPPED_UNKNOWN for item in items):
         return
     if items and not any(item.owner.kind in ("task", "leader", "ambiguous") for item in items):
         return
@@ -326,13 +326,13 @@ def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
 
 def _mark_unanswered(items: dict[str, FenceItem], fault: KafkaFault) -> None:
     for transactional_id, item in items.items():
-        if item.outcome is Outcome.WOULD_FENCE:
+        if item.outcome is FenceOutcome.WOULD_FENCE:
             items[transactional_id] = unanswered(item, fault)
 
 
 def _ask_again(app: App, items: dict[str, FenceItem]) -> None:
     """Lost answers: the coordinators are asked what they have now, within a few seconds of their own."""
-    lost = [item.transactional_id for item in items.values() if item.outcome is Outcome.UNCONFIRMED]
+    lost = [item.transactional_id for item in items.values() if item.outcome is FenceOutcome.UNCONFIRMED]
     if not lost:
         return
     app.on_event(Event(f"asking the coordinators about {counted(len(lost), 'unconfirmed id')}"))
@@ -351,7 +351,7 @@ def _interruption(items: Iterable[FenceItem]) -> Problem:
     outcomes = [item.outcome for item in items]
     return Problem(
         code="interrupted",
-        message=f"interrupted: {counted(outcomes.count(Outcome.FENCED), 'id is', 'ids are')} fenced, "
-        f"{outcomes.count(Outcome.UNCONFIRMED)} have no answer",
+        message=f"interrupted: {counted(outcomes.count(FenceOutcome.FENCED), 'id is', 'ids are')} fenced, "
+        f"{outcomes.count(FenceOutcome.UNCONFIRMED)} have no answer",
         hint="Run the same command again: its plan marks ids that are fenced already.",
     )

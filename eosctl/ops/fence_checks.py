@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 
-from eosctl.core.fencing import FenceItem, LiveTask, Outcome, blocked_leaders, blocked_live
+from eosctl.core.fencing import FenceItem, FenceOutcome, LiveTask, blocked_leaders, blocked_live
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
 from eosctl.report import Problem
@@ -40,7 +40,7 @@ def refuse_live(items: Sequence[FenceItem]) -> None:
 
 def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[str, Problem]) -> None:
     """Raises RefusedError if any of `items` is an id of a task of which `unknown` says that it may run."""
-    wanted = [item.transactional_id for item in items if item.outcome == Outcome.WOULD_FENCE]
+    wanted = [item.transactional_id for item in items if item.outcome == FenceOutcome.WOULD_FENCE]
     tasks = [transactional_id for transactional_id in wanted if transactional_id in unknown]
     if not tasks:
         return

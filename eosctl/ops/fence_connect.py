@@ -15,7 +15,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.connect.signing import signature_headers
-from eosctl.core.fencing import FenceItem, Outcome
+from eosctl.core.fencing import FenceItem, FenceOutcome
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.override_policy import override_policy
@@ -70,7 +70,7 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
 
 def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[Problem]:
     """What is said before: a round fences one id after the other, which can take longer than anybody waits for it."""
-    wanted = [item for item in items if item.outcome is Outcome.WOULD_FENCE]
+    wanted = [item for item in items if item.outcome is FenceOutcome.WOULD_FENCE]
     known = Counter(item.coordinator.node_id for item in wanted if item.coordinator is not None)
     unknown = sum(item.coordinator is None for item in wanted)
     config = leader_worker(app).connector_config(connector)

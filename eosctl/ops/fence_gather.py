@@ -54,7 +54,7 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskCount:
+class RecordedConnector:
     """The newest task-count record of a connector, its config, and the names of all connectors of the topic."""
 
     count: int | None
@@ -146,12 +146,12 @@ def _with_connector(
     return Gathered(unique_ids([*ids, *derived]), recorded, owners, connectors, tuple(problems), at)
 
 
-def _what_is_known(app: App, connector: str) -> TaskCount:
+def _what_is_known(app: App, connector: str) -> RecordedConnector:
     """What the config topic says, where it can be read: with --tasks it need not."""
     try:
         return newest_task_count(app, connector)
     except EosctlError:
-        return TaskCount(None, frozenset())
+        return RecordedConnector(None, frozenset())
 
 
 def _require_count(app: App, connector: str, count: int | None) -> int:
@@ -168,7 +168,7 @@ def _require_count(app: App, connector: str, count: int | None) -> int:
     return count
 
 
-def newest_task_count(app: App, connector: str) -> TaskCount:
+def newest_task_count(app: App, connector: str) -> RecordedConnector:
     """What the config topic says of the connector; raises NotFoundError when there is no such topic."""
     from eosctl.ops.task_counts import read_config_topic
 
@@ -176,5 +176,5 @@ def newest_task_count(app: App, connector: str) -> TaskCount:
         state = read_config_topic(app, store).state
     known = state.connectors.get(connector)
     if known is None:
-        return TaskCount(None, frozenset(state.connectors))
-    return TaskCount(known.task_count_record, frozenset(state.connectors), known.config)
+        return RecordedConnector(None, frozenset(state.connectors))
+    return RecordedConnector(known.task_count_record, frozenset(state.connectors), known.config)

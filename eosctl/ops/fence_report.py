@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
-from eosctl.core.fencing import FenceItem, Outcome, count_outcomes
+from eosctl.core.fencing import FenceItem, FenceOutcome, count_outcomes
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
@@ -18,7 +18,7 @@ AUTHORIZATION_CODES = frozenset({29, 30, 31, 53, 58})
 UNREACHABLE_CODES = frozenset({5, 6, 7, 13, 14, 15, 16, 51})
 LOST_ANSWER_CODES = frozenset({7, 13})  # timed out, connection lost: the request may have been done all the same
 NOT_CHECKED, NO_ANSWER = "not_checked", 7
-_BAD = (Outcome.FAILED, Outcome.UNCONFIRMED)
+_BAD = (FenceOutcome.FAILED, FenceOutcome.UNCONFIRMED)
 
 
 class FenceRows(Sequence[Row]):
@@ -101,7 +101,7 @@ def _exit_code(items: Sequence[FenceItem]) -> ExitCode:
     bad = [item for item in items if item.outcome in _BAD]
     if not bad:
         return ExitCode.OK
-    if any(item.outcome in (Outcome.FENCED, Outcome.WOULD_FENCE) for item in items):
+    if any(item.outcome in (FenceOutcome.FENCED, FenceOutcome.WOULD_FENCE) for item in items):
         return ExitCode.PARTIAL
     return exit_code_of_faults(item.fault for item in bad)
 
@@ -116,7 +116,7 @@ def exit_code_of_faults(faults: Iterable[KafkaFault | None]) -> ExitCode:
 
 def _failure_problems(app: App, kind: str, items: Sequence[FenceItem]) -> list[Problem]:
     """One problem per kind of failure, however many ids it hit."""
-    by_kind: dict[tuple[str, Outcome], list[FenceItem]] = defaultdict(list)
+    by_kind: dict[tuple[str, FenceOutcome], list[FenceItem]] = defaultdict(list)
     for item in items:
         if item.outcome in _BAD and item.fault is not None:
             by_kind[item.fault.name, item.outcome].append(item)
@@ -129,7 +129,7 @@ def _failure_problem(app: App, kind: str, items: Sequence[FenceItem]) -> Problem
     assert fault is not None  # noqa: S101 - only items with a fault come here
     subject = ids[0] if len(ids) == 1 else f"{len(ids)} ids ({ids[0]}, ...)"
     doing = "describe" if kind == "fence-plan" or (first.before is None and first.coordinator is None) else "fence"
-    verb = "unconfirmed" if first.outcome is Outcome.UNCONFIRMED else f"could not {doing}"
+    verb = "unconfirmed" if first.outcome is FenceOutcome.UNCONFIRMED else f"could not {doing}"
     detail = fault.name if fault.message in ("", fault.name) else f"{fault.name}: {fault.message}"
     return Problem(
         code="not_authorized" if fault.code in AUTHORIZATION_CODES else first.outcome.value,

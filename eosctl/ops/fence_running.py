@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eosctl.core.connect_group import STABLE, ConnectGroup
-from eosctl.core.fencing import LiveTask, Verdict, judge_task
+from eosctl.core.fencing import LiveTask, TaskLiveness, judge_task
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.deadline import Deadline
@@ -78,9 +78,9 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bo
         told, at = rest.tasks.get(work), holders.get(work, [])
         state = None if told is None else told.state
         verdict = judge_task(state, None if told is None else told.worker_id, holders=at, members=members)
-        if verdict is Verdict.RUNS and told is not None:
+        if verdict is TaskLiveness.RUNS and told is not None:
             running[work] = LiveTask(*work, told.worker_id)
-        elif verdict is Verdict.MAY_RUN:
+        elif verdict is TaskLiveness.MAY_RUN:
             may_run[work] = _may_run(app, at, group, rest) if at else _stranger(app, told)
             ending = ending or (bool(at) and rest.may_be_of(members))
     silent = _silent(app, group, {task.worker for task in running.values()})

@@ -24,7 +24,7 @@ from eosctl.ops.new_topics import create_topics
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_rows import first_rows
 from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
-from eosctl.ops.offset_writes import WritePlan, check_writable, plan_data, plan_summary
+from eosctl.ops.offset_writes import OffsetWritePlan, check_writable, plan_data, plan_summary
 from eosctl.ops.offsets import report_target
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report, Row
@@ -34,11 +34,13 @@ _LATE_WRITE_S, _POLL_S = 10.0, 0.2
 Place = tuple[str, bytes, int]
 """A topic, a key and the partition that is written to."""
 
-Send = Callable[[App, WritePlan], None]
+Send = Callable[[App, OffsetWritePlan], None]
 """Puts the records of a plan where they belong."""
 
 
-def apply_plan(app: App, plan: WritePlan, again: Callable[[], WritePlan], *, send: Send | None = None) -> Report:
+def apply_plan(
+    app: App, plan: OffsetWritePlan, again: Callable[[], OffsetWritePlan], *, send: Send | None = None
+) -> Report:
     """Writes `plan` if it still holds; `again` makes it anew where the topics have moved.
 
     The deadline starts anew: the time in which a person read the plan does not count. Raises StalePlanError or
@@ -81,7 +83,7 @@ def moved(app: App, found: OffsetStores) -> bool:
     return here or any(read_away(app, name).bounds != there.bounds for name, there in found.away.items())
 
 
-def send_to_topics(app: App, plan: WritePlan) -> None:
+def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
     """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
     for refusal in create_topics(app, plan.creates).refused.values():
         raise refusal
@@ -104,7 +106,7 @@ class _ReadBack:
     behind: int = 0
 
 
-def _write(app: App, plan: WritePlan, send: Send, *, backup: Path) -> Report:
+def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Report:
     """Sends and reads back; what came of a failure is found out by reading, not by guessing."""
     failure: EosctlError | None = None
     try:
@@ -121,7 +123,7 @@ def _write(app: App, plan: WritePlan, send: Send, *, backup: Path) -> Report:
     return _result_report(app, plan, read, backup=backup, failure=failure)
 
 
-def _read_back(app: App, topics: TopicStore, plan: WritePlan, *, failed: bool) -> _ReadBack:
+def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
     """What the topics hold; what was accepted may come a little later.
 
     A worker answers PATCH before it has written to the second of a connector's two stores (Kafka 4.3.1,
@@ -169,7 +171,9 @@ def _has(store: Store, write: PlannedWrite) -> bool:
     return (record.value if record else None) == write.after
 
 
-def _result_report(app: App, plan: WritePlan, read: _ReadBack, *, backup: Path, failure: EosctlError | None) -> Report:
+def _result_report(
+    app: App, plan: OffsetWritePlan, read: _ReadBack, *, backup: Path, failure: EosctlError | None
+) -> Report:
     sends = plan.sends()
     # what was not answered may still happen
     lost = isinstance(failure, UnreachableError | DeadlineError)

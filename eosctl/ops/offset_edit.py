@@ -23,7 +23,7 @@ from eosctl.core.typed_offsets import typed_offset, typed_partition
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.edit_route import AUTO, REST, Route, choose_route, refuse_sink, send_by_rest
+from eosctl.ops.edit_route import AUTO, REST, EditRoute, choose_route, refuse_sink, send_by_rest
 from eosctl.ops.offset_apply import apply_plan, send_to_topics
 from eosctl.ops.offset_as_of import AsOf, former_versions
 from eosctl.ops.offset_log import version_row
@@ -31,7 +31,7 @@ from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offset_writes import (
     NOTHING_WAIVED,
     Allowances,
-    WritePlan,
+    OffsetWritePlan,
     refuse_elsewhere,
     refuse_hidden,
     refuse_unfit,
@@ -75,8 +75,8 @@ class EditPlan:
     `former` are the versions that the values are taken from.
     """
 
-    writes: WritePlan
-    route: Route
+    writes: OffsetWritePlan
+    route: EditRoute
     changes: tuple[KeyChange, ...] = ()
     former: tuple[Version, ...] = ()
 
@@ -200,7 +200,7 @@ def apply_reset(app: App, plan: EditPlan, request: ResetRequest) -> Report:
     return _apply(app, plan, lambda: plan_offsets_reset(app, request).writes)
 
 
-def _apply(app: App, plan: EditPlan, again: Callable[[], WritePlan]) -> Report:
+def _apply(app: App, plan: EditPlan, again: Callable[[], OffsetWritePlan]) -> Report:
     send = send_by_rest if plan.route.via == REST else send_to_topics
     return _with_route(apply_plan(app, plan.writes, again, send=send), plan)
 

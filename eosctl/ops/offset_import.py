@@ -20,7 +20,7 @@ from eosctl.ops.dedicated_topics import DedicatedTopics
 from eosctl.ops.offset_export import store_topic
 from eosctl.ops.offset_stores import OffsetStores, read_settled
 from eosctl.ops.offset_targets import refuse_unfit_targets
-from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_hidden_keys
+from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, OffsetWritePlan, refuse_hidden_keys
 from eosctl.report import Problem
 
 STDIN = "-"
@@ -58,7 +58,7 @@ def read_offsets_file(path: str, *, stdin: BinaryIO, connectors: Sequence[str] =
     return file
 
 
-def plan_offsets_import(app: App, request: ImportRequest) -> WritePlan:
+def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
     """Reads the store and decides per key; a missing topic is created like the global one.
 
     Raises InputFileError, NotFoundError, UsageError for an ambiguous store, RefusedError where an open transaction may
@@ -72,7 +72,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> WritePlan:
     if topic not in found.descriptions and any(write.sends() for write in planned.writes):
         like = found.descriptions[found.global_topic]
         creates = (NewTopic(topic, like.partitions, like.replication_factor),)
-    return WritePlan(
+    return OffsetWritePlan(
         name="offsets-import",
         writes=planned.writes,
         creates=creates,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_records import decode_key, is_nothing
 from eosctl.core.offset_views import PlannedWrite, Store
 from eosctl.core.records import Record
@@ -16,7 +16,7 @@ from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.newer_records import likely_writers
 from eosctl.ops.offset_rows import value_json
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
-from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, WritePlan, refuse_hidden_keys
+from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, OffsetWritePlan, refuse_hidden_keys
 from eosctl.report import Json, Problem, rfc3339
 
 
@@ -29,7 +29,7 @@ class RestoreRequest:
     allowances: Allowances = NOTHING_WAIVED
 
 
-def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
+def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
     """Compares each key of the backup with what is there now.
 
     A key that had no record gets a tombstone, which Connect reads as no offset; keys that Connect ignores are put back
@@ -44,7 +44,7 @@ def plan_restore(app: App, request: RestoreRequest) -> WritePlan:
         refuse_hidden_keys(app, store, (entry.before.key for entry in entries if entry.before.topic == topic))
     writes = [_planned(entry, found.stores[entry.before.topic], request) for entry in entries]
     newer = [(entry, write) for entry, write in zip(entries, writes, strict=True) if write.conflict]
-    return WritePlan(
+    return OffsetWritePlan(
         name="offsets-restore",
         writes=tuple(writes),
         creates=(),
@@ -111,9 +111,9 @@ def _planned(entry: BackupEntry, store: Store, request: RestoreRequest) -> Plann
     action, reason = _decide(entry, there)
     conflict = reason == "written_since"
     if conflict and not request.overwrite_newer:
-        action = Action.CONFLICT
+        action = KeyAction.CONFLICT
     current = there.value if there else None
-    after = entry.before.value if action in (Action.WRITE, Action.DELETE) else current
+    after = entry.before.value if action in (KeyAction.WRITE, KeyAction.DELETE) else current
     return PlannedWrite(
         action,
         reason,
@@ -128,12 +128,12 @@ def _planned(entry: BackupEntry, store: Store, request: RestoreRequest) -> Plann
     )
 
 
-def _decide(entry: BackupEntry, there: Record | None) -> tuple[Action, str]:
+def _decide(entry: BackupEntry, there: Record | None) -> tuple[KeyAction, str]:
     """What to do with one key, as if newer values were to be overwritten."""
     current, wanted = there.value if there else None, entry.before.value
     if current == wanted:
-        return Action.KEEP, "equal"
-    back = Action.DELETE if wanted is None else Action.WRITE
+        return KeyAction.KEEP, "equal"
+    back = KeyAction.DELETE if wanted is None else KeyAction.WRITE
     if entry.knows_written and current != entry.written:
         return back, "written_since"
     if entry.was_absent():

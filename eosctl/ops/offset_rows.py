@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.core.known_sources import lsn_texts
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_records import IgnoredKey, OffsetKey, as_plain_json, shown_value
-from eosctl.core.offset_views import Ignored, OffsetView, PlannedWrite
+from eosctl.core.offset_views import IgnoredOffsetRecord, OffsetView, PlannedWrite
 from eosctl.core.records import Record
 from eosctl.report import Json, Row, json_bytes, rfc3339
 
@@ -40,7 +40,7 @@ def write_row(write: PlannedWrite, *, outcome: str | None = None) -> dict[str, J
     return row if outcome is None else {**row, "outcome": outcome}
 
 
-def ignored_rows(ignored: Iterable[Ignored]) -> list[Row]:
+def ignored_rows(ignored: Iterable[IgnoredOffsetRecord]) -> list[Row]:
     """`data.ignored`: records under keys that Connect ignores, and why."""
     return [
         {
@@ -66,7 +66,7 @@ def first_rows(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _rank(row: Row) -> tuple[bool, bool]:
-    return row.get("outcome", "written") in ("written", "unchanged"), row["action"] == Action.KEEP
+    return row.get("outcome", "written") in ("written", "unchanged"), row["action"] == KeyAction.KEEP
 
 
 def value_json(value: bytes | None) -> Json:

@@ -20,7 +20,7 @@ from eosctl.ops.elsewhere import Elsewhere
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
-from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
+from eosctl.ops.offset_writes import NOTHING_WAIVED, OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 from eosctl.ops.switch_checks import changed_config, require_valid_config
 from eosctl.ops.switch_elsewhere import (
     elsewhere_of,
@@ -28,7 +28,7 @@ from eosctl.ops.switch_elsewhere import (
     refuse_global,
     stores_elsewhere,
 )
-from eosctl.ops.switch_journal import Begun, unfinished_switch
+from eosctl.ops.switch_journal import UnfinishedSwitch, unfinished_switch
 from eosctl.ops.switch_look import (
     PAUSED,
     RUNNING,
@@ -83,9 +83,9 @@ class SwitchPlan:
     now: ConnectorNow
     steps: tuple[str, ...]
     done: tuple[str, ...]
-    begun: Begun | None
+    begun: UnfinishedSwitch | None
     deletions: bool
-    merge: WritePlan | None
+    merge: OffsetWritePlan | None
     rights: tuple[Problem, ...]
     journal: Journal
     cluster_id: str
@@ -158,7 +158,9 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     )
 
 
-def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None, state: str) -> tuple[str, ...]:
+def _steps(
+    now: ConnectorNow, *, current: str, target: str, begun: UnfinishedSwitch | None, state: str
+) -> tuple[str, ...]:
     """What is still to be done; the journal only tells where the cluster can't."""
     steps = []
     if current != target:
@@ -176,7 +178,7 @@ def _steps(now: ConnectorNow, *, current: str, target: str, begun: Begun | None,
 
 
 def _require_usable(
-    app: App, connector: str, now: ConnectorNow, target: str, merge: WritePlan | None, *, at: Elsewhere | None
+    app: App, connector: str, now: ConnectorNow, target: str, merge: OffsetWritePlan | None, *, at: Elsewhere | None
 ) -> list[Problem]:
     """Raises RefusedError where Connect would not take the new config, or the connector may not use the topic."""
     worker, config = app.worker(now.url), changed_config(now.config, target)
@@ -186,14 +188,14 @@ def _require_usable(
     return rights_problems(where, connector, worker, config=config, target=target, made=made)
 
 
-def _state_to_reach(now: ConnectorNow, begun: Begun | None) -> str:
+def _state_to_reach(now: ConnectorNow, begun: UnfinishedSwitch | None) -> str:
     """What a cut-off run had found, unless somebody has resumed or paused the connector since: that stays so."""
     if begun is None or now.state in (RUNNING, PAUSED):
         return STATE_AFTER[now.state]
     return begun.state
 
 
-def _deletions(begun: Begun | None, *, current: str, target: str) -> bool:
+def _deletions(begun: UnfinishedSwitch | None, *, current: str, target: str) -> bool:
     """The topic in use is the truth, but not one that the connector never ran on: a switch was cut off before."""
     if begun is None:
         return True
@@ -234,7 +236,7 @@ def plan_switch_merge(
     at: Elsewhere | None = None,
     deletions: bool = True,
     settled: bool = False,
-) -> WritePlan:
+) -> OffsetWritePlan:
     """What the target topic must be given; `settled`: refuse while an open transaction hides offsets.
 
     What only the target hides is replaced where the origin has the key, be it what a killed run of this switch has
@@ -273,7 +275,7 @@ def _gather(app: App, names: Sequence[str]) -> OffsetStores:
     )
 
 
-def _only_in_target(merge: WritePlan) -> list[Problem]:
+def _only_in_target(merge: OffsetWritePlan) -> list[Problem]:
     count = sum(write.reason == ONLY_IN_TARGET and write.topic != merge.found.global_topic for write in merge.writes)
     if not count:
         return []

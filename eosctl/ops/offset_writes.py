@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 
 from eosctl.core.ids import offsets_transactional_id
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_views import (
     PlannedWrite,
     Prefer,
@@ -80,7 +80,7 @@ class MergeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class WritePlan:
+class OffsetWritePlan:
     """Writes with what they were planned from; `name` is the operation's, and begins the names of its reports.
 
     `refusal` is what speaks against them whatever runs. `details` are further members of a write's row, by its place.
@@ -121,7 +121,7 @@ class WritePlan:
         return sorted({profile for name in self.found.away if (profile := parse_store(name).profile)})
 
 
-def plan_offsets_merge(app: App, request: MergeRequest) -> WritePlan:
+def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
     """Reads both stores of each connector and decides per key.
 
     Raises NotFoundError, UsageError for a connector without a dedicated topic, RefusedError where an open transaction
@@ -167,9 +167,11 @@ def _mergeable(found: OffsetStores, source: str, into: str) -> list[str]:
     return names if source in (GLOBAL, DEDICATED) else [n for n in names if n in found.of(n)[source].connectors]
 
 
-def write_plan(name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *, allowances: Allowances) -> WritePlan:
+def write_plan(
+    name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *, allowances: Allowances
+) -> OffsetWritePlan:
     """The plan of `writes`, with the topics that they need made and what is remarkable about them."""
-    return WritePlan(
+    return OffsetWritePlan(
         name=name,
         writes=tuple(writes),
         creates=_new_topics(found, writes),
@@ -256,9 +258,9 @@ def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Sto
         )
 
 
-def check_writable(app: App, plan: WritePlan) -> None:
+def check_writable(app: App, plan: OffsetWritePlan) -> None:
     """Raises RefusedError for undecided conflicts, the plan's own refusal, or while tasks of its connectors may run."""
-    undecided = sum(write.action is Action.CONFLICT for write in plan.writes)
+    undecided = sum(write.action is KeyAction.CONFLICT for write in plan.writes)
     if undecided:
         raise RefusedError(
             f"{counted(undecided, 'offset was', 'offsets were')} written by someone else since the backup was made; "
@@ -276,7 +278,7 @@ def check_writable(app: App, plan: WritePlan) -> None:
             )
 
 
-def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
+def show_plan(app: App, plan: OffsetWritePlan, *, dry_run: bool) -> Report:
     """The plan for people and scripts; raises what `check_writable` raises, which a dry run only warns of."""
     sources = (source_problem(app.elsewhere(profile), profile) for profile in plan.source_profiles())
     problems = [
@@ -301,7 +303,7 @@ def show_plan(app: App, plan: WritePlan, *, dry_run: bool) -> Report:
     )
 
 
-def _split_problems(plan: WritePlan) -> list[Problem]:
+def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
     parts = len(plan.transactions())
     if parts < 2:
         return []
@@ -309,17 +311,17 @@ def _split_problems(plan: WritePlan) -> list[Problem]:
     return [Problem("split", message, hint="If it breaks off, run the same command again.", severity="warning")]
 
 
-def plan_summary(plan: WritePlan) -> dict[str, object]:
+def plan_summary(plan: OffsetWritePlan) -> dict[str, object]:
     """Counts per action and what else is planned."""
     counts = Counter(write.action for write in plan.writes)
     return {
-        "counts": {action.value: counts[action] for action in Action},
+        "counts": {action.value: counts[action] for action in KeyAction},
         "conflicts": sum(write.conflict for write in plan.writes),
         "creates": len(plan.creates),
     }
 
 
-def plan_data(plan: WritePlan) -> dict[str, object]:
+def plan_data(plan: OffsetWritePlan) -> dict[str, object]:
     """What plan and result have beside rows and summary."""
     creates = [new.as_row() for new in plan.creates]
     data: dict[str, object] = {"creates": creates, "overrides": plan.allowances.names(), "keys": len(plan.writes)}

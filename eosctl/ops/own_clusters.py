@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_takeover import plan_takeover
 from eosctl.core.offset_views import Store
 from eosctl.core.own_brokers import brokers_of_ids, own_brokers
@@ -70,7 +70,7 @@ class _Topics:
         if isinstance(stores, EosctlError):
             return replace(seen, topic_unseen=stores.message)
         writes = plan_takeover(stores.here, stores.there, connector.name)
-        lacking = sum(write.action is not Action.KEEP for write in writes)
+        lacking = sum(write.action is not KeyAction.KEEP for write in writes)
         return replace(seen, topic_exists=stores.exists, lacking=lacking)
 
     def _stores(self, settings: ClientSettings) -> _Stores | EosctlError:

@@ -12,7 +12,7 @@ from shlex import quote
 
 from eosctl.core.connect_group import STABLE
 from eosctl.core.fencing_rounds import ROUND_S
-from eosctl.core.rescue import Diagnosis, SeenTask, Verdict, diagnose
+from eosctl.core.rescue import Diagnosis, RescueVerdict, SeenTask, diagnose
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import refuse_never_there
@@ -22,7 +22,7 @@ from eosctl.ops.elsewhere import Elsewhere, where_ids_are
 from eosctl.ops.fence import FencePlan, plan_recorded
 from eosctl.ops.fence_connect import leader_worker
 from eosctl.ops.journal import Journal, journal_of
-from eosctl.ops.rescue_journal import Begun, unfinished_rescue
+from eosctl.ops.rescue_journal import UnfinishedRescue, unfinished_rescue
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
 from eosctl.ops.task_counts import read_config_topic
 from eosctl.ops.worker_view import refuse_unreachable
@@ -44,7 +44,7 @@ class Patient:
     diagnosis: Diagnosis
     round_over: bool
     journal: Journal
-    begun: Begun | None = None
+    begun: UnfinishedRescue | None = None
     at: Elsewhere | None = None
 
     def where_ids_are(self, app: App) -> App:
@@ -66,7 +66,7 @@ class RescuePlan:
     fence: FencePlan | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RescueVerdict:
         """What the diagnosis came to."""
         return self.patient.diagnosis.verdict
 
@@ -74,7 +74,7 @@ class RescuePlan:
 def plan_rescue(app: App, connector: str) -> RescuePlan:
     """Examines the connector; raises RefusedError, with what was seen, where this is not a case for rescue."""
     patient = examine(app, connector)
-    if patient.diagnosis.verdict is Verdict.OTHER:
+    if patient.diagnosis.verdict is RescueVerdict.OTHER:
         raise RefusedError(
             f"this is no case for rescue: {connector} has {patient.diagnosis.seen}{_done_then(patient)}",
             hint="rescue is for a connector all of whose tasks are FAILED in zombie fencing. If some still wait for a "
@@ -84,7 +84,7 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
         )
     if RESTART in _steps(patient):
         refuse_unreachable(connector, leader_worker(app))
-    fence = plan_recorded(app, connector) if patient.diagnosis.verdict is Verdict.FENCE else None
+    fence = plan_recorded(app, connector) if patient.diagnosis.verdict is RescueVerdict.FENCE else None
     return RescuePlan(connector, patient, _steps(patient), fence)
 
 
@@ -97,10 +97,10 @@ def _done_then(patient: Patient) -> str:
 def _steps(patient: Patient) -> tuple[str, ...]:
     wait = () if patient.round_over else (WAIT,)
     return {
-        Verdict.FENCE: (*wait, FENCE, WRITE, RESTART, WATCH),
-        Verdict.RESTART: (RESTART, WATCH),
-        Verdict.WATCH: (WATCH,),
-        Verdict.HEALTHY: (),
+        RescueVerdict.FENCE: (*wait, FENCE, WRITE, RESTART, WATCH),
+        RescueVerdict.RESTART: (RESTART, WATCH),
+        RescueVerdict.WATCH: (WATCH,),
+        RescueVerdict.HEALTHY: (),
     }[patient.diagnosis.verdict]
 
 

@@ -18,7 +18,7 @@ Touched = Mapping[str, tuple[int, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class UnfinishedRescue:
     """A rescue that was begun and never ended: `done` maps steps to what they said, in order.
 
     `commit_offset` tells the task set; `restarted` holds the ids of the tasks that were to be restarted, as they were.
@@ -30,12 +30,12 @@ class Begun:
     restarted: Touched | None = None
 
 
-def unfinished_rescue(journal: Journal, connector: ConnectorState) -> Begun | None:
+def unfinished_rescue(journal: Journal, connector: ConnectorState) -> UnfinishedRescue | None:
     """The rescue under way, as far as the file tells and is about the connector's newest task set; raises EosctlError.
 
     A run that goes on with an earlier one adds to it.
     """
-    begun: Begun | None = None
+    begun: UnfinishedRescue | None = None
     for entry in journal.entries():
         match entry.get("event"):
             case "begin":
@@ -49,11 +49,11 @@ def unfinished_rescue(journal: Journal, connector: ConnectorState) -> Begun | No
     return begun if begun is not None and begun.commit_offset == connector.commit_offset else None
 
 
-def _begun(entry: Mapping[str, Any], earlier: Begun | None) -> Begun:
+def _begun(entry: Mapping[str, Any], earlier: UnfinishedRescue | None) -> UnfinishedRescue:
     commit_offset = entry.get("commit_offset")
     if earlier is not None and earlier.commit_offset == commit_offset:
         return earlier
-    return Begun(commit_offset, int(entry["time_ms"]))
+    return UnfinishedRescue(commit_offset, int(entry["time_ms"]))
 
 
 def _touched(noted: Mapping[str, Any]) -> Touched:

@@ -17,7 +17,7 @@ from eosctl.ops.app import App
 from eosctl.ops.elsewhere import Elsewhere
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
-from eosctl.ops.offset_writes import NOTHING_WAIVED, WritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
+from eosctl.ops.offset_writes import NOTHING_WAIVED, OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 
 _MODEL = "(the global offsets topic)"
 """Stands among the descriptions for what a new topic is made like; no topic has such a name."""
@@ -91,7 +91,7 @@ def plan_merge_elsewhere(
     *,
     deletions: bool = True,
     settled: bool = False,
-) -> WritePlan:
+) -> OffsetWritePlan:
     """What the target topic there must be given: what is in use there, else what the global store here has.
 
     `settled`: refuse while an open transaction hides offsets.

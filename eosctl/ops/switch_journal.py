@@ -10,7 +10,7 @@ from eosctl.ops.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class UnfinishedSwitch:
     """A switch that was begun and never ended: from where to where, and the state the connector was in.
 
     `tasks` is how many it had then. `resumed`: it may have run on the target since. `deletions`: what is deleted at the
@@ -27,9 +27,9 @@ class Begun:
     tasks: int = 1
 
 
-def unfinished_switch(journal: Journal) -> Begun | None:
+def unfinished_switch(journal: Journal) -> UnfinishedSwitch | None:
     """The switch under way, as far as the file tells; raises EosctlError."""
-    begun: Begun | None = None
+    begun: UnfinishedSwitch | None = None
     for entry in journal.entries():
         match entry.get("event"):
             case "begin":
@@ -43,8 +43,8 @@ def unfinished_switch(journal: Journal) -> Begun | None:
     return begun
 
 
-def _begun(entry: Mapping[str, Any]) -> Begun:
+def _begun(entry: Mapping[str, Any]) -> UnfinishedSwitch:
     origin, target, state = (str(entry[name]) for name in ("origin", "target", "state"))
     done, deletions = tuple(entry.get("done") or ()), bool(entry.get("deletions", True))
     tasks = int(entry.get("tasks", 1))
-    return Begun(origin, target, state, int(entry["time_ms"]), done, "resume" in done, deletions, tasks)
+    return UnfinishedSwitch(origin, target, state, int(entry["time_ms"]), done, "resume" in done, deletions, tasks)

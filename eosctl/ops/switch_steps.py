@@ -35,7 +35,7 @@ from eosctl.ops.offset_switch import (
     SwitchPlan,
     plan_switch_merge,
 )
-from eosctl.ops.offset_writes import WritePlan
+from eosctl.ops.offset_writes import OffsetWritePlan
 from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.switch_checks import changed_config
 from eosctl.ops.switch_look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
@@ -82,7 +82,7 @@ def _stop(app: App, plan: SwitchPlan) -> StepDone:
 def _merge(app: App, plan: SwitchPlan) -> StepDone:
     """Compares now that nothing should move, gives the target what it lacks, and looks again until it lacks nothing."""
 
-    def compare() -> WritePlan:
+    def compare() -> OffsetWritePlan:
         return plan_switch_merge(
             app, plan.connector, plan.origin, plan.target, at=plan.at, deletions=plan.deletions, settled=True
         )

@@ -32,7 +32,7 @@ Settings = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class UnfinishedClean:
     """A run that was begun and never ended: the settings that the topic had before it."""
 
     before: Settings
@@ -47,7 +47,7 @@ class CleanPlan:
     records: tuple[BadRecord, ...]
     before: Settings
     now: Settings
-    begun: Begun | None
+    begun: UnfinishedClean | None
     has_members: bool
     journal: Journal
 
@@ -65,13 +65,13 @@ class CleanPlan:
         return frozenset(each.record.offset for each in self.records)
 
 
-def unfinished_clean(journal: Journal) -> Begun | None:
+def unfinished_clean(journal: Journal) -> UnfinishedClean | None:
     """The run under way, as far as the file tells; raises EosctlError."""
-    begun: Begun | None = None
+    begun: UnfinishedClean | None = None
     for entry in journal.entries():
         if entry.get("event") == "begin":
             before = {str(name): None if value is None else str(value) for name, value in entry["before"].items()}
-            begun = Begun(before, int(entry["time_ms"])) if begun is None else begun
+            begun = UnfinishedClean(before, int(entry["time_ms"])) if begun is None else begun
         elif entry.get("event") == "end":
             begun = None
     return begun

@@ -11,7 +11,7 @@ from shlex import join, quote
 from eosctl.core.absent_group import Recorded
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE
-from eosctl.core.fencing import Outcome, plan_items
+from eosctl.core.fencing import FenceOutcome, plan_items
 from eosctl.core.fencing_rounds import ROUND_S, ROUND_TIMEOUTS_MS
 from eosctl.core.ids import Owner, stop_request, task_transactional_ids
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
@@ -142,7 +142,7 @@ def refuse_left_out(app: App, connector: str, count: int, *, fenced: Sequence[st
     missed = [
         task
         for task, item in zip(beyond, items, strict=True)
-        if item.outcome is not Outcome.SKIPPED_UNKNOWN and not item.already_fenced
+        if item.outcome is not FenceOutcome.SKIPPED_UNKNOWN and not item.already_fenced
     ]
     if missed:
         names = [task.transactional_id for task in missed[:_NAMED]]

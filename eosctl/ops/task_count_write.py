@@ -40,7 +40,7 @@ class WriteRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class WritePlan:
+class TaskCountWritePlan:
     """What would be written and fenced, and what that was decided from."""
 
     request: WriteRequest
@@ -54,7 +54,7 @@ class WritePlan:
         return not says_already(self.scene.connector, self.request.count)
 
 
-def plan_write(app: App, request: WriteRequest) -> WritePlan:
+def plan_write(app: App, request: WriteRequest) -> TaskCountWritePlan:
     """Reads topic, group and coordinators.
 
     Raises NotFoundError for an unknown connector; RefusedError where its tasks write to a Kafka cluster to which eosctl
@@ -68,14 +68,14 @@ def plan_write(app: App, request: WriteRequest) -> WritePlan:
     fence = None
     if says_already(scene.connector, request.count):
         refuse_left_out(app, request.connector, request.count, fenced=(), there=there)
-        return WritePlan(request, scene, fence)
+        return TaskCountWritePlan(request, scene, fence)
     refuse_running_round(app, scene, there=there)
     if request.fence and scene.connector.task_count_record:
         refuse_implausible(scene.connector)
         fence = plan_recorded(app, request.connector)
     refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else (), there=there)
     problems = [*_not_fenced(request, scene), *(fence.problems if fence else ())]
-    return WritePlan(request, scene, fence, tuple(problems))
+    return TaskCountWritePlan(request, scene, fence, tuple(problems))
 
 
 def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
@@ -110,7 +110,7 @@ def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
     ]
 
 
-def show_write(app: App, plan: WritePlan) -> Report:
+def show_write(app: App, plan: TaskCountWritePlan) -> Report:
     """The plan: the record before and after, and what the leader decides with each."""
     after = with_record(plan.scene.connector, plan.request.count)
     outcome = "would_write" if plan.changes_something else "unchanged"
@@ -119,7 +119,7 @@ def show_write(app: App, plan: WritePlan) -> Report:
     return _report(app, "task-counts-write-plan", plan, after, outcome, problems, data=data)
 
 
-def apply_write(app: App, plan: WritePlan) -> Report:
+def apply_write(app: App, plan: TaskCountWritePlan) -> Report:
     """Fences, writes and reads back if the plan still holds; raises StalePlanError or RefusedError before that.
 
     The deadline starts anew: the time in which a person read the plan does not count.
@@ -164,7 +164,7 @@ def undo_command(scene: Scene, request: WriteRequest) -> str | None:
 def _report(
     app: App,
     kind: str,
-    plan: WritePlan,
+    plan: TaskCountWritePlan,
     after: ConnectorState | None,
     outcome: str,
     problems: Sequence[Problem],

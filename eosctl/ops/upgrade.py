@@ -13,7 +13,7 @@ from eosctl.ops.app import App
 from eosctl.ops.backups import write_lines
 from eosctl.ops.upgrade_drivers import Driver
 from eosctl.ops.upgrade_journal import newest_roll, upgrade_journal
-from eosctl.ops.upgrade_look import NOTHING_KNOWN, Lenience, View, look
+from eosctl.ops.upgrade_look import NOTHING_KNOWN, GroupLook, Lenience, look
 from eosctl.ops.upgrade_owned import manifests_of, origins_of, owned_gates, place_of
 from eosctl.report import Report
 
@@ -83,7 +83,7 @@ def _modes(passes: Sequence[Pass], target: Mode) -> list[str]:
     return [each.mode.value for each in passes] or [target.value]
 
 
-def _look(app: App, target: Mode, *, validate: bool) -> tuple[View, bool]:
+def _look(app: App, target: Mode, *, validate: bool) -> tuple[GroupLook, bool]:
     """What is seen of the group, and what this machine's journal knows of workers that left it, or come back.
 
     And whether this is the way back from an upgrade that the journal has.

@@ -31,7 +31,7 @@ from eosctl.ops.app import App
 from eosctl.ops.journal import Journal
 from eosctl.ops.upgrade_drivers import Driver, SetsAlone, SetsMirrorMaker
 from eosctl.ops.upgrade_journal import Memory, OpenStep, Roll, newest_roll, upgrade_journal
-from eosctl.ops.upgrade_look import NOTHING_KNOWN, STRICT, Lenience, View, look, with_driver_files
+from eosctl.ops.upgrade_look import NOTHING_KNOWN, STRICT, GroupLook, Lenience, look, with_driver_files
 from eosctl.ops.upgrade_observe import mirror_maker_setting
 from eosctl.ops.upgrade_owned import (
     absent_workers,
@@ -87,7 +87,7 @@ class PreparedRoll:
     target: Mode
     plan: UpgradePlan
     driver: Driver
-    view: View
+    view: GroupLook
     passes: tuple[PlannedPass, ...]
     open: OpenStep | None
     begun: Roll | None
@@ -218,7 +218,7 @@ def _gone(request: RollRequest, newest: Roll | None) -> frozenset[str]:
     return gone
 
 
-def _require_gone(gone: frozenset[str], view: View) -> None:
+def _require_gone(gone: frozenset[str], view: GroupLook) -> None:
     there = sorted(gone & view.members.keys())
     if there:
         raise RefusedError(f"--accept-gone {there[0]}: it is a member of the group; nothing was written")
@@ -240,7 +240,7 @@ def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
     return Lenience(accepted=accepted, by_files=by_files)
 
 
-def _mended(open_step: OpenStep | None, view: View, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
+def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
     """The gates that the first pass mends, and those that a repetition of the open step does.
 
     `nobody_left`: an upgrade left pods behind of which none may be a member; then nobody can be asked.
@@ -283,7 +283,7 @@ def _for_mirror_maker(app: App, driver: Driver) -> Driver:
     return driver.for_mirror_maker(mirror_maker_setting(app))
 
 
-def _others_ill(begun: Roll | None, view: View, driver: Driver, lenience: Lenience) -> list[Gate]:
+def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: Lenience) -> list[Gate]:
     """Workers beside the open step's that the roll knew and that are gone or don't answer.
 
     Pods may come back under other names, so nobody is missed where a controller restarts them.

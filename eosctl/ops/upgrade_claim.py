@@ -19,14 +19,14 @@ _TIMEOUT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class GroupClaim:
     """The id, and its producer id and epoch as this run took it; None where it may not, or can't."""
 
     transactional_id: str
     producer: tuple[int, int] | None = None
 
 
-def claim_group(app: App) -> Claim:
+def claim_group(app: App) -> GroupClaim:
     """Takes the id; raises RefusedError while another eosctl writes under it. Without the right to, nobody is told."""
     wanted = own_transactional_id(app.target.require_group_id())
     try:
@@ -45,7 +45,7 @@ def claim_group(app: App) -> Claim:
         producer, reason = None, exc.message
     if producer is None:
         app.on_event(Event(f"an upgrade that is begun elsewhere would not be noticed at once: {wanted}: {reason}"))
-    return Claim(wanted, producer)
+    return GroupClaim(wanted, producer)
 
 
 def _take(admin: TransactionAdmin, wanted: str) -> tuple[tuple[int, int] | None, str]:
@@ -56,7 +56,7 @@ def _take(admin: TransactionAdmin, wanted: str) -> tuple[tuple[int, int] | None,
     return None, "no answer"
 
 
-def require_ours(app: App, claim: Claim) -> None:
+def require_ours(app: App, claim: GroupClaim) -> None:
     """Raises RefusedError where another eosctl has taken the id since; what can't be seen stops nothing."""
     if claim.producer is None:
         return

@@ -46,7 +46,7 @@ STRICT = Lenience()
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GroupLook:
     """One look at the whole group, with what the journal knows of its workers added; `took_s` is how long it took.
 
     `lost` are workers that left the group and are given their mode where they lie; the observation is without them.
@@ -76,7 +76,7 @@ def look(
     lenience: Lenience = STRICT,
     validate: bool = True,
     nodes: KnownNodes | None = None,
-) -> View:
+) -> GroupLook:
     """The group as it is now, judged for the way to `target`; raises what `observe_workers` raises.
 
     `validate` as `observe_upgrade` has it. `nodes` are MirrorMaker's, by default as `memory` has them.
@@ -100,7 +100,7 @@ def look(
     gates = evaluate_gates(seen, accepted=lenience.accepted)
     if MEMBERS_GATE in lenience.accepted:
         seen = replace(seen, workers=tuple(each for each in seen.workers if each.mode is not Mode.ABSENT))
-    return View(group, seen, gates, lost if lenience.sets_lost else (), app.clock.monotonic_s() - since_s)
+    return GroupLook(group, seen, gates, lost if lenience.sets_lost else (), app.clock.monotonic_s() - since_s)
 
 
 def _with_files_of(app: App, worker: UpgradeWorker) -> tuple[UpgradeWorker, list[str]]:

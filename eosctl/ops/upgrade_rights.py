@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eosctl.core.acl_rules import AclIndex, Judgement
+from eosctl.core.acl_rules import AclIndex, RightJudgement
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.task_counts import plugin_type
 from eosctl.core.upgrade import Mode
@@ -80,5 +80,5 @@ def _own_logins(connectors: Mapping[str, ConnectorState]) -> dict[str, str]:
     return found
 
 
-def _sentences(app: App, judgements: Sequence[Judgement]) -> tuple[str, ...]:
+def _sentences(app: App, judgements: Sequence[RightJudgement]) -> tuple[str, ...]:
     return tuple(f"{finding.subject}: {finding.message}" for finding in acl_findings(app, judgements))

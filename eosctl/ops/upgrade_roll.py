@@ -28,10 +28,10 @@ from eosctl.ops.upgrade_apply import (
     prepare_roll,
 )
 from eosctl.ops.upgrade_back import TOUCHED_HINT, touched_by_others
-from eosctl.ops.upgrade_claim import Claim, claim_group, require_ours
+from eosctl.ops.upgrade_claim import GroupClaim, claim_group, require_ours
 from eosctl.ops.upgrade_drivers import Acted, OwnsWorkers, SetsAlone
 from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
-from eosctl.ops.upgrade_look import View, look, with_driver_files
+from eosctl.ops.upgrade_look import GroupLook, look, with_driver_files
 from eosctl.ops.upgrade_owned import already_made, made_before, require_kept, taken_back_error, with_platform
 from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
 from eosctl.ops.upgrade_step import Before, Expected, Settled, StepOutcome, look_app, members_of, owners_of
@@ -49,9 +49,9 @@ class _Run:
 
     app: App
     roll: PreparedRoll
-    view: View
+    view: GroupLook
     memory: Memory
-    claim: Claim
+    claim: GroupClaim
     members: Mapping[str, str] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     outcomes: list[StepOutcome] = field(default_factory=list)

@@ -17,7 +17,7 @@ from eosctl.ops.journal import Journal
 from eosctl.ops.upgrade_apply import describe_roll, lenience_of
 from eosctl.ops.upgrade_drivers import OwnsWorkers
 from eosctl.ops.upgrade_journal import Brought, Roll, newest_roll, upgrade_journal
-from eosctl.ops.upgrade_look import NOTHING_KNOWN, View, look
+from eosctl.ops.upgrade_look import NOTHING_KNOWN, GroupLook, look
 from eosctl.ops.upgrade_owned import match_gates
 from eosctl.report import Json, Problem, Report, rfc3339
 
@@ -106,7 +106,7 @@ def _unfinished(roll: Roll, holder: str | None) -> Problem:
     return Problem("upgrade_unfinished", describe_roll(roll), "--resume goes on.", "warning")
 
 
-def _open_gates(view: View) -> list[Gate]:
+def _open_gates(view: GroupLook) -> list[Gate]:
     open_ones = [gate for gate in view.gates if gate.status != "pass" and gate.id != _JUDGED_PER_WORKER]
     return [gate for gate in open_ones if not gate.accepted and not _may_stay_unknown(gate, view.observation)]
 

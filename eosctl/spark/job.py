@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally, in_bins, topic_of
+from eosctl.core.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally, in_bins, topic_of
 from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
 from eosctl.core.records import Record
 from eosctl.errors import UsageError
@@ -378,7 +378,7 @@ def by_parts(ranges: Iterable[OffsetRange], parts: Parts) -> list[list[OffsetRan
 
 def _decided_key(row: Mapping[str, Any]) -> DecidedKey:
     return DecidedKey(
-        route=Route(row["connector"], row["target_connector"], row["topic"]),
+        route=ConnectorRoute(row["connector"], row["target_connector"], row["topic"]),
         source=(row["source_topic"], row["source_partition"], row["source_offset"]),
         key=bytes(row["key"]),
         action=row["action"],

@@ -19,7 +19,7 @@ from eosctl.core.offset_records import is_nothing
 from eosctl.core.wording import counted
 from eosctl.spark.arrow_rows import arrow_schema, batch_of_columns
 from eosctl.spark.key_owners import owners_of
-from eosctl.spark.record_counts import TaskCount
+from eosctl.spark.record_counts import TaskProgress
 
 RECORDS = (
     "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
@@ -79,7 +79,7 @@ def read_ranges(
     *,
     stall_timeout_s: float = 60.0,
     keys_at_once: int = KEYS_AT_ONCE,
-    count: TaskCount | None = None,
+    count: TaskProgress | None = None,
     seen: Seen | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The newest record per partition and key of `ranges`, as batches of RECORDS; see `read_keys`."""
@@ -96,7 +96,7 @@ def read_keys(
     *,
     stall_timeout_s: float = 60.0,
     keys_at_once: int = KEYS_AT_ONCE,
-    count: TaskCount | None = None,
+    count: TaskProgress | None = None,
     seen: Seen | None = None,
 ) -> Iterator[Newest]:
     """Reads `ranges` with one consumer, committed records only; `client` are librdkafka properties.
@@ -125,7 +125,7 @@ def read_keys(
 
 
 def _messages(
-    client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_timeout_s: float, count: TaskCount | None = None
+    client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_timeout_s: float, count: TaskProgress | None = None
 ) -> Iterator[Any]:
     """Every committed message inside `ranges`; stops each partition at its end, markers and gaps included."""
     from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from eosctl.spark.arrow_rows import arrow_batch, arrow_schema
-from eosctl.spark.record_counts import RecordCounts, TaskCount
+from eosctl.spark.record_counts import RecordCounts, TaskProgress
 from eosctl.spark.tasks import task_number
 
 PLACED = "topic string, partition int, key binary, value binary"
@@ -116,7 +116,7 @@ def write_transaction(
     client: Mapping[str, Any],
     transactional_id: str,
     rows: Iterable[Row],
-    count: TaskCount | None = None,
+    count: TaskProgress | None = None,
     *,
     open_producer: Callable[[Mapping[str, Any]], Any] | None = None,
     now_s: Callable[[], float] = time.monotonic,
@@ -182,7 +182,7 @@ class _Pace:
 class _Sender:
     """Sends the records of one transaction after the other; `confirmed` is what delivery reports told of all."""
 
-    def __init__(self, producer: Any, count: TaskCount | None) -> None:
+    def __init__(self, producer: Any, count: TaskProgress | None) -> None:
         self._producer, self._count, self._sent, self._failures = producer, count, 0, list[str]()
         self.confirmed: Counts = {}
 

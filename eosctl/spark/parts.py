@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.migration import MigrationPlan, topic_of
-from eosctl.core.migration_rules import Action, Cell, Decision, decide
+from eosctl.core.migration_rules import Cell, Decision, KeyAction, decide
 from eosctl.core.offset_records import is_nothing
 from eosctl.spark.arrow_rows import arrow_batch, arrow_schema, batch_of_columns
 from eosctl.spark.kafka_io import Newest, OffsetRange, read_keys
 from eosctl.spark.kafka_writes import placed_batch
-from eosctl.spark.record_counts import TaskCount
+from eosctl.spark.record_counts import TaskProgress
 from eosctl.spark.snapshots import batches_of, part_file, whole_file
 from eosctl.spark.transforms import DECISIONS
 
@@ -39,7 +39,7 @@ COMPARED = (
 `whole` is false where a key was found in a place where another part may have it too: then the part says nothing.
 """
 _ARROW_COMPARED = arrow_schema(COMPARED)
-SENDS = (Action.WRITE.value, Action.DELETE.value)
+SENDS = (KeyAction.WRITE.value, KeyAction.DELETE.value)
 Found = tuple[int, int, int, bytes | None, bool]
 """Of a record of the target: partition, offset, timestamp in ms, value, and whether that is a deletion."""
 
@@ -135,7 +135,7 @@ def sample_of(file: Path, limit: int) -> Iterator[pa.RecordBatch]:
     first = ARROW_DECISIONS.empty_table()
     for batch in batches_of(file):
         rows = pa.concat_tables([first, pa.table(batch).cast(ARROW_DECISIONS)])  # Spark knows what is never null
-        kept = pc.equal(rows["action"], Action.KEEP.value).cast(pa.int8())
+        kept = pc.equal(rows["action"], KeyAction.KEEP.value).cast(pa.int8())
         order = [("kept", "ascending"), ("topic", "ascending"), ("key", "ascending")]
         ranked = pa.table({"kept": kept, "topic": rows["topic"], "key": rows["key"]})
         first = rows.take(pc.select_k_unstable(ranked, k=min(limit, len(ranked)), sort_keys=order))
@@ -163,7 +163,7 @@ def compare_part(
     number: int,
     *,
     limit: int,
-    count: TaskCount | None = None,
+    count: TaskProgress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Reads the `ranges` of the target that are one part's, and compares them with its decisions, as COMPARED."""
     names = {one.topic: one.name or one.topic for one in ranges}

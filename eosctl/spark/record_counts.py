@@ -32,16 +32,16 @@ class RecordCounts:
     def __exit__(self, *_exc: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def of_task(self, task: int) -> TaskCount:
+    def of_task(self, task: int) -> TaskProgress:
         """Where one task tells how far it is; a second attempt tells it in the place of the first."""
-        return TaskCount(self.folder / str(task))
+        return TaskProgress(self.folder / str(task))
 
     def done(self) -> int:
         """What the tasks told last, together; never more than `total`."""
         return min(self.total, sum(_number(file) for file in self.folder.glob("*")))
 
 
-class TaskCount:
+class TaskProgress:
     """Tells how far one task is, twice a second at most."""
 
     def __init__(self, file: Path) -> None:

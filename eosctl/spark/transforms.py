@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.core.migration import Route
-from eosctl.core.migration_rules import Action, Policy
+from eosctl.core.migration import ConnectorRoute
+from eosctl.core.migration_rules import KeyAction, Policy
 from eosctl.core.offset_keys import quoted_name
 
 NEWEST = (
@@ -62,7 +62,7 @@ def newest_per_key(records: DataFrame) -> DataFrame:
     return newest.select(*_names(NEWEST))
 
 
-def read_counts(newest: DataFrame, routes: Sequence[Route]) -> DataFrame:
+def read_counts(newest: DataFrame, routes: Sequence[ConnectorRoute]) -> DataFrame:
     """One row that counts what was read (NEWEST), as `Tally.of` takes it: keys, nobodys, not_selected, scattered."""
     names = [(route.connector, True) for route in routes]
     selected = newest.sparkSession.createDataFrame(names, "connector string, selected boolean")
@@ -75,7 +75,7 @@ def read_counts(newest: DataFrame, routes: Sequence[Route]) -> DataFrame:
     )
 
 
-def claims(newest: DataFrame, routes: Sequence[Route], *, sources: Sequence[str]) -> DataFrame:
+def claims(newest: DataFrame, routes: Sequence[ConnectorRoute], *, sources: Sequence[str]) -> DataFrame:
     """The records of routed connectors with the topic and key that each ends on; `sources` in order of precedence.
 
     `value` is null for every deletion, however it was spelled: nothing else is ever sent for one.
@@ -175,13 +175,13 @@ def _action_and_reason(policy: Policy, differs: Column) -> tuple[Column, Column]
     target_wins = {Policy.KEEP_TARGET: F.lit(True), Policy.NEWEST: ~newer}.get(policy, F.lit(False))
     undecided = F.lit(policy is Policy.FAIL)
     branches: list[tuple[Column, Column, str]] = [
-        (undecided & F.col("collides"), F.lit(Action.CONFLICT), "rename_collides"),
-        (~there & deleted, F.lit(Action.KEEP), "nothing_to_delete"),
-        (~there, F.lit(Action.WRITE), "missing"),
-        (~differs, F.lit(Action.KEEP), "equal"),
-        (undecided, F.lit(Action.CONFLICT), "undecided"),
-        (target_wins, F.lit(Action.KEEP), "conflict_kept"),
-        (F.lit(True), F.when(deleted, Action.DELETE).otherwise(Action.WRITE), "source_taken"),
+        (undecided & F.col("collides"), F.lit(KeyAction.CONFLICT), "rename_collides"),
+        (~there & deleted, F.lit(KeyAction.KEEP), "nothing_to_delete"),
+        (~there, F.lit(KeyAction.WRITE), "missing"),
+        (~differs, F.lit(KeyAction.KEEP), "equal"),
+        (undecided, F.lit(KeyAction.CONFLICT), "undecided"),
+        (target_wins, F.lit(KeyAction.KEEP), "conflict_kept"),
+        (F.lit(True), F.when(deleted, KeyAction.DELETE).otherwise(KeyAction.WRITE), "source_taken"),
     ]
     action, reason = F.when(F.lit(False), None), F.when(F.lit(False), None)
     for condition, chosen, word in branches:
@@ -192,7 +192,7 @@ def _action_and_reason(policy: Policy, differs: Column) -> tuple[Column, Column]
 
 def sent(decisions: DataFrame) -> DataFrame:
     """The decisions that send a record."""
-    return decisions.where(F.col("action").isin(Action.WRITE, Action.DELETE))
+    return decisions.where(F.col("action").isin(KeyAction.WRITE, KeyAction.DELETE))
 
 
 def to_write(decisions: DataFrame) -> DataFrame:
@@ -252,7 +252,7 @@ def foreign(records: DataFrame, decisions: DataFrame) -> DataFrame:
 
 def target_mismatches(decisions: DataFrame, target_now: DataFrame) -> DataFrame:
     """Keys whose target (NEWEST, read again) is not as planned, as MISMATCHES; no record is as good as a tombstone."""
-    is_sent = F.col("action").isin(Action.WRITE, Action.DELETE)
+    is_sent = F.col("action").isin(KeyAction.WRITE, KeyAction.DELETE)
     wanted = decisions.withColumn(
         "expected", F.when(is_sent, F.col("value")).otherwise(_meaning("before", "before_nothing"))
     )

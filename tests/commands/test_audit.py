@@ -18,7 +18,7 @@ import pytest
 
 from eosctl.deadline import Clock
 from eosctl.errors import DeadlineError, StalePlanError
-from eosctl.ops.audit import Action, AuditLog
+from eosctl.ops.audit import AuditedCommand, AuditLog
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
 from tests.command_tree import leaves
@@ -192,7 +192,7 @@ def audit(tmp_path: Path) -> AuditLog:
     return AuditLog(tmp_path / "audit.jsonl", tmp_path / "writes", Clock())
 
 
-ACTION = Action("x y", {"conf": ("spark.ssl.keyPassword=hush", "a=b"), "count": 2}, (), Target())
+ACTION = AuditedCommand("x y", {"conf": ("spark.ssl.keyPassword=hush", "a=b"), "count": 2}, (), Target())
 PLAN = Report("x-plan", [{"id": 1, "before": {"n": 1}}], target={"kafka_cluster_id": "c"})
 
 
@@ -258,13 +258,13 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from eosctl.deadline import Clock
-from eosctl.ops.audit import Action, AuditLog
+from eosctl.ops.audit import AuditedCommand, AuditLog
 from eosctl.profiles import Target
 from eosctl.report import Report
 
 log = AuditLog(Path(sys.argv[1]) / "audit.jsonl", Path(sys.argv[1]) / "writes", Clock())
 plan = Report("x-plan", data={"undo": "eosctl x --back"})
-log.record(Action("x y", {}, (), Target()), plan, lambda: os.kill(os.getpid(), signal.SIGKILL))
+log.record(AuditedCommand("x y", {}, (), Target()), plan, lambda: os.kill(os.getpid(), signal.SIGKILL))
 """
 
 
@@ -293,7 +293,7 @@ def test_a_write_under_way_is_not_taken_for_killed(tmp_path: Path) -> None:
 
 
 def test_two_writers_at_once_do_not_mix_their_lines(tmp_path: Path) -> None:
-    long = Action("x", {"word": "y" * 200_000}, (), Target())
+    long = AuditedCommand("x", {"word": "y" * 200_000}, (), Target())
 
     def write() -> None:
         for _ in range(10):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally, plan_file_text
+from eosctl.core.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally, plan_file_text
 from eosctl.core.migration_rules import Policy
 
 PLAN = MigrationPlan(
@@ -17,7 +17,7 @@ PLAN = MigrationPlan(
     policy=Policy.KEEP_TARGET,
     sources=(PlannedTopic("connect-offsets", "id", 25, 1),),
     targets=(PlannedTopic("offsets-a", None, 25, 1),),
-    routes=(Route("a", "a", "offsets-a"),),
+    routes=(ConnectorRoute("a", "a", "offsets-a"),),
     tally=Tally(1, 0, 0, 0, 0, 1, 0, 0, {"write": 1, "delete": 0, "keep": 0, "conflict": 0}),
     snapshot_base="/nowhere",
     sample=(

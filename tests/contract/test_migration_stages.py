@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally
+from eosctl.core.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
 from eosctl.core.migration_results import Mismatch
 from eosctl.core.migration_rules import Policy
 from eosctl.core.murmur2 import partition_for
@@ -81,7 +81,7 @@ class Stage:
         return {record.key: (record.partition, record.value) for record in self.store.read(topic).records}
 
     def plan(
-        self, folder: Path, sources: Sequence[PlannedTopic], targets: Sequence[PlannedTopic], *routes: Route,
+        self, folder: Path, sources: Sequence[PlannedTopic], targets: Sequence[PlannedTopic], *routes: ConnectorRoute,
         policy: Policy = Policy.TAKE_SOURCE, parts: Parts = (),
     ) -> MigrationPlan:  # fmt: skip
         """A plan, decided."""
@@ -119,7 +119,7 @@ class Shuffled:
     folder: Path
     sources: tuple[PlannedTopic, ...]
     targets: tuple[PlannedTopic, ...]
-    routes: tuple[Route, ...]
+    routes: tuple[ConnectorRoute, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def shuffled(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Shuffled
         producer.send(second, 0, key("a", "transaction"), value)
         getattr(producer, end)()
     sources, targets = stage.planned(first, second), stage.planned(to_a, to_z)
-    routes = (Route("a", "a", to_a), Route("b", "z", to_z), Route("z", "z", to_z))
+    routes = (ConnectorRoute("a", "a", to_a), ConnectorRoute("b", "z", to_z), ConnectorRoute("z", "z", to_z))
     read = stage.stages.snapshot(sources, folder / "source")
     assert (set(read.connectors), read.in_place, read.records) == ({"a", "b", "c", "z"}, False, 17)
     there = stage.stages.snapshot(targets, folder / "target")
@@ -324,7 +324,7 @@ def test_older_copies_of_what_is_written(stage: Stage, name: str, tmp_path: Path
     sources, targets = stage.planned(source), stage.planned(target)
     stages.snapshot(sources, tmp_path / "source")
     assert not stages.snapshot(targets, tmp_path / "target").in_place
-    plan = stage.plan(tmp_path, sources, targets, Route("a", "a", target))
+    plan = stage.plan(tmp_path, sources, targets, ConnectorRoute("a", "a", target))
     assert stages.find_stale(tmp_path) == 2
     copies = {each.key: each for each in stages.stale(tmp_path)}
     assert {each: (copy.topic, copy.partition, copy.value, copy.timestamp_ms) for each, copy in copies.items()} == {
@@ -358,7 +358,7 @@ def test_parts_are_decided_and_written_each_by_its_task(stage: Stage, name: str,
     sources, targets = stage.planned(source), stage.planned(target)
     assert stages.snapshot(sources, tmp_path / "source", parts=parts).in_place
     assert stages.snapshot(targets, tmp_path / "target", parts=parts).in_place
-    plan = stage.plan(tmp_path, sources, targets, Route("a", "a", target), parts=parts)
+    plan = stage.plan(tmp_path, sources, targets, ConnectorRoute("a", "a", target), parts=parts)
     assert (plan.tally.records, plan.tally.older, plan.tally.keys, plan.tally.conflicts) == (14, 2, 12, 2)
     assert plan.tally.counts == {"write": 10, "delete": 1, "keep": 1, "conflict": 0}
     assert len(stages.sample(tmp_path, limit=5)) == 5
@@ -389,7 +389,7 @@ def test_a_file_is_read_and_written(stage: Stage, tmp_path: Path) -> None:
     target = PlannedTopic(f"file:{out}", None, 25, 1)
     assert stage.stages.snapshot([source], tmp_path / "source").connectors == {"a"}
     assert stage.stages.snapshot([target], tmp_path / "target").connectors == set()
-    plan = stage.plan(tmp_path, [source], [target], Route("a", "b", target.name))
+    plan = stage.plan(tmp_path, [source], [target], ConnectorRoute("a", "b", target.name))
     assert (plan.tally.records, plan.tally.older, plan.tally.nobodys) == (5, 1, 1)
     assert plan.tally.counts == {"write": 2, "delete": 0, "keep": 1, "conflict": 0}
     sent = stage.stages.write(tmp_path, plan, tasks=1, records=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.acl import Acl
-from eosctl.core.acl_rules import AclIndex, Verdict, acl_of, is_certain, judge
+from eosctl.core.acl_rules import AclIndex, RightVerdict, acl_of, is_certain, judge
 from eosctl.core.acl_table import Right
 
 W = "User:w"
@@ -76,14 +76,14 @@ def acl(operation: str = "WRITE", name: str = "orders", **more: str) -> Acl:
 )
 def test_judge(right: Right, acls: list[Acl], verdict: str) -> None:
     judgement = judge(right, W, AclIndex(acls))
-    assert judgement.verdict == Verdict(verdict)
+    assert judgement.verdict == RightVerdict(verdict)
     assert bool(judgement.because) == (verdict != "missing")
 
 
 @pytest.mark.parametrize("right", [TOPIC, DESCRIBE, IDS, CREATE])
 def test_what_is_granted_is_enough(right: Right) -> None:
-    assert judge(right, W, AclIndex([acl_of(right, W)])).verdict is Verdict.ALLOWED
-    assert judge(right, "User:other", AclIndex([acl_of(right, W)])).verdict is Verdict.MISSING
+    assert judge(right, W, AclIndex([acl_of(right, W)])).verdict is RightVerdict.ALLOWED
+    assert judge(right, "User:other", AclIndex([acl_of(right, W)])).verdict is RightVerdict.MISSING
 
 
 OF_W, OF_OTHERS = acl(name="payments"), acl(principal="User:other")

@@ -6,9 +6,9 @@ import pytest
 
 from eosctl.core.fencing import (
     FenceItem,
+    FenceOutcome,
     LiveTask,
-    Outcome,
-    Verdict,
+    TaskLiveness,
     blocked_leaders,
     blocked_live,
     count_outcomes,
@@ -73,16 +73,16 @@ def plan(
 @pytest.mark.parametrize(
     ("state", "create_unknown", "outcome"),
     [
-        (state_of("x"), False, Outcome.WOULD_FENCE),
-        (NOT_FOUND, False, Outcome.SKIPPED_UNKNOWN),
-        (NOT_FOUND, True, Outcome.WOULD_FENCE),
-        (DENIED, False, Outcome.FAILED),
-        (DENIED, True, Outcome.FAILED),
-        (TIMED_OUT, True, Outcome.FAILED),
+        (state_of("x"), False, FenceOutcome.WOULD_FENCE),
+        (NOT_FOUND, False, FenceOutcome.SKIPPED_UNKNOWN),
+        (NOT_FOUND, True, FenceOutcome.WOULD_FENCE),
+        (DENIED, False, FenceOutcome.FAILED),
+        (DENIED, True, FenceOutcome.FAILED),
+        (TIMED_OUT, True, FenceOutcome.FAILED),
     ],
 )
 def test_what_becomes_of_an_id(
-    state: TransactionDescription | KafkaFault, create_unknown: bool, outcome: Outcome
+    state: TransactionDescription | KafkaFault, create_unknown: bool, outcome: FenceOutcome
 ) -> None:
     (item,) = plan({"x": state}, create_unknown=create_unknown)
     assert item.outcome is outcome
@@ -101,8 +101,8 @@ def test_an_id_left_out_of_the_answer_is_failed_and_order_is_kept() -> None:
         ["b", "a"], {"a": state_of("a")}, owner_of_id=lambda _n: Owner("other"), live={}, create_unknown=True
     )
     assert [(item.transactional_id, item.outcome) for item in items] == [
-        ("b", Outcome.FAILED),
-        ("a", Outcome.WOULD_FENCE),
+        ("b", FenceOutcome.FAILED),
+        ("a", FenceOutcome.WOULD_FENCE),
     ]
     fault = items[0].fault
     assert fault is not None
@@ -150,26 +150,26 @@ W1, W2 = "w1:8083", "w2:8083"
 @pytest.mark.parametrize(
     ("state", "worker", "holders", "members", "verdict"),
     [
-        ("RUNNING", W1, [W1], [W1, W2], Verdict.RUNS),
-        ("PAUSED", W1, [W1], [W1, W2], Verdict.RUNS),
-        ("FAILED", W1, [W1], [W1, W2], Verdict.RUNS_NOT),
-        ("UNASSIGNED", W1, [W1], [W1, W2], Verdict.RUNS_NOT),
-        (None, None, [W1], [W1, W2], Verdict.MAY_RUN),  # REST does not know it
-        ("FAILED", W2, [W1], [W1, W2], Verdict.MAY_RUN),  # it has moved since
-        ("FAILED", "x:8083", [W1], [W1], Verdict.MAY_RUN),  # a worker of another group
-        ("RUNNING", W2, [W1], [W1, W2], Verdict.RUNS),  # it is moving
-        ("RUNNING", "x:8083", [W1], [W1], Verdict.MAY_RUN),
-        ("RUNNING", "x:8083", [], [W1], Verdict.MAY_RUN),
-        ("RUNNING", W1, [], [W1], Verdict.RUNS),
-        ("RUNNING", "x:8083", [], None, Verdict.RUNS),  # nobody says who is a member
-        ("FAILED", "x:8083", [], None, Verdict.RUNS_NOT),
-        ("FAILED", W1, [], [W1], Verdict.RUNS_NOT),
-        (None, None, [], [W1], Verdict.RUNS_NOT),
-        (None, None, [], [], Verdict.RUNS_NOT),
+        ("RUNNING", W1, [W1], [W1, W2], TaskLiveness.RUNS),
+        ("PAUSED", W1, [W1], [W1, W2], TaskLiveness.RUNS),
+        ("FAILED", W1, [W1], [W1, W2], TaskLiveness.RUNS_NOT),
+        ("UNASSIGNED", W1, [W1], [W1, W2], TaskLiveness.RUNS_NOT),
+        (None, None, [W1], [W1, W2], TaskLiveness.MAY_RUN),  # REST does not know it
+        ("FAILED", W2, [W1], [W1, W2], TaskLiveness.MAY_RUN),  # it has moved since
+        ("FAILED", "x:8083", [W1], [W1], TaskLiveness.MAY_RUN),  # a worker of another group
+        ("RUNNING", W2, [W1], [W1, W2], TaskLiveness.RUNS),  # it is moving
+        ("RUNNING", "x:8083", [W1], [W1], TaskLiveness.MAY_RUN),
+        ("RUNNING", "x:8083", [], [W1], TaskLiveness.MAY_RUN),
+        ("RUNNING", W1, [], [W1], TaskLiveness.RUNS),
+        ("RUNNING", "x:8083", [], None, TaskLiveness.RUNS),  # nobody says who is a member
+        ("FAILED", "x:8083", [], None, TaskLiveness.RUNS_NOT),
+        ("FAILED", W1, [], [W1], TaskLiveness.RUNS_NOT),
+        (None, None, [], [W1], TaskLiveness.RUNS_NOT),
+        (None, None, [], [], TaskLiveness.RUNS_NOT),
     ],
 )
 def test_whether_a_task_runs(
-    state: str | None, worker: str | None, holders: list[str], members: list[str] | None, verdict: Verdict
+    state: str | None, worker: str | None, holders: list[str], members: list[str] | None, verdict: TaskLiveness
 ) -> None:
     """What REST says counts for members of the group; what it does not say is no proof of anything."""
     assert judge_task(state, worker, holders=holders, members=members) is verdict
@@ -218,27 +218,27 @@ def test_an_id_fenced_before_is_recognised_and_still_planned(
 ) -> None:
     (item,) = plan({"x": state_of("x", state, timeout_ms=timeout_ms)})
     assert item.already_fenced is fenced
-    assert item.outcome is Outcome.WOULD_FENCE
+    assert item.outcome is FenceOutcome.WOULD_FENCE
 
 
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        (FenceAnswer("x", BROKER, 7, 4), Outcome.FENCED),
-        (FenceAnswer("x", BROKER, fault=DENIED), Outcome.FAILED),
-        (FenceAnswer("x", BROKER, fault=TIMED_OUT, confirmed=False), Outcome.UNCONFIRMED),
-        (FenceAnswer("x", None, fault=TIMED_OUT, confirmed=False, attempts=0), Outcome.FAILED),
+        (FenceAnswer("x", BROKER, 7, 4), FenceOutcome.FENCED),
+        (FenceAnswer("x", BROKER, fault=DENIED), FenceOutcome.FAILED),
+        (FenceAnswer("x", BROKER, fault=TIMED_OUT, confirmed=False), FenceOutcome.UNCONFIRMED),
+        (FenceAnswer("x", None, fault=TIMED_OUT, confirmed=False, attempts=0), FenceOutcome.FAILED),
     ],
     ids=["fenced", "refused", "lost", "never sent"],
 )
-def test_what_an_answer_means(answer: FenceAnswer, outcome: Outcome) -> None:
+def test_what_an_answer_means(answer: FenceAnswer, outcome: FenceOutcome) -> None:
     (item,) = plan({"x": state_of("x")})
     after = settled(item, answer)
     assert after.outcome is outcome
-    assert after.after == ((7, 4) if outcome is Outcome.FENCED else None)
+    assert after.after == ((7, 4) if outcome is FenceOutcome.FENCED else None)
     assert after.fault == answer.fault
     assert after.before == item.before
-    assert after.confirmed_by == ("answer" if outcome is Outcome.FENCED else None)
+    assert after.confirmed_by == ("answer" if outcome is FenceOutcome.FENCED else None)
 
 
 def test_who_answered_is_the_coordinator_and_else_who_was_asked() -> None:
@@ -252,7 +252,7 @@ def test_who_answered_is_the_coordinator_and_else_who_was_asked() -> None:
 def test_an_answer_without_an_epoch_fences_nothing(producer_id: int | None, epoch: int | None) -> None:
     (item,) = plan({"x": state_of("x")})
     unsure = settled(item, FenceAnswer("x", BROKER, producer_id, epoch, confirmed=False))
-    assert unsure.outcome is Outcome.UNCONFIRMED
+    assert unsure.outcome is FenceOutcome.UNCONFIRMED
     told = read_back(unsure, state_of("x")).fault
     assert told == KafkaFault(
         7, "REQUEST_TIMED_OUT", "no answer in time; now Empty, producer 7, epoch 3, timeout 60000 ms"
@@ -262,26 +262,26 @@ def test_an_answer_without_an_epoch_fences_nothing(producer_id: int | None, epoc
 @pytest.mark.parametrize(
     ("now", "outcome"),
     [
-        (state_of("x", epoch=4, timeout_ms=30_000), Outcome.FENCED),
-        (state_of("x", epoch=0, producer_id=8, timeout_ms=30_000), Outcome.FENCED),
-        (state_of("x", epoch=4, timeout_ms=90_000), Outcome.FENCED),  # by a round of Connect's
-        (state_of("x", epoch=4, timeout_ms=1), Outcome.FENCED),  # by one of a worker before 3.7.1
-        (state_of("x", epoch=3, timeout_ms=90_000), Outcome.UNCONFIRMED),  # by an older round
-        (state_of("x", epoch=4), Outcome.UNCONFIRMED),  # somebody else's timeout
-        (state_of("x", epoch=3, timeout_ms=30_000), Outcome.UNCONFIRMED),  # nothing moved
-        (state_of("x", TransactionState.PREPARE_ABORT, epoch=4, timeout_ms=30_000), Outcome.UNCONFIRMED),
-        (TIMED_OUT, Outcome.UNCONFIRMED),
-        (None, Outcome.UNCONFIRMED),
+        (state_of("x", epoch=4, timeout_ms=30_000), FenceOutcome.FENCED),
+        (state_of("x", epoch=0, producer_id=8, timeout_ms=30_000), FenceOutcome.FENCED),
+        (state_of("x", epoch=4, timeout_ms=90_000), FenceOutcome.FENCED),  # by a round of Connect's
+        (state_of("x", epoch=4, timeout_ms=1), FenceOutcome.FENCED),  # by one of a worker before 3.7.1
+        (state_of("x", epoch=3, timeout_ms=90_000), FenceOutcome.UNCONFIRMED),  # by an older round
+        (state_of("x", epoch=4), FenceOutcome.UNCONFIRMED),  # somebody else's timeout
+        (state_of("x", epoch=3, timeout_ms=30_000), FenceOutcome.UNCONFIRMED),  # nothing moved
+        (state_of("x", TransactionState.PREPARE_ABORT, epoch=4, timeout_ms=30_000), FenceOutcome.UNCONFIRMED),
+        (TIMED_OUT, FenceOutcome.UNCONFIRMED),
+        (None, FenceOutcome.UNCONFIRMED),
     ],
 )
 def test_a_lost_answer_is_claimed_only_when_the_coordinator_shows_our_mark(
-    now: TransactionDescription | KafkaFault | None, outcome: Outcome
+    now: TransactionDescription | KafkaFault | None, outcome: FenceOutcome
 ) -> None:
     (planned,) = plan({"x": state_of("x")})
     item = read_back(unanswered(planned, TIMED_OUT), now)
     assert item.outcome is outcome
-    assert item.confirmed_by == ("read_back" if outcome is Outcome.FENCED else None)
-    if outcome is Outcome.UNCONFIRMED:
+    assert item.confirmed_by == ("read_back" if outcome is FenceOutcome.FENCED else None)
+    if outcome is FenceOutcome.UNCONFIRMED:
         assert item.fault is not None
         assert item.fault.name == "REQUEST_TIMED_OUT"
 

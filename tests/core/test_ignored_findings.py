@@ -6,7 +6,7 @@ import pytest
 
 from eosctl.core.finding_folds import fold_alike
 from eosctl.core.findings import WARNING, Finding
-from eosctl.core.ignored_findings import Ignored, parse_ignored, split_ignored
+from eosctl.core.ignored_findings import IgnoredFinding, parse_ignored, split_ignored
 
 CODES = ("few_replicas", "worker_unreachable")
 
@@ -18,7 +18,7 @@ def finding(subject: str, code: str = "few_replicas") -> Finding:
 def test_a_subject_may_have_colons_of_its_own() -> None:
     texts = ["few_replicas", "worker_unreachable:http://w1:8083"]
     assert parse_ignored(texts, CODES, origin="--ignore") == [
-        Ignored("few_replicas"), Ignored("worker_unreachable", "http://w1:8083"),
+        IgnoredFinding("few_replicas"), IgnoredFinding("worker_unreachable", "http://w1:8083"),
     ]  # fmt: skip
 
 
@@ -26,14 +26,14 @@ def test_a_subject_may_have_colons_of_its_own() -> None:
     ("ignored", "left"),
     [
         ([], ["a", "b"]),
-        ([Ignored("few_replicas")], []),
-        ([Ignored("few_replicas", "a")], ["b"]),
-        ([Ignored("few_replicas", "")], ["a", "b"]),
-        ([Ignored("worker_unreachable")], ["a", "b"]),
-        ([Ignored("few_replicas", "a"), Ignored("few_replicas", "b")], []),
+        ([IgnoredFinding("few_replicas")], []),
+        ([IgnoredFinding("few_replicas", "a")], ["b"]),
+        ([IgnoredFinding("few_replicas", "")], ["a", "b"]),
+        ([IgnoredFinding("worker_unreachable")], ["a", "b"]),
+        ([IgnoredFinding("few_replicas", "a"), IgnoredFinding("few_replicas", "b")], []),
     ],
 )
-def test_what_is_left(ignored: list[Ignored], left: list[str]) -> None:
+def test_what_is_left(ignored: list[IgnoredFinding], left: list[str]) -> None:
     counting, accepted = split_ignored([finding("a"), finding("b")], ignored)
     assert [each.subject for each in counting] == left
     assert {each.subject for each in accepted} == {"a", "b"} - set(left)
@@ -42,5 +42,8 @@ def test_what_is_left(ignored: list[Ignored], left: list[str]) -> None:
 def test_one_that_stands_for_many_is_covered_where_all_of_them_are() -> None:
     [many] = fold_alike(finding(subject) for subject in "abcd")
     [same] = fold_alike(Finding("few_replicas", WARNING, "a", f"{n} is so", "Mend it.") for n in range(4))
-    assert (Ignored("few_replicas").covers(many), Ignored("few_replicas", "a").covers(many)) == (True, False)
-    assert Ignored("few_replicas", "a").covers(same)
+    assert (IgnoredFinding("few_replicas").covers(many), IgnoredFinding("few_replicas", "a").covers(many)) == (
+        True,
+        False,
+    )
+    assert IgnoredFinding("few_replicas", "a").covers(same)

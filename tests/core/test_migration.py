@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from eosctl.core.migration import (
+    ConnectorRoute,
     MigrationPlan,
     PlannedTopic,
-    Route,
     Selection,
     Tally,
     check_renames,
@@ -18,7 +18,7 @@ from eosctl.core.migration import (
     plan_routes,
     read_plan,
 )
-from eosctl.core.migration_rules import Action, Cell, Claim, Decision, Policy, decide, decide_claims
+from eosctl.core.migration_rules import Cell, Decision, KeyAction, KeyClaim, Policy, decide, decide_claims
 from eosctl.core.offset_keys import key_owner, renamed_key
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
@@ -44,7 +44,7 @@ PLAN = MigrationPlan(
     policy=NEWEST,
     sources=(PlannedTopic("connect-offsets", "id1", 25, 3, (Bounds(0, 0, 7, 9), Bounds(1, 2, 2, 2))),),
     targets=(PlannedTopic("to", None, 25, 3),),
-    routes=(Route("a", "a", "to"), Route("b", "ü", "to")),
+    routes=(ConnectorRoute("a", "a", "to"), ConnectorRoute("b", "ü", "to")),
     tally=TALLY,
     snapshot_base="/somewhere",
     sample=({"key": '["ü",{}]', "before": None},),
@@ -52,15 +52,15 @@ PLAN = MigrationPlan(
 
 
 DISAGREEMENT = {
-    KEEP: (Action.KEEP, "conflict_kept", True),
-    NEWEST: (Action.WRITE, "source_taken", True),
-    TAKE: (Action.WRITE, "source_taken", True),
-    FAIL: (Action.CONFLICT, "undecided", True),
+    KEEP: (KeyAction.KEEP, "conflict_kept", True),
+    NEWEST: (KeyAction.WRITE, "source_taken", True),
+    TAKE: (KeyAction.WRITE, "source_taken", True),
+    FAIL: (KeyAction.CONFLICT, "undecided", True),
 }
 DELETION = {
     **DISAGREEMENT,
-    NEWEST: (Action.DELETE, "source_taken", True),
-    TAKE: (Action.DELETE, "source_taken", True),
+    NEWEST: (KeyAction.DELETE, "source_taken", True),
+    TAKE: (KeyAction.DELETE, "source_taken", True),
 }
 ABSENT = None
 
@@ -68,16 +68,16 @@ ABSENT = None
 @pytest.mark.parametrize(
     ("source", "target", "outcome"),
     [
-        (Cell(b"1", NEW), ABSENT, dict.fromkeys(Policy, (Action.WRITE, "missing", False))),
-        (Cell(None, NEW), ABSENT, dict.fromkeys(Policy, (Action.KEEP, "nothing_to_delete", False))),
-        (Cell(b"1", NEW), Cell(b"1", OLD), dict.fromkeys(Policy, (Action.KEEP, "equal", False))),
-        (Cell(None, NEW), Cell(None, OLD), dict.fromkeys(Policy, (Action.KEEP, "equal", False))),
+        (Cell(b"1", NEW), ABSENT, dict.fromkeys(Policy, (KeyAction.WRITE, "missing", False))),
+        (Cell(None, NEW), ABSENT, dict.fromkeys(Policy, (KeyAction.KEEP, "nothing_to_delete", False))),
+        (Cell(b"1", NEW), Cell(b"1", OLD), dict.fromkeys(Policy, (KeyAction.KEEP, "equal", False))),
+        (Cell(None, NEW), Cell(None, OLD), dict.fromkeys(Policy, (KeyAction.KEEP, "equal", False))),
         (Cell(b"2", NEW), Cell(b"1", OLD), DISAGREEMENT),
         (Cell(b"1", NEW), Cell(None, OLD), DISAGREEMENT),
         (Cell(None, NEW), Cell(b"1", OLD), DELETION),
     ],
 )
-def test_decide(source: Cell, target: Cell | None, outcome: dict[Policy, tuple[Action, str, bool]]) -> None:
+def test_decide(source: Cell, target: Cell | None, outcome: dict[Policy, tuple[KeyAction, str, bool]]) -> None:
     for policy, wanted in outcome.items():
         assert decide(source, target, policy) == Decision(*wanted), policy
 
@@ -85,21 +85,21 @@ def test_decide(source: Cell, target: Cell | None, outcome: dict[Policy, tuple[A
 @pytest.mark.parametrize("source_time", [OLD, OLD - 1])
 def test_newest_keeps_the_target_unless_the_source_is_later(source_time: int) -> None:
     decision = decide(Cell(b"2", source_time), Cell(b"1", OLD), NEWEST)
-    assert decision == Decision(Action.KEEP, "conflict_kept", conflict=True)
+    assert decision == Decision(KeyAction.KEEP, "conflict_kept", conflict=True)
 
 
 @pytest.mark.parametrize(
     ("policy", "winner"), [(KEEP, b"there"), (TAKE, b"renamed"), (NEWEST, b"renamed"), (FAIL, b"there")]
 )
 def test_a_rename_that_collides_is_a_conflict(policy: Policy, winner: bytes) -> None:
-    claims = [Claim(Cell(b"there", OLD), False, 0, "new"), Claim(Cell(b"renamed", NEW), True, 0, "old")]
+    claims = [KeyClaim(Cell(b"there", OLD), False, 0, "new"), KeyClaim(Cell(b"renamed", NEW), True, 0, "old")]
     claim, decision = decide_claims(claims, None, policy)
     assert claim.cell.value == winner
-    undecided = Decision(Action.CONFLICT, "rename_collides", conflict=True)
-    assert decision == (undecided if policy is FAIL else Decision(Action.WRITE, "missing", conflict=True))
+    undecided = Decision(KeyAction.CONFLICT, "rename_collides", conflict=True)
+    assert decision == (undecided if policy is FAIL else Decision(KeyAction.WRITE, "missing", conflict=True))
     there = Cell(winner, OLD)
     assert decide_claims(claims, there, policy)[1] == (
-        undecided if policy is FAIL else Decision(Action.KEEP, "equal", conflict=True)
+        undecided if policy is FAIL else Decision(KeyAction.KEEP, "equal", conflict=True)
     )
 
 
@@ -111,23 +111,23 @@ def test_equal_values_and_the_order_of_sources_are_no_collision(
     policy: Policy, values: tuple[bytes, bytes], renamed: tuple[bool, bool]
 ) -> None:
     """Of two sources the first one counts, as was asked for: nothing is left to decide."""
-    claims = [Claim(Cell(values[at], OLD), renamed[at], at, "c") for at in (0, 1)]
+    claims = [KeyClaim(Cell(values[at], OLD), renamed[at], at, "c") for at in (0, 1)]
     claim, decision = decide_claims(claims, None, policy)
-    assert decision == Decision(Action.WRITE, "missing")
-    assert decide_claims(claims, claim.cell, policy)[1] == Decision(Action.KEEP, "equal")
+    assert decision == Decision(KeyAction.WRITE, "missing")
+    assert decide_claims(claims, claim.cell, policy)[1] == Decision(KeyAction.KEEP, "equal")
 
 
 @pytest.mark.parametrize("policy", [KEEP, TAKE, FAIL])
 def test_the_first_source_wins(policy: Policy) -> None:
-    claims = [Claim(Cell(b"second", NEW), False, 1, "c"), Claim(Cell(b"first", OLD), False, 0, "c")]
+    claims = [KeyClaim(Cell(b"second", NEW), False, 1, "c"), KeyClaim(Cell(b"first", OLD), False, 0, "c")]
     claim, decision = decide_claims(claims, None, policy)
     assert claim.cell.value == b"first"
-    assert decision == Decision(Action.WRITE, "missing"), "sources that differ are no collision of names"
+    assert decision == Decision(KeyAction.WRITE, "missing"), "sources that differ are no collision of names"
 
 
 @pytest.mark.parametrize("policy", list(Policy))
 def test_within_a_source_the_later_record_wins(policy: Policy) -> None:
-    claims = [Claim(Cell(b"old", OLD), False, 0, "c"), Claim(Cell(b"new", NEW), False, 0, "c")]
+    claims = [KeyClaim(Cell(b"old", OLD), False, 0, "c"), KeyClaim(Cell(b"new", NEW), False, 0, "c")]
     assert decide_claims(claims, None, policy)[0].cell.value == b"new"
 
 
@@ -277,4 +277,4 @@ def test_two_connectors_are_not_renamed_to_one() -> None:
 
 def test_routes_follow_the_new_name() -> None:
     routes = plan_routes(["b", "a"], {"b": "c"}, lambda connector: f"offsets-{connector}")
-    assert routes == (Route("a", "a", "offsets-a"), Route("b", "c", "offsets-c"))
+    assert routes == (ConnectorRoute("a", "a", "offsets-a"), ConnectorRoute("b", "c", "offsets-c"))

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.migration import (
+    ConnectorRoute,
     MigrationPlan,
     PlannedTopic,
-    Route,
     Tally,
     alike,
     in_bins,
@@ -98,7 +98,7 @@ PLAN = MigrationPlan(
     policy=Policy.NEWEST,
     sources=(planned(1, name="a@east"), planned(1, name="b")),
     targets=(planned(1, name="c@west"), planned(1, name="d@east")),
-    routes=(Route("y", "x", "c"), Route("b", "b", "c")),
+    routes=(ConnectorRoute("y", "x", "c"), ConnectorRoute("b", "b", "c")),
     tally=counted(),
     snapshot_base="/somewhere",
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_edits import plan_reset, plan_set, spellings
 from eosctl.core.offset_records import OffsetKey, decode_key
 from eosctl.core.offset_takeover import plan_takeover
@@ -71,7 +71,7 @@ def test_a_set_says_what_was_there() -> None:
     there = store("g", [(A, b"1")])
     [write] = plan_set({GLOBAL: there}, key(A), b"9")
     assert write == PlannedWrite(
-        Action.WRITE, "set", key(A), "g", home, before=there.records[A], after=b"9", replaces=there.records[A]
+        KeyAction.WRITE, "set", key(A), "g", home, before=there.records[A], after=b"9", replaces=there.records[A]
     )
     elsewhere = store("g", [(A, b"9")], at=(home + 1) % 3)
     [moved, stale] = plan_set({GLOBAL: elsewhere}, key(A), b"9")
@@ -97,7 +97,7 @@ def test_a_reset_reaches_every_partition_that_has_a_value() -> None:
     wrong = store("g", [(A, b"1")], at=(home + 1) % 3)
     record = wrong.records[A]
     assert plan_reset({GLOBAL: wrong}, [key(A)]) == [
-        PlannedWrite(Action.DELETE, "reset", key(A), "g", (home + 1) % 3, before=record, after=None, replaces=record)
+        PlannedWrite(KeyAction.DELETE, "reset", key(A), "g", (home + 1) % 3, before=record, after=None, replaces=record)
     ]
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eosctl.core.migration_rules import Action
+from eosctl.core.migration_rules import KeyAction
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_imports import parse_offsets_file, plan_import, rest_body
 from eosctl.core.offset_views import Store, fold_store
@@ -40,23 +40,23 @@ def lines(*records: Record) -> bytes:
 @pytest.mark.parametrize(
     ("there", "wanted", "action", "reason"),
     [
-        ([], record(A, b"1"), Action.WRITE, "missing"),
-        ([], record(A, None), Action.DELETE, "deleted_in_file"),
-        ([record(A, b"1")], record(A, b"1", at=99), Action.KEEP, "equal"),
-        ([record(A, None)], record(A, None), Action.KEEP, "equal"),
-        ([record(A, b"0", at=1)], record(A, b"1"), Action.WRITE, "differs"),
-        ([record(A, b"0", at=11)], record(A, b"1"), Action.WRITE, "over_newer"),
-        ([record(A, b"0")], record(A, None), Action.DELETE, "deleted_in_file"),
-        ([record(A, b"1", partition=AWAY)], record(A, b"1"), Action.WRITE, "differs"),
+        ([], record(A, b"1"), KeyAction.WRITE, "missing"),
+        ([], record(A, None), KeyAction.DELETE, "deleted_in_file"),
+        ([record(A, b"1")], record(A, b"1", at=99), KeyAction.KEEP, "equal"),
+        ([record(A, None)], record(A, None), KeyAction.KEEP, "equal"),
+        ([record(A, b"0", at=1)], record(A, b"1"), KeyAction.WRITE, "differs"),
+        ([record(A, b"0", at=11)], record(A, b"1"), KeyAction.WRITE, "over_newer"),
+        ([record(A, b"0")], record(A, None), KeyAction.DELETE, "deleted_in_file"),
+        ([record(A, b"1", partition=AWAY)], record(A, b"1"), KeyAction.WRITE, "differs"),
     ],
 )
-def test_what_a_record_does_to_a_store(there: list[Record], wanted: Record, action: Action, reason: str) -> None:
+def test_what_a_record_does_to_a_store(there: list[Record], wanted: Record, action: KeyAction, reason: str) -> None:
     before = store(*there)
     [write] = plan_import(parse_offsets_file(lines(wanted), name="f"), before).writes
     assert (write.action, write.reason, write.partition) == (action, reason, HOME)
     assert (write.before, write.replaces, write.after) == (before.records.get(A), before.at(A, HOME), wanted.value)
     other_value = bool(there) and there[0].value not in (None, wanted.value)
-    assert write.conflict == (action is not Action.KEEP and other_value)
+    assert write.conflict == (action is not KeyAction.KEEP and other_value)
 
 
 def test_a_record_without_a_time_is_not_called_older() -> None:
@@ -70,21 +70,21 @@ def test_on_a_kept_partition_counts_what_lies_there() -> None:
     there = store(record(A, b"1", at=1), record(A, b"2", partition=AWAY, at=9))
     file = parse_offsets_file(lines(record(A, b"1", at=1)), name="f")
     [write] = plan_import(file, there, keep_partitions=True).writes
-    assert (write.action, write.reason, write.conflict) == (Action.KEEP, "equal", False)
+    assert (write.action, write.reason, write.conflict) == (KeyAction.KEEP, "equal", False)
     assert (write.before, write.replaces, write.after) == (there.records[A], there.at(A, HOME), b"2")
 
 
 @pytest.mark.parametrize(
     ("there", "wanted", "action", "reason"),
     [
-        (record(A, b"1"), record(A, b"1"), Action.WRITE, "rewritten"),
-        (record(A, None), record(A, None), Action.DELETE, "rewritten"),
-        (record(A, b"0"), record(A, b"1"), Action.WRITE, "over_newer"),
-        (record(A, b"0"), record(A, None), Action.DELETE, "deleted_in_file"),
+        (record(A, b"1"), record(A, b"1"), KeyAction.WRITE, "rewritten"),
+        (record(A, None), record(A, None), KeyAction.DELETE, "rewritten"),
+        (record(A, b"0"), record(A, b"1"), KeyAction.WRITE, "over_newer"),
+        (record(A, b"0"), record(A, None), KeyAction.DELETE, "deleted_in_file"),
     ],
 )
 def test_what_is_there_is_written_once_more_where_that_is_asked_for(
-    there: Record, wanted: Record, action: Action, reason: str
+    there: Record, wanted: Record, action: KeyAction, reason: str
 ) -> None:
     file = parse_offsets_file(lines(wanted._replace(timestamp_ms=5)), name="f")
     [write] = plan_import(file, store(there), rewrite=True).writes
@@ -124,7 +124,7 @@ def test_kept_partitions_are_apart_and_must_exist() -> None:
     assert plan.superseded == ()
     again = store(record(A, b"1"), record(A, b"2", partition=AWAY))
     kept = plan_import(parse_offsets_file(both, name="f"), again, keep_partitions=True)
-    assert {write.action for write in kept.writes} == {Action.KEEP}
+    assert {write.action for write in kept.writes} == {KeyAction.KEEP}
     last = parse_offsets_file(lines(record(A, b"1", partition=4)), name="f")
     assert [write.partition for write in plan_import(last, store(), keep_partitions=True).writes] == [4]
     beyond = parse_offsets_file(b"\n" + lines(record(A, b"1", partition=5)), name="f")

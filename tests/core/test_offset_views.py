@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from eosctl.core.migration_rules import Action, Cell, Decision, Policy, decide
+from eosctl.core.migration_rules import Cell, Decision, KeyAction, Policy, decide
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_views import (
     DiffStatus,
@@ -58,9 +58,9 @@ def test_the_example_of_kip_618() -> None:
     }
     planned = plan_merge(GLOBAL_STORE, DEDICATED_STORE, "reddit", into="dedicated")
     assert [(p.key.raw, p.action, p.reason, p.after) for p in planned] == [
-        (CATS, Action.KEEP, "conflict_kept", b'{"timestamp":"2169"}'),
-        (APACHE, Action.WRITE, "missing", b'{"timestamp":"4761"}'),
-        (CHEESE, Action.KEEP, "only_in_target", b'{"timestamp":"489"}'),
+        (CATS, KeyAction.KEEP, "conflict_kept", b'{"timestamp":"2169"}'),
+        (APACHE, KeyAction.WRITE, "missing", b'{"timestamp":"4761"}'),
+        (CHEESE, KeyAction.KEEP, "only_in_target", b'{"timestamp":"489"}'),
     ]
 
 
@@ -70,7 +70,7 @@ def test_without_a_dedicated_store_the_global_one_counts() -> None:
 
 
 LIVE, NEWER, GONE, NULL = Cell(b'{"n":1}', 1), Cell(b'{"n":2}', 2), Cell(None, 3), Cell(b"null", 3)
-KEEP, WRITE, DELETE = Action.KEEP, Action.WRITE, Action.DELETE
+KEEP, WRITE, DELETE = KeyAction.KEEP, KeyAction.WRITE, KeyAction.DELETE
 
 
 @pytest.mark.parametrize(

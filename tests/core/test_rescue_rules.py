@@ -9,7 +9,7 @@ import pytest
 from eosctl.core.config_records import task_count_value
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.fencing_rounds import FENCING_FAILED
-from eosctl.core.rescue import SeenTask, Verdict, diagnose
+from eosctl.core.rescue import RescueVerdict, SeenTask, diagnose
 from eosctl.core.task_count_findings import AliveTask
 from eosctl.core.task_count_writes import decisions, left_out, with_record
 from eosctl.core.task_counts import decision_after_commit
@@ -44,30 +44,30 @@ FENCED_OUT = (("FAILED", TRACE), ("FAILED", TRACE))
 @pytest.mark.parametrize(
     ("changes", "seen", "verdict"),
     [
-        ({}, FENCED_OUT, Verdict.FENCE),
-        ({}, (("FAILED", TRACE), ("FAILED", FORWARD)), Verdict.FENCE),
-        ({}, (("FAILED", TRACE), ("RUNNING", "")), Verdict.OTHER),  # it waits for a round that would hit it later
-        ({}, (("FAILED", TRACE), ("UNASSIGNED", "")), Verdict.OTHER),
-        ({}, (("FAILED", OTHER), ("FAILED", OTHER)), Verdict.OTHER),
-        ({}, (("RUNNING", ""), ("RUNNING", "")), Verdict.OTHER),
-        ({}, (("FAILED", TRACE),), Verdict.OTHER),
-        ({}, (), Verdict.OTHER),
-        ({"target_state": "STOPPED"}, FENCED_OUT, Verdict.OTHER),
-        ({"target_state": "PAUSED"}, FENCED_OUT, Verdict.OTHER),
-        ({"inconsistent": True}, FENCED_OUT, Verdict.OTHER),
-        ({"task_count_record": None}, FENCED_OUT, Verdict.OTHER),  # the leader has nobody to fence
-        ({"task_count_record": 0}, FENCED_OUT, Verdict.OTHER),
-        ({"task_count_record": 1, "task_count": 1}, FENCED_OUT[:1], Verdict.OTHER),
-        ({"task_count_record": 1}, FENCED_OUT, Verdict.FENCE),
-        ({"pending_fencing": False}, FENCED_OUT, Verdict.RESTART),
-        ({"pending_fencing": False}, (("RUNNING", ""), ("FAILED", FORWARD)), Verdict.RESTART),
-        ({"pending_fencing": False}, (("FAILED", TRACE), ("FAILED", OTHER)), Verdict.OTHER),
-        ({"pending_fencing": False}, (("RUNNING", ""), ("RUNNING", "")), Verdict.HEALTHY),
-        ({"pending_fencing": False}, (("RUNNING", ""), ("UNASSIGNED", "")), Verdict.OTHER),
-        ({"pending_fencing": False}, (), Verdict.OTHER),
+        ({}, FENCED_OUT, RescueVerdict.FENCE),
+        ({}, (("FAILED", TRACE), ("FAILED", FORWARD)), RescueVerdict.FENCE),
+        ({}, (("FAILED", TRACE), ("RUNNING", "")), RescueVerdict.OTHER),  # it waits for a round that would hit it later
+        ({}, (("FAILED", TRACE), ("UNASSIGNED", "")), RescueVerdict.OTHER),
+        ({}, (("FAILED", OTHER), ("FAILED", OTHER)), RescueVerdict.OTHER),
+        ({}, (("RUNNING", ""), ("RUNNING", "")), RescueVerdict.OTHER),
+        ({}, (("FAILED", TRACE),), RescueVerdict.OTHER),
+        ({}, (), RescueVerdict.OTHER),
+        ({"target_state": "STOPPED"}, FENCED_OUT, RescueVerdict.OTHER),
+        ({"target_state": "PAUSED"}, FENCED_OUT, RescueVerdict.OTHER),
+        ({"inconsistent": True}, FENCED_OUT, RescueVerdict.OTHER),
+        ({"task_count_record": None}, FENCED_OUT, RescueVerdict.OTHER),  # the leader has nobody to fence
+        ({"task_count_record": 0}, FENCED_OUT, RescueVerdict.OTHER),
+        ({"task_count_record": 1, "task_count": 1}, FENCED_OUT[:1], RescueVerdict.OTHER),
+        ({"task_count_record": 1}, FENCED_OUT, RescueVerdict.FENCE),
+        ({"pending_fencing": False}, FENCED_OUT, RescueVerdict.RESTART),
+        ({"pending_fencing": False}, (("RUNNING", ""), ("FAILED", FORWARD)), RescueVerdict.RESTART),
+        ({"pending_fencing": False}, (("FAILED", TRACE), ("FAILED", OTHER)), RescueVerdict.OTHER),
+        ({"pending_fencing": False}, (("RUNNING", ""), ("RUNNING", "")), RescueVerdict.HEALTHY),
+        ({"pending_fencing": False}, (("RUNNING", ""), ("UNASSIGNED", "")), RescueVerdict.OTHER),
+        ({"pending_fencing": False}, (), RescueVerdict.OTHER),
     ],
 )
-def test_verdict(changes: dict[str, Any], seen: tuple[tuple[str, str], ...], verdict: Verdict) -> None:
+def test_verdict(changes: dict[str, Any], seen: tuple[tuple[str, str], ...], verdict: RescueVerdict) -> None:
     assert diagnose(connector(**changes), tasks(*seen)).verdict is verdict
 
 

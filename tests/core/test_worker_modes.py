@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.worker_modes import (
-    WorkerFile,
+    WorkerFileSettings,
     WorkerMode,
     files_of,
     is_standalone,
@@ -109,7 +109,7 @@ def test_a_worker_file_that_refers_to_config_providers() -> None:
 
 
 def test_a_file_without_its_mode_says_that_and_no_more() -> None:
-    files = [WorkerFile("w", None, "g", "w1", 8083), _file("v", "preparing")]
+    files = [WorkerFileSettings("w", None, "g", "w1", 8083), _file("v", "preparing")]
     refined = refine_mode(WorkerMode.NOT_ENABLED, files)
     assert refined.mode is WorkerMode.PREPARING
     assert refined.said == ("v says preparing", "w: only the worker can resolve its exactly.once.source.support")
@@ -117,13 +117,16 @@ def test_a_file_without_its_mode_says_that_and_no_more() -> None:
 
 
 def test_a_file_without_its_port_is_of_the_host_that_it_names() -> None:
-    files = [WorkerFile("w", "preparing", "g", "w1", None), WorkerFile("v", "preparing", "g", None, None)]
+    files = [
+        WorkerFileSettings("w", "preparing", "g", "w1", None),
+        WorkerFileSettings("v", "preparing", "g", None, None),
+    ]
     assert files_of("http://w1:8083", files, group_id="g") == files[:1]
     assert files_of("http://w2:8083", files, group_id="g") == []
 
 
-def _file(path: str, mode: str, host: str | None = None, group_id: str | None = "g") -> WorkerFile:
-    return WorkerFile(path, mode, group_id, host, 8083)
+def _file(path: str, mode: str, host: str | None = None, group_id: str | None = "g") -> WorkerFileSettings:
+    return WorkerFileSettings(path, mode, group_id, host, 8083)
 
 
 def test_a_file_that_names_the_host_wins_over_those_that_name_none() -> None:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally, topic_of
+from eosctl.core.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally, topic_of
 from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
-from eosctl.core.migration_rules import Action, Cell, Claim, decide_claims
+from eosctl.core.migration_rules import Cell, KeyAction, KeyClaim, decide_claims
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_keys import key_owner, renamed_key
 from eosctl.core.offset_records import is_nothing
@@ -26,7 +26,7 @@ from eosctl.wire import error_codes as codes
 from tests.fakes.faults import Faults
 from tests.fakes.topics import PATIENCE, FakeTopicStore
 
-SENDS = (Action.WRITE, Action.DELETE)
+SENDS = (KeyAction.WRITE, KeyAction.DELETE)
 
 
 class Row(NamedTuple):
@@ -141,7 +141,7 @@ class FakeStages(Faults):
 
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
         with self.call("sample"):
-            decided = sorted(_decisions(folder), key=lambda one: (one.action == Action.KEEP, one.topic, one.key))
+            decided = sorted(_decisions(folder), key=lambda one: (one.action == KeyAction.KEEP, one.topic, one.key))
             return [_shown(one) for one in decided[:limit]]
 
     def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
@@ -299,7 +299,7 @@ def _decided(newest: Newest, there: Newest, plan: MigrationPlan) -> Iterator[Dec
     """What happens to each key that the source's records of routed connectors end on, by topic and key."""
     routes = {route.connector: route for route in plan.routes}
     precedence = {topic.name: place for place, topic in enumerate(plan.sources)}
-    wanted: dict[tuple[str, bytes], list[tuple[Claim, Row]]] = {}
+    wanted: dict[tuple[str, bytes], list[tuple[KeyClaim, Row]]] = {}
     for row in newest.values():
         owner = key_owner(row.key)
         route = routes.get(owner.connector) if owner else None
@@ -307,7 +307,7 @@ def _decided(newest: Newest, there: Newest, plan: MigrationPlan) -> Iterator[Dec
             continue
         renamed = route.target_connector != route.connector
         key = renamed_key(row.key, owner, route.target_connector) if renamed else row.key
-        claim = Claim(row.cell(), renamed, precedence[row.topic], route.connector)
+        claim = KeyClaim(row.cell(), renamed, precedence[row.topic], route.connector)
         wanted.setdefault((route.target_topic, key), []).append((claim, row))
     sizes = {topic.name: topic.partitions for topic in plan.targets}
     for (topic, key), claims in sorted(wanted.items()):
@@ -334,7 +334,7 @@ def _decided(newest: Newest, there: Newest, plan: MigrationPlan) -> Iterator[Dec
 
 
 def _shown(one: Decided) -> DecidedKey:
-    route = Route(one.connector, one.target_connector, one.topic)
+    route = ConnectorRoute(one.connector, one.target_connector, one.topic)
     partition = None if one.there is None else one.there[0]
     return DecidedKey(
         route, one.source, one.key, one.action, one.reason, one.before, one.value, partition, one.partitions

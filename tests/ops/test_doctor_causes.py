@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.core.ignored_findings import Ignored
+from eosctl.core.ignored_findings import IgnoredFinding
 from eosctl.ops.doctor_causes import (
     under_dead_brokers,
     under_missing_rights,
@@ -94,11 +94,11 @@ def test_a_failed_task_does_not_stand_below_what_is_ignored() -> None:
     """Who had accepted a missing right was not told of the tasks that died of it."""
     cause, failed = right("Topic", "out"), died_of("task_not_authorized", "c/0", TOPIC_DENIED)
     before = {"failures": [failed], "acls": [cause], "connectors": [], "task_counts": []}
-    assert under_settings_and_rights(before, [Ignored("acl_missing")], group_id="g") == before
+    assert under_settings_and_rights(before, [IgnoredFinding("acl_missing")], group_id="g") == before
     assert under_settings_and_rights(before, [], group_id="g")["failures"] == []
     refused, setting = finding("timeout_refused", "c/0"), finding("timeout_above_broker", "c")
     before = {"failures": [refused], "acls": [], "connectors": [setting], "task_counts": []}
-    assert under_settings_and_rights(before, [Ignored("timeout_above_broker")], group_id="g") == before
+    assert under_settings_and_rights(before, [IgnoredFinding("timeout_above_broker")], group_id="g") == before
 
 
 @pytest.mark.parametrize(("connector", "below"), [("a-b", True), ("a", False), ("b", False)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.fencing import FenceItem, LiveTask, Outcome
+from eosctl.core.fencing import FenceItem, FenceOutcome, LiveTask
 from eosctl.core.ids import Owner
 from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.deadline import Clock, Deadline
@@ -31,7 +31,9 @@ BEFORE = TransactionDescription("g-c-0", BROKER, TransactionState.ONGOING, 7, 3,
 CLOCK = Clock(now_s=lambda: 1.0, monotonic_s=lambda: 0.0, sleep_s=lambda _s: None)
 
 
-def item(outcome: Outcome, fault: KafkaFault | None = None, *, known: bool = True, name: str = "g-c-0") -> FenceItem:
+def item(
+    outcome: FenceOutcome, fault: KafkaFault | None = None, *, known: bool = True, name: str = "g-c-0"
+) -> FenceItem:
     """An id of task 0 of `c`; `known` where its coordinator could describe it."""
     before, coordinator = (BEFORE, BROKER) if known else (None, None)
     return FenceItem(name, Owner("task", "c", 0), outcome, before=before, coordinator=coordinator, fault=fault)
@@ -47,7 +49,7 @@ def test_a_row_says_who_had_the_id_before_and_has_it_after() -> None:
     fenced = FenceItem(
         "g-c-0",
         Owner("task", "c", 0),
-        Outcome.FENCED,
+        FenceOutcome.FENCED,
         before=BEFORE,
         live=LiveTask("c", 0, "w1:8083"),
         coordinator=BROKER,
@@ -75,25 +77,25 @@ def test_a_row_says_who_had_the_id_before_and_has_it_after() -> None:
 
 
 def test_a_row_of_an_id_that_nobody_could_ask_for() -> None:
-    failed = fence_row(item(Outcome.FAILED, DENIED, known=False), now_ms=1_000)
+    failed = fence_row(item(FenceOutcome.FAILED, DENIED, known=False), now_ms=1_000)
     assert [failed[name] for name in ("coordinator", "before", "after", "live")] == [None] * 4
     assert failed["error"] == {"code": DENIED.name, "kafka_code": 53, "message": DENIED.name}
 
 
 def test_a_transaction_from_a_clock_that_is_ahead_began_just_now() -> None:
-    before = fence_row(item(Outcome.FENCED), now_ms=0)["before"]  # it began at 900
+    before = fence_row(item(FenceOutcome.FENCED), now_ms=0)["before"]  # it began at 900
     assert isinstance(before, dict)
     assert before["age_ms"] == 0
 
 
 def test_a_report_counts() -> None:
     report = report_of(
-        item(Outcome.FENCED),
-        FenceItem("g-c-1", Owner("other"), Outcome.SKIPPED_UNKNOWN, live=LiveTask("c", 1, "w1")),
-        item(Outcome.FENCED),
+        item(FenceOutcome.FENCED),
+        FenceItem("g-c-1", Owner("other"), FenceOutcome.SKIPPED_UNKNOWN, live=LiveTask("c", 1, "w1")),
+        item(FenceOutcome.FENCED),
     )
     counts = {"fenced": 2, "skipped_unknown": 1}
-    assert report.rows[0] == fence_row(item(Outcome.FENCED), now_ms=1_000)
+    assert report.rows[0] == fence_row(item(FenceOutcome.FENCED), now_ms=1_000)
     assert report.summary == {"ids": 3, "counts": counts, "already_fenced": 0, "live": 1}
     assert report.target == {"kafka_cluster_id": "k", "group_id": "g"}
     assert (len(report.rows), report.problems) == (3, ())
@@ -104,13 +106,13 @@ def test_a_report_counts() -> None:
 @pytest.mark.parametrize(
     ("items", "exit_code"),
     [
-        ([item(Outcome.FENCED), item(Outcome.SKIPPED_UNKNOWN)], ExitCode.OK),
-        ([item(Outcome.WOULD_FENCE), item(Outcome.FAILED, DENIED)], ExitCode.PARTIAL),
-        ([item(Outcome.FENCED), item(Outcome.UNCONFIRMED, LOST)], ExitCode.PARTIAL),
-        ([item(Outcome.SKIPPED_UNKNOWN), item(Outcome.FAILED, DENIED)], ExitCode.UNAUTHORIZED),
-        ([item(Outcome.UNCONFIRMED, LOST)], ExitCode.UNREACHABLE),
-        ([item(Outcome.UNCONFIRMED)], ExitCode.FAILED),
-        ([item(Outcome.FAILED, DENIED), item(Outcome.UNCONFIRMED, LOST)], ExitCode.FAILED),
+        ([item(FenceOutcome.FENCED), item(FenceOutcome.SKIPPED_UNKNOWN)], ExitCode.OK),
+        ([item(FenceOutcome.WOULD_FENCE), item(FenceOutcome.FAILED, DENIED)], ExitCode.PARTIAL),
+        ([item(FenceOutcome.FENCED), item(FenceOutcome.UNCONFIRMED, LOST)], ExitCode.PARTIAL),
+        ([item(FenceOutcome.SKIPPED_UNKNOWN), item(FenceOutcome.FAILED, DENIED)], ExitCode.UNAUTHORIZED),
+        ([item(FenceOutcome.UNCONFIRMED, LOST)], ExitCode.UNREACHABLE),
+        ([item(FenceOutcome.UNCONFIRMED)], ExitCode.FAILED),
+        ([item(FenceOutcome.FAILED, DENIED), item(FenceOutcome.UNCONFIRMED, LOST)], ExitCode.FAILED),
         ([], ExitCode.OK),
     ],
 )
@@ -138,25 +140,25 @@ def test_the_exit_code_of_faults_needs_one_cause(codes: set[int], exit_code: Exi
 @pytest.mark.parametrize(
     ("kind", "failed", "code", "message"),
     [
-        ("fence-plan", item(Outcome.FAILED, DENIED), "not_authorized", f"could not describe g-c-0: {DENIED.name}"),
-        ("fence-result", item(Outcome.FAILED, DENIED), "not_authorized", f"could not fence g-c-0: {DENIED.name}"),
+        ("fence-plan", item(FenceOutcome.FAILED, DENIED), "not_authorized", f"could not describe g-c-0: {DENIED.name}"),
+        ("fence-result", item(FenceOutcome.FAILED, DENIED), "not_authorized", f"could not fence g-c-0: {DENIED.name}"),
         (
             "fence-result",
-            item(Outcome.FAILED, KafkaFault(53, "DENIED", "DENIED"), known=False),
+            item(FenceOutcome.FAILED, KafkaFault(53, "DENIED", "DENIED"), known=False),
             "not_authorized",
             "could not describe g-c-0: DENIED",
         ),
         (
             "fence-result",
             FenceItem(
-                "g-c-0", Owner("other"), Outcome.FAILED, coordinator=BROKER, fault=KafkaFault(50, "X", "too long")
+                "g-c-0", Owner("other"), FenceOutcome.FAILED, coordinator=BROKER, fault=KafkaFault(50, "X", "too long")
             ),
             "failed",
             "could not fence g-c-0: X: too long",
         ),
         (
             "fence-result",
-            item(Outcome.UNCONFIRMED, LOST),
+            item(FenceOutcome.UNCONFIRMED, LOST),
             "unconfirmed",
             "unconfirmed g-c-0: REQUEST_TIMED_OUT: no answer within 60 s",
         ),
@@ -168,8 +170,8 @@ def test_a_failure_is_said_with_what_was_being_done(kind: str, failed: FenceItem
 
 
 def test_one_problem_stands_for_all_ids_that_failed_alike() -> None:
-    items = [item(Outcome.FAILED, DENIED, name=f"g-c-{at}") for at in range(3)]
-    first, second = report_of(item(Outcome.FAILED, LOST), *items, item(Outcome.FAILED)).problems
+    items = [item(FenceOutcome.FAILED, DENIED, name=f"g-c-{at}") for at in range(3)]
+    first, second = report_of(item(FenceOutcome.FAILED, LOST), *items, item(FenceOutcome.FAILED)).problems
     assert first.message.startswith("could not fence g-c-0: REQUEST_TIMED_OUT")
     assert second.message == f"could not fence 3 ids (g-c-0, ...): {DENIED.name}"
 
@@ -182,7 +184,7 @@ def test_one_problem_stands_for_all_ids_that_failed_alike() -> None:
     ],
 )
 def test_what_is_missing_is_one_line_to_paste(kind: str, needed: str, options: str) -> None:
-    [problem] = report_of(item(Outcome.FAILED, DENIED), kind=kind).problems
+    [problem] = report_of(item(FenceOutcome.FAILED, DENIED), kind=kind).problems
     assert problem.hint == (
         f"Missing: {needed}. Grant it with:\nkafka-acls.sh --bootstrap-server b:9092 --add "
         f"--allow-principal User:alice {options} --transactional-id g-c-0"
@@ -190,8 +192,8 @@ def test_what_is_missing_is_one_line_to_paste(kind: str, needed: str, options: s
 
 
 def test_a_timeout_that_brokers_refuse_has_its_own_hint() -> None:
-    [problem] = report_of(item(Outcome.FAILED, KafkaFault(50, "INVALID_TRANSACTION_TIMEOUT"))).problems
+    [problem] = report_of(item(FenceOutcome.FAILED, KafkaFault(50, "INVALID_TRANSACTION_TIMEOUT"))).problems
     assert problem.hint is not None
     assert "transaction.max.timeout.ms" in problem.hint
-    [other] = report_of(item(Outcome.FAILED, KafkaFault(-1, "X"))).problems
+    [other] = report_of(item(FenceOutcome.FAILED, KafkaFault(-1, "X"))).problems
     assert other.hint is None

@@ -14,7 +14,7 @@ from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.ops.app import App
-from eosctl.ops.audit import Action, AuditLog
+from eosctl.ops.audit import AuditedCommand, AuditLog
 from eosctl.ops.audit_file import append_entry, read_entries
 from eosctl.ops.backups import keep_record_backup, read_backup, write_lines
 from eosctl.profiles import Target
@@ -94,5 +94,5 @@ def test_what_is_under_way_is_for_its_owner_only(tmp_path: Path) -> None:
         modes.extend(path.stat().st_mode & 0o777 for path in [log.pending, *log.pending.iterdir(), log.path])
         return Report("x-result")
 
-    log.record(Action("x y", {}, (), Target()), Report("x-plan"), apply)
+    log.record(AuditedCommand("x y", {}, (), Target()), Report("x-plan"), apply)
     assert modes == [0o700, 0o600, 0o600]

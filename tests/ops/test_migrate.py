@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.migration import Route, Selection, Tally
+from eosctl.core.migration import ConnectorRoute, Selection, Tally
 from eosctl.core.migration_results import Comparison, Snapshot
 from eosctl.core.migration_rules import Policy
 from eosctl.core.murmur2 import partition_for
@@ -305,7 +305,7 @@ def test_a_key_of_half_a_surrogate_pair_is_nobodys(scene: Scene) -> None:
     """One such key, which no connector can have, stopped the migration of all others."""
     scene.put(SOURCE, {rb'["\ud800",{}]': b"{}"})
     plan = scene.plan()
-    assert (plan.tally.nobodys, plan.tally.keys, plan.routes) == (1, 1, (Route("a", "a", "offsets-a"),))
+    assert (plan.tally.nobodys, plan.tally.keys, plan.routes) == (1, 1, (ConnectorRoute("a", "a", "offsets-a"),))
     assert scene.apply(plan).exit_code is ExitCode.OK
 
 
@@ -333,7 +333,7 @@ def test_what_earlier_plans_left_is_named_and_pruned(scene: Scene) -> None:
 
 
 def test_routes_are_in_the_plan(scene: Scene) -> None:
-    assert scene.plan().routes == (Route("a", "a", "offsets-a"),)
+    assert scene.plan().routes == (ConnectorRoute("a", "a", "offsets-a"),)
 
 
 def test_a_topic_that_is_missing_on_another_cluster_than_planned(scene: Scene) -> None:

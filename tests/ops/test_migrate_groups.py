@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.migration import MigrationPlan, PlannedTopic, Route, Tally
+from eosctl.core.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally
 from eosctl.core.migration_rules import Policy
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
@@ -31,7 +31,7 @@ def plan_to(target: str, *, source: str = "connect-offsets") -> MigrationPlan:
         policy=Policy.KEEP_TARGET,
         sources=(PlannedTopic(source, "id", 25, 1),),
         targets=(PlannedTopic(target, None, 25, 1),),
-        routes=(Route("c", "c", target),),
+        routes=(ConnectorRoute("c", "c", target),),
         tally=Tally(1, 0, 0, 0, 0, 1, 0, 0, {"write": 1, "delete": 0, "keep": 0, "conflict": 0}),
         snapshot_base="/nowhere",
     )

@@ -28,7 +28,7 @@ from eosctl.ops.offset_edit import ResetRequest, SetRequest, plan_offsets_reset,
 from eosctl.ops.offset_import import ImportRequest, plan_offsets_import
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
-from eosctl.ops.offset_writes import MergeRequest, WritePlan, plan_offsets_merge, show_plan
+from eosctl.ops.offset_writes import MergeRequest, OffsetWritePlan, plan_offsets_merge, show_plan
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Report
 from tests.fakes.faults import KilledError
@@ -178,7 +178,7 @@ def test_a_connector_that_is_started_before_the_write_stops_it(app: App, world: 
     plan = plan_offsets_merge(app, INTO_OWN)
     world.topics.put(OWN, b'["other",{}]', b"1")
 
-    def again() -> WritePlan:
+    def again() -> OffsetWritePlan:
         world.connect.add("c", IN_OWN)
         return plan_offsets_merge(app, INTO_OWN)
 
@@ -195,7 +195,7 @@ def test_what_somebody_wrote_behind_an_open_transaction_is_unconfirmed(
     plan = plan_offsets_merge(app, INTO_OWN)
     partition = next(write.partition for write in plan.writes if write.key.raw == A)
 
-    def send(_app: App, plan: WritePlan) -> None:
+    def send(_app: App, plan: OffsetWritePlan) -> None:
         world.topics.open_transaction(OWN, partition)
         for write in plan.sends():
             world.topics.put(write.topic, write.key.raw, write.after, partition=write.partition)
@@ -243,29 +243,29 @@ def test_one_on_another_machine_is_noticed_by_what_it_wrote(app: App, world: Off
     assert len(world.topics.written) == 1
 
 
-Plan = Callable[[App], WritePlan]
+Plan = Callable[[App], OffsetWritePlan]
 PARTITION = '{"filename":"f"}'
 
 
-def _merge_plan(app: App) -> WritePlan:
+def _merge_plan(app: App) -> OffsetWritePlan:
     return plan_offsets_merge(app, MergeRequest(("c",), into="dedicated", prefer=Prefer.GLOBAL))
 
 
-def _set_plan(app: App) -> WritePlan:
+def _set_plan(app: App) -> OffsetWritePlan:
     return plan_offsets_set(app, SetRequest("c", ((PARTITION, '{"position":9}'),), via="topic")).writes
 
 
-def _reset_plan(app: App) -> WritePlan:
+def _reset_plan(app: App) -> OffsetWritePlan:
     return plan_offsets_reset(app, ResetRequest("c", (PARTITION,), via="topic")).writes
 
 
-def _import_plan(app: App) -> WritePlan:
+def _import_plan(app: App) -> OffsetWritePlan:
     lines = [{"topic": OWN, "partition": 0, "key": f'["c",{{"filename":"{n}"}}]', "value": "{}"} for n in "fgh"]
     content = "\n".join(json.dumps(line) for line in lines).encode()
     return plan_offsets_import(app, ImportRequest(parse_offsets_file(content, name="f"), store=OWN))
 
 
-def _restore_plan(app: App) -> WritePlan:
+def _restore_plan(app: App) -> OffsetWritePlan:
     path = app.state_dir.parent / "backup.ndjson"
     lines = [{"topic": OWN, "partition": 0, "key": f'["c",{{"filename":"{n}"}}]', "value": "{}"} for n in "fgh"]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))

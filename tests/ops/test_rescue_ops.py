@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
-from eosctl.core.rescue import Verdict
+from eosctl.core.rescue import RescueVerdict
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, ExitCode, NotFoundError, RefusedError, StalePlanError
 from eosctl.events import Event
@@ -93,7 +93,7 @@ def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: 
         assert scene.records() == [("eosctl-config-g", b'{"task-count":2}')], f"killed at call {kill_at}"
         assert scene.timeouts() == [60_000, 60_000, FENCE_TRANSACTION_TIMEOUT_MS], f"killed at call {kill_at}"
         healed = plan_rescue(scene.app(), "c")
-        assert (healed.steps, healed.verdict) == ((), Verdict.HEALTHY), f"killed at call {kill_at}"
+        assert (healed.steps, healed.verdict) == ((), RescueVerdict.HEALTHY), f"killed at call {kill_at}"
     assert kill_at > 40, "fewer calls than that were never made"
 
 
@@ -108,16 +108,18 @@ def test_after_a_kill_running_is_still_not_believed(scene: Scene) -> None:
     app = replace(scene.app(), on_event=die)
     with pytest.raises(KilledError):
         apply_rescue(app, plan_rescue(app, "c"))
-    assert plan_rescue(scene.app(), "c").verdict is Verdict.RESTART, "REST still shows what was before the restart"
+    assert plan_rescue(scene.app(), "c").verdict is RescueVerdict.RESTART, (
+        "REST still shows what was before the restart"
+    )
     scene.time.sleep(1)
     plan = plan_rescue(scene.app(), "c")
-    assert (plan.verdict, plan.steps) == (Verdict.WATCH, ("watch",))
+    assert (plan.verdict, plan.steps) == (RescueVerdict.WATCH, ("watch",))
     report = apply_rescue(scene.app(), plan)
     assert (steps(report)[-1], report.exit_code) == (("watch", "failed"), ExitCode.UNREACHABLE)
     for task in (0, 1):
         scene.take_id(task)
     assert apply_rescue(scene.app(), plan_rescue(scene.app(), "c")).exit_code is ExitCode.OK
-    assert plan_rescue(scene.app(), "c").verdict is Verdict.HEALTHY
+    assert plan_rescue(scene.app(), "c").verdict is RescueVerdict.HEALTHY
 
 
 def test_the_journal_of_another_task_set_counts_for_nothing(scene: Scene) -> None:
@@ -126,7 +128,11 @@ def test_the_journal_of_another_task_set_counts_for_nothing(scene: Scene) -> Non
     for key, value in created("c", 2):
         scene.keep_config(key, value)
     plan = plan_rescue(scene.app(), "c")
-    assert (plan.verdict, plan.patient.begun, show_rescue(scene.app(), plan).problems) == (Verdict.FENCE, None, [])
+    assert (plan.verdict, plan.patient.begun, show_rescue(scene.app(), plan).problems) == (
+        RescueVerdict.FENCE,
+        None,
+        [],
+    )
 
 
 def test_a_refusal_says_what_a_rescue_that_was_cut_off_had_done(scene: Scene) -> None:

@@ -23,7 +23,7 @@ from eosctl.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from eosctl.ops.task_count_write import WritePlan, WriteRequest, apply_write, plan_write, show_write
+from eosctl.ops.task_count_write import TaskCountWritePlan, WriteRequest, apply_write, plan_write, show_write
 from eosctl.report import Report
 from tests.fakes.broker import Seen
 from tests.fakes.connectors import FILE_SINK
@@ -150,7 +150,7 @@ def test_a_round_that_still_runs_on_the_leader_is_seen(scene: Scene, fence: bool
         for task, timeout_ms in touches:
             scene.take_id(task, timeout_ms=timeout_ms)
 
-    def plan() -> WritePlan:
+    def plan() -> TaskCountWritePlan:
         clock = replace(scene.time.clock(), sleep_s=sleep)
         app = replace(scene.app(), clock=clock, deadline=Deadline.after(30, clock))
         return plan_write(app, WriteRequest("c", 3, fence))

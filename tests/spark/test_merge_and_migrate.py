@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from eosctl.core.migration import Route
+from eosctl.core.migration import ConnectorRoute
 from eosctl.core.migration_rules import Policy
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_records import is_nothing
@@ -79,7 +79,7 @@ def migrated(spark: SparkSession, source: TopicRead, target: TopicRead, policy: 
     newest = [
         transforms.newest_per_key(frame_of(spark, read.records, partitions=PARTITIONS)) for read in (source, target)
     ]
-    routes = [Route(connector, connector, "target") for connector in CONNECTORS]
+    routes = [ConnectorRoute(connector, connector, "target") for connector in CONNECTORS]
     claims = transforms.claims(newest[0], routes, sources=["source"])
     decided = transforms.decisions(
         transforms.strongest(claims, policy), newest[1], partitions={"target": PARTITIONS}, policy=policy

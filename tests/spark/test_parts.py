@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from eosctl.core.migration import MigrationPlan, Parts, PlannedTopic, Route, Tally
+from eosctl.core.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
 from eosctl.core.migration_results import DecidedKey
 from eosctl.core.migration_rules import Policy
 from eosctl.core.murmur2 import partition_for
@@ -55,7 +55,7 @@ def land_parts(found: Iterable[Record], folder: Path) -> None:
 
 def plan(policy: Policy, parts: Parts) -> MigrationPlan:
     source, target = PlannedTopic("source", "s", PARTITIONS, 1), PlannedTopic("target@p", "t", PARTITIONS, 1)
-    routes = tuple(Route(name, name, "target@p") for name in ("a", "ü"))
+    routes = tuple(ConnectorRoute(name, name, "target@p") for name in ("a", "ü"))
     return MigrationPlan("cluster", None, policy, (source,), (target,), routes, NOTHING, "", parts=parts)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from eosctl.core.migration import Route
-from eosctl.core.migration_rules import Cell, Claim, Policy, decide_claims
+from eosctl.core.migration import ConnectorRoute
+from eosctl.core.migration_rules import Cell, KeyClaim, Policy, decide_claims
 from eosctl.core.offset_keys import key_owner, renamed_key
 from eosctl.core.offset_records import is_nothing
 from eosctl.core.records import Record
@@ -21,7 +21,12 @@ from tests.spark.frames import frame_of
 pytestmark = pytest.mark.spark
 
 SOURCES = ("offsets-old", "offsets-global")
-ROUTES = (Route("a", "a", "to-a"), Route("b", "c", "to-c"), Route("c", "c", "to-c"), Route("ü", 'q"x', "to-q"))
+ROUTES = (
+    ConnectorRoute("a", "a", "to-a"),
+    ConnectorRoute("b", "c", "to-c"),
+    ConnectorRoute("c", "c", "to-c"),
+    ConnectorRoute("ü", 'q"x', "to-q"),
+)
 PARTITIONS = {"to-a": 5, "to-c": 5, "to-q": 7}
 
 
@@ -72,7 +77,7 @@ def newest(records: Iterable[Record]) -> dict[tuple[str, bytes | None], Record]:
 
 def expected(source: list[Record], target: list[Record], policy: Policy) -> set[tuple[Any, ...]]:
     routes = {route.connector: route for route in ROUTES}
-    claims: dict[tuple[str, bytes], list[Claim]] = defaultdict(list)
+    claims: dict[tuple[str, bytes], list[KeyClaim]] = defaultdict(list)
     for (topic, key), record in newest(source).items():
         owner = key_owner(key)
         if key is None or owner is None or owner.connector not in routes:
@@ -81,7 +86,7 @@ def expected(source: list[Record], target: list[Record], policy: Policy) -> set[
         renamed = route.connector != route.target_connector
         final = renamed_key(key, owner, route.target_connector) if renamed else key
         cell = Cell(record.value, record.timestamp_ms)
-        claims[route.target_topic, final].append(Claim(cell, renamed, SOURCES.index(topic), owner.connector))
+        claims[route.target_topic, final].append(KeyClaim(cell, renamed, SOURCES.index(topic), owner.connector))
     there = newest(target)
     rows = set()
     for (topic, key), wanted in claims.items():
