@@ -37,7 +37,7 @@ from eosctl.ops.app import App
 from eosctl.ops.doctor_causes import KAFKA, MIRROR_MAKER, kafka_findings, under_causes, unreached
 from eosctl.ops.doctor_report import CheckResults, doctor_report
 from eosctl.ops.doctor_visit import Visit
-from eosctl.ops.fence_report import NOT_CHECKED
+from eosctl.ops.faults import NOT_CHECKED
 from eosctl.ops.held_topics import find_held_topics
 from eosctl.ops.offset_lint import offset_findings
 from eosctl.ops.past_writes import with_past_fences

@@ -7,17 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 from eosctl.core.fencing import FenceItem, FenceOutcome, count_outcomes
-from eosctl.core.transactions import KafkaFault, TransactionDescription
+from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
+from eosctl.ops.faults import AUTHORIZATION_CODES, NOT_CHECKED, error_cell, exit_code_of_faults
 from eosctl.report import Problem, Report, Row
 
-# TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED
-AUTHORIZATION_CODES = frozenset({29, 30, 31, 53, 58})
-# no answer: no leader, timed out, connection lost, coordinator loading, unknown or moving, transaction still ending
-UNREACHABLE_CODES = frozenset({5, 6, 7, 13, 14, 15, 16, 51})
-LOST_ANSWER_CODES = frozenset({7, 13})  # timed out, connection lost: the request may have been done all the same
-NOT_CHECKED, NO_ANSWER = "not_checked", 7
 _BAD = (FenceOutcome.FAILED, FenceOutcome.UNCONFIRMED)
 
 
@@ -57,11 +52,6 @@ def fence_row(item: FenceItem, *, now_ms: int) -> Row:
         "live": None if item.live is None else {"worker": item.live.worker},
         "error": None if item.fault is None else error_cell(item.fault),
     }
-
-
-def error_cell(fault: KafkaFault) -> Row:
-    """The `error` member of a row."""
-    return {"code": fault.name, "kafka_code": fault.code, "message": fault.message or fault.name}
 
 
 def _before(state: TransactionDescription, now_ms: int) -> Row:
@@ -104,14 +94,6 @@ def _exit_code(items: Sequence[FenceItem]) -> ExitCode:
     if any(item.outcome in (FenceOutcome.FENCED, FenceOutcome.WOULD_FENCE) for item in items):
         return ExitCode.PARTIAL
     return exit_code_of_faults(item.fault for item in bad)
-
-
-def exit_code_of_faults(faults: Iterable[KafkaFault | None]) -> ExitCode:
-    """The exit code when everything failed: not authorised, unreachable, or unclassified when causes differ."""
-    codes = {fault.code if fault is not None else 0 for fault in faults}
-    if codes <= AUTHORIZATION_CODES:
-        return ExitCode.UNAUTHORIZED
-    return ExitCode.UNREACHABLE if codes <= UNREACHABLE_CODES else ExitCode.FAILED
 
 
 def _failure_problems(app: App, kind: str, items: Sequence[FenceItem]) -> list[Problem]:

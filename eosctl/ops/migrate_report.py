@@ -14,8 +14,8 @@ from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
 from eosctl.ops.backups import undo_command
-from eosctl.ops.hidden_offsets import comparison_exit_code, hidden_problem
 from eosctl.ops.migrate_journal import resume_command
+from eosctl.ops.offset_comparison import comparison_exit_code, hidden_problem
 from eosctl.ops.offset_rows import MOST_ROWS, value_json
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 

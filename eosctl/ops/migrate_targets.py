@@ -12,9 +12,9 @@ from eosctl.errors import BrokerError, RefusedError, UnauthorizedError, UsageErr
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.migrate_stores import is_file
-from eosctl.ops.migrate_topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up, other_partitions, per_cluster
+from eosctl.ops.migrate_topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up, per_cluster
 from eosctl.ops.new_topics import TopicsMade, create_topics, refused_topics
-from eosctl.ops.offset_targets import refuse_unfit_targets
+from eosctl.ops.offset_targets import other_partitions, refuse_unfit_targets
 
 
 @dataclass(frozen=True, slots=True)

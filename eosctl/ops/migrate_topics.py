@@ -9,10 +9,9 @@ from pathlib import Path
 
 from eosctl.core.migration import FILE_PREFIX, PlannedTopic, topic_of
 from eosctl.core.records import Bounds, TopicDescription
-from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
 from eosctl.ops.app import App
-from eosctl.ops.offset_targets import refuse_unfit_sources
+from eosctl.ops.offset_targets import other_partitions, refuse_unfit_sources
 from eosctl.ops.ports import TopicStore
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
@@ -180,12 +179,6 @@ def _recreated(topic: PlannedTopic, now: PlannedTopic | None) -> StalePlanError:
         return StalePlanError(f"{topic.file} changed since the plan was made", hint="Plan again.")
     what = "is gone" if now is None else "was created" if topic.topic_id is None else "was recreated"
     return StalePlanError(f"topic {topic.topic} {what} since the plan was made", hint="Plan again.")
-
-
-def other_partitions(topic: str, partitions: int, *, planned: int) -> StalePlanError:
-    """Keys have another home then, and the new partitions were not read."""
-    has = counted(partitions, "partition")
-    return StalePlanError(f"topic {topic} has {has}, the plan says {planned}", hint="Plan again.")
 
 
 def expected_records(planned: Sequence[PlannedTopic]) -> int:

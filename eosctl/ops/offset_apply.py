@@ -19,11 +19,11 @@ from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, 
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_backup, undo_command
-from eosctl.ops.migrate_topics import other_partitions
 from eosctl.ops.new_topics import create_topics
 from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_rows import first_rows
 from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
+from eosctl.ops.offset_targets import other_partitions
 from eosctl.ops.offset_writes import OffsetWritePlan, check_writable, plan_data, plan_summary
 from eosctl.ops.offsets import report_target
 from eosctl.ops.ports import TopicStore

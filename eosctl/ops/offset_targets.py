@@ -12,7 +12,8 @@ from eosctl.core.offset_targets import (
     objection_to_settings,
     objection_to_use,
 )
-from eosctl.errors import RefusedError, UnauthorizedError
+from eosctl.core.wording import counted
+from eosctl.errors import RefusedError, StalePlanError, UnauthorizedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import Configs, gather_dedicated_topics
@@ -61,3 +62,9 @@ def _by_name(app: App, name: str) -> Objection | None:
 def _refuse(name: str, objection: Objection | None) -> None:
     if objection is not None:
         raise RefusedError(f"topic {name} {objection.message}; nothing was written", hint=objection.hint)
+
+
+def other_partitions(topic: str, partitions: int, *, planned: int) -> StalePlanError:
+    """Keys have another home then, and the new partitions were not read."""
+    has = counted(partitions, "partition")
+    return StalePlanError(f"topic {topic} has {has}, the plan says {planned}", hint="Plan again.")

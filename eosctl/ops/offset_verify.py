@@ -16,7 +16,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
-from eosctl.ops.hidden_offsets import HIDDEN, comparison_exit_code, hidden_problem
+from eosctl.ops.offset_comparison import HIDDEN, comparison_exit_code, hidden_problem
 from eosctl.ops.offset_restore import gather_backup_topics
 from eosctl.ops.offset_rows import value_json
 from eosctl.report import Problem, Report, Row, json_bytes

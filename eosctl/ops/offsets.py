@@ -22,7 +22,7 @@ from eosctl.events import Event
 from eosctl.ops.absent_group import Known, require_ever_there
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
-from eosctl.ops.hidden_offsets import comparison_exit_code, hidden_problem
+from eosctl.ops.offset_comparison import comparison_exit_code, hidden_problem
 from eosctl.ops.offset_rest import compare_with_rest
 from eosctl.ops.offset_rows import cell_row, ignored_rows, view_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores

@@ -9,7 +9,7 @@ from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, decode_value
 from eosctl.errors import ExitCode, ProtocolError
 from eosctl.ops.app import App
-from eosctl.ops.fence_report import NOT_CHECKED
+from eosctl.ops.faults import NOT_CHECKED
 from eosctl.ops.id_owners import owners_of_ids
 from eosctl.report import Problem, Report, Row, rfc3339
 

@@ -11,7 +11,7 @@ from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDesc
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
 from eosctl.ops.app import App
-from eosctl.ops.fence_report import NO_ANSWER, NOT_CHECKED
+from eosctl.ops.faults import NO_ANSWER, NOT_CHECKED
 from eosctl.ops.id_owners import owners_of_ids
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_report import (

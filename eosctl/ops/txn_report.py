@@ -11,7 +11,7 @@ from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer,
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
-from eosctl.ops.fence_report import AUTHORIZATION_CODES, NOT_CHECKED, exit_code_of_faults
+from eosctl.ops.faults import AUTHORIZATION_CODES, NOT_CHECKED, exit_code_of_faults
 from eosctl.report import Problem, Report, Row, rfc3339
 
 Partition = tuple[str, int]

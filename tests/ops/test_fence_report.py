@@ -14,13 +14,8 @@ from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescrip
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
-from eosctl.ops.fence_report import (
-    AUTHORIZATION_CODES,
-    UNREACHABLE_CODES,
-    exit_code_of_faults,
-    fence_report,
-    fence_row,
-)
+from eosctl.ops.faults import AUTHORIZATION_CODES, UNREACHABLE_CODES, exit_code_of_faults
+from eosctl.ops.fence_report import fence_report, fence_row
 from eosctl.profiles import Target
 from eosctl.report import Report
 
