@@ -176,15 +176,10 @@ def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **giv
 
     Example: eosctl offsets merge -b kafka:9092 -u http://connect:8083 --connector orders-source --into dedicated
     """
+    from eosctl.core.allowances import Allowances
     from eosctl.core.offset_views import Prefer
     from eosctl.ops.offset_apply import apply_plan
-    from eosctl.ops.offset_writes import (
-        Allowances,
-        MergeRequest,
-        plan_offsets_merge,
-        require_choice,
-        show_plan,
-    )
+    from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge, require_choice, show_plan
 
     require_choice(given["connectors"], everything=everything)
     request = MergeRequest(
@@ -215,9 +210,10 @@ def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, 
 
     Example: eosctl offsets restore ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
     """
+    from eosctl.core.allowances import Allowances
     from eosctl.ops.offset_apply import apply_plan
     from eosctl.ops.offset_restore import RestoreRequest, plan_restore
-    from eosctl.ops.offset_writes import Allowances, show_plan
+    from eosctl.ops.offset_writes import show_plan
 
     allowances = Allowances(given["workers_down"], given["force_running"])
     request = RestoreRequest(backup, overwrite_newer=overwrite_newer, allowances=allowances)

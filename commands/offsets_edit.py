@@ -66,9 +66,9 @@ def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) ->
       eosctl offsets set -b kafka:9092 --connector c --partition '{"filename":"/f"}' --offset '{"position":0}'
       eosctl offsets set -b kafka:9092 --connector c --as-of 2026-11-21T08:00:00Z
     """
+    from eosctl.core.allowances import Allowances
     from eosctl.ops.offset_as_of import as_of
     from eosctl.ops.offset_edit import SetRequest, apply_set, plan_offsets_set, show_edit
-    from eosctl.ops.offset_writes import Allowances
 
     allowances = Allowances(given["workers_down"], given["force_running"], given["force_shape"])
     request = SetRequest(
@@ -118,8 +118,8 @@ def reset(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -
 
     Example: eosctl offsets reset -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
     """
+    from eosctl.core.allowances import Allowances
     from eosctl.ops.offset_edit import ResetRequest, apply_reset, plan_offsets_reset, show_edit
-    from eosctl.ops.offset_writes import Allowances
 
     allowances = Allowances(given["workers_down"], given["force_running"])
     request = ResetRequest(connector, given["partitions"], given["everything"], given["via"], allowances)

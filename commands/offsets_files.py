@@ -39,10 +39,11 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
 
     Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets
     """
+    from eosctl.core.allowances import Allowances
     from eosctl.ops.offset_apply import apply_plan
     from eosctl.ops.offset_import import ImportRequest, plan_offsets_import, read_offsets_file
     from eosctl.ops.offset_stores import locate
-    from eosctl.ops.offset_writes import Allowances, show_plan
+    from eosctl.ops.offset_writes import show_plan
 
     connectors: tuple[str, ...] = given["connectors"]
     app, store = locate(app, given["store"])

@@ -17,8 +17,9 @@ from .options import EosctlCommand, pass_app, write_options
 from .session import read_text_file
 
 if TYPE_CHECKING:
+    from eosctl.core.allowances import Allowances
     from eosctl.ops.app import App
-    from eosctl.ops.migrate import Allowances, MigrationRequest
+    from eosctl.ops.migrate import MigrationRequest
     from eosctl.ops.migrate_run import Engine, Prepared
 
 _ENGINE_OPTIONS = [
@@ -179,7 +180,7 @@ def _engine(app: App, given: dict[str, Any]) -> Engine:
 
 
 def _allowances(given: dict[str, Any]) -> Allowances:
-    from eosctl.ops.migrate import Allowances
+    from eosctl.core.allowances import Allowances
 
     return Allowances(
         workers_down=given["workers_down"],

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.migration import Selection
 from eosctl.deadline import Deadline
 from eosctl.ops.app import App
-from eosctl.ops.migrate import Allowances, MigrationRequest, spark_stages
+from eosctl.ops.migrate import MigrationRequest, spark_stages
 from eosctl.ops.migrate_run import Engine, prepared_migration
 from eosctl.profiles import Target
 

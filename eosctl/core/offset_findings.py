@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from shlex import join, quote
 
 from eosctl.core.client_settings import ClientSettings
@@ -17,9 +16,9 @@ from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.kafka_scripts import only_compacted
 from eosctl.core.offset_records import KeyFault, OffsetKey, is_nothing
 from eosctl.core.offset_views import IgnoredOffsetRecord, Store
+from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.record_file import encode_bytes
-from eosctl.core.records import Bounds, Record, TopicDescription
-from eosctl.core.transactions import ActiveProducer, TransactionDescription
+from eosctl.core.records import Record, TopicDescription
 from eosctl.core.wording import counted
 
 CONNECT_DEFAULT_PARTITIONS = 25  # offset.storage.partitions
@@ -32,17 +31,6 @@ _IGNORED = {
     KeyFault.CONNECTOR_NOT_TEXT: ("key_connector_not_text", "a key whose first element, the connector, is not text"),
     KeyFault.PARTITION_NOT_A_MAP: ("key_partition_not_a_map", "a key whose source partition is not an object"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """What holds back the LSO of a partition; `producer` and `description` as far as brokers told."""
-
-    topic: str
-    bound: Bounds
-    producer: ActiveProducer | None = None
-    transactional_id: str | None = None
-    description: TransactionDescription | None = None
 
 
 def missing_topic_finding(topic: str, connectors: Iterable[str]) -> Finding:

@@ -11,6 +11,7 @@ from shlex import join
 
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
 from eosctl.core.config_topic_cleaning import stop_and_resume, written_anew
+from eosctl.core.findings import Finding
 from eosctl.core.ids import leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
@@ -48,20 +49,6 @@ class Case:
     other_groups: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something about a record that a person should know; `code` is stable, `severity` error, warning or info."""
-
-    code: str
-    severity: str
-    message: str
-    fix: str
-
-    def as_row(self) -> dict[str, object]:
-        """The finding as plain data."""
-        return {"code": self.code, "severity": self.severity, "message": self.message, "fix": self.fix}
-
-
 def find_problems(case: Case) -> list[Finding]:
     """Everything worth saying about the connector's record, in the order of the rules below; sinks have no record.
 
@@ -81,6 +68,7 @@ def _missing(case: Case) -> Iterable[Finding]:
     yield Finding(
         "missing",
         "error" if alive else "warning",
+        case.connector.name,
         f"no task-count record, and {alive} of its ids are known to the coordinators: the next start fences nobody"
         if alive
         else "no task-count record: workers with exactly-once would fence nobody at the next start",
@@ -103,6 +91,7 @@ def _too_low(case: Case) -> Iterable[Finding]:
     yield Finding(
         "too_low",
         "error" if certain else "warning",
+        case.connector.name,
         f"the record says {recorded}, but {ids} beyond it are alive: a fencing round would miss them"
         if beyond
         else f"the record says {recorded}, but the newest task set has {now}: a fencing round would miss the rest",
@@ -132,6 +121,7 @@ def _mis_ordered(case: Case) -> Iterable[Finding]:
     yield Finding(
         "mis_ordered",
         "warning",
+        case.connector.name,
         f"the record (offset {connector.record_offset}) is older than the newest task commit (offset "
         f"{connector.commit_offset}): fencing is due, under way, failing, or the workers don't run exactly-once",
         "Look again in a minute; if it stays, see whether the tasks are FAILED with zombie fencing in their trace.",
@@ -144,6 +134,7 @@ def _incomplete(case: Case) -> Iterable[Finding]:
         yield Finding(
             "incomplete_task_set",
             "error",
+            case.connector.name,
             f"the newest commit names {counted(connector.task_count or 0, 'task')}, but not all configs are in the "
             "topic: no task runs until the connector makes new ones",
             "Change the connector's config, or restart the leader, so that it writes all task configs again.",
@@ -157,6 +148,7 @@ def _forgotten(case: Case) -> Iterable[Finding]:
         yield Finding(
             "tasks_forgotten",
             "error",
+            case.connector.name,
             f"its tasks were committed at offset {connector.forgotten_commit}, before the config that is left of it: "
             "workers of 3.8 or newer that read the topic anew hold no task of it (KAFKA-17719)",
             f"{stop_and_resume(connector.name)}: it writes its tasks again, after its config.",
@@ -170,6 +162,7 @@ def _implausible(case: Case) -> Iterable[Finding]:
         yield Finding(
             "implausible",
             "error",
+            case.connector.name,
             f"the record says {recorded} tasks, which no connector has: a fencing round would do nothing or never end",
             f"Find out who wrote it. The true count: {_while_stopped(connector.name, _fence_all(case), write)}.",
         )
@@ -182,6 +175,7 @@ def _unreadable(case: Case) -> Iterable[Finding]:
             yield Finding(
                 record.code,
                 "error",
+                case.connector.name,
                 f"record {record.key} at offset {record.offset}: {record.reason}, and stays behind the config topic; "
                 "so does each worker that is started before compaction has removed the record",
                 _way_out(case, record),
@@ -212,6 +206,7 @@ def _ill_written(case: Case) -> Iterable[Finding]:
         yield Finding(
             "tombstoned" if record.code == "tombstone" else record.code,
             "warning" if harmless else "error",
+            case.connector.name,
             f"record {record.key} at offset {record.offset} is ignored: {record.reason}",
             _ill_written_fix(case, record, superseded=superseded),
         )
@@ -233,6 +228,7 @@ def _orphan(case: Case) -> Iterable[Finding]:
         yield Finding(
             "orphan",
             "info",
+            case.connector.name,
             "the connector was deleted; Connect keeps its record, to fence old tasks if it is created again",
             "Nothing to do.",
         )
@@ -253,6 +249,7 @@ def _id_collision(case: Case) -> Iterable[Finding]:
         yield Finding(
             "id_collision",
             "info",
+            case.connector.name,
             f"{first_id} is also {' and '.join(readings)}: if that exists, the two fence each other",
             "Rename the connector or the group if both exist.",
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.config_topic import ConfigState, ConnectorState, IgnoredRecord
+from eosctl.core.findings import Finding
 from eosctl.core.ids import leader_transactional_id, owner_of, task_transactional_ids
 from eosctl.core.task_count_findings import AliveTask, Case, find_problems
 from eosctl.core.transactions import TransactionListing
@@ -165,7 +166,17 @@ def case_row(case: Case) -> dict[str, object]:
             "reason": later.reason,
         },
         "alive_ids": None if case.alive is None else [task.transactional_id for task in case.alive],
-        "findings": [finding.as_row() for finding in find_problems(case)],
+        "findings": [_finding_row(finding) for finding in find_problems(case)],
+    }
+
+
+def _finding_row(finding: Finding) -> dict[str, object]:
+    """Without the subject, which is the connector of the row."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "message": finding.message,
+        "fix": finding.fix,
     }
 
 

@@ -15,17 +15,12 @@ from eosctl.core.collision_findings import collisions, leader_collisions
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.gate import Gate, GateVerdict
 from eosctl.core.kafka_scripts import one_partition, only_compacted
+from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.own_clusters import own_cluster
 from eosctl.core.records import TopicDescription
 from eosctl.core.stale_offsets import StaleOffsets
 from eosctl.core.upgrade import Mode
-from eosctl.core.upgrade_observation import (
-    BROKER_SETTINGS,
-    CONNECTOR_STATES,
-    OTHER_GROUPS,
-    Observation,
-    OpenTransaction,
-)
+from eosctl.core.upgrade_observation import BROKER_SETTINGS, CONNECTOR_STATES, OTHER_GROUPS, Observation
 from eosctl.core.wording import counted
 from eosctl.core.worker_gates import (
     group_stable,
@@ -137,7 +132,7 @@ def _no_open_transactions(observation: Observation) -> GateVerdict:
     if observation.open_transactions is None:
         return GateVerdict(unknowns=[observation.why_unseen("open transactions")])
     failures = [
-        f"{each.topic} partition {each.partition} has a transaction open since offset {each.since_offset} "
+        f"{each.topic} partition {each.bound.partition} has a transaction open since offset {each.bound.lso} "
         f"(`{join(_producers_of(each))}` tells whose)"
         for each in observation.open_transactions
     ]
@@ -145,7 +140,7 @@ def _no_open_transactions(observation: Observation) -> GateVerdict:
 
 
 def _producers_of(place: OpenTransaction) -> Sequence[str]:
-    return ("eosctl", "txn", "producers", "--topic", place.topic, "--partition", str(place.partition))
+    return ("eosctl", "txn", "producers", "--topic", place.topic, "--partition", str(place.bound.partition))
 
 
 def _no_aborted_records(observation: Observation) -> GateVerdict:

@@ -10,6 +10,7 @@ from eosctl.core.client_settings import ClientSettings
 from eosctl.core.config_topic import ConfigState
 from eosctl.core.connector_entry import read_entry
 from eosctl.core.id_collisions import GroupWork
+from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import TopicDescription
 from eosctl.core.stale_offsets import StaleOffsets
 from eosctl.core.upgrade import Mode, UpgradeWorker
@@ -91,15 +92,6 @@ class OngoingTransaction:
     state: str
     open_ms: int
     timeout_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """A partition of an internal topic whose last stable offset stays behind its end."""
-
-    topic: str
-    partition: int
-    since_offset: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,27 +57,6 @@ class MigrationRequest:
     allow_open_transactions: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Allowances:
-    """Safety checks that the user waived by name; they are listed in the plan or the result."""
-
-    workers_down: bool = False
-    force_running: bool = False
-    open_transactions: bool = False
-    drift: frozenset[str] = frozenset()
-
-    def names(self) -> list[str]:
-        """The flags, for reports."""
-        given = {
-            "workers-down": self.workers_down,
-            "force-running": self.force_running,
-            "allow-open-transactions": self.open_transactions,
-        }
-        return [name for name, is_given in given.items() if is_given] + [
-            f"accept-drift {d}" for d in sorted(self.drift)
-        ]
-
-
 class MigrationStages(Protocol):
     """What this module needs of Spark: `eosctl.spark.job.MigrationJob` is the real one."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.migration import MigrationPlan
 from eosctl.core.migration_results import Comparison, SentCounts
 from eosctl.core.records import Record
@@ -22,7 +23,7 @@ from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import with_newer, write_blocks
 from eosctl.ops.journal import Journal
-from eosctl.ops.migrate import Allowances, Migration, existing_snapshot
+from eosctl.ops.migrate import Migration, existing_snapshot
 from eosctl.ops.migrate_clean import backup_lines, delete_copies
 from eosctl.ops.migrate_guard import refuse_running, refuse_running_source
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command, stages_of

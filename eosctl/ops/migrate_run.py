@@ -7,19 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.migration import MigrationPlan, plan_file_text
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError
 from eosctl.ops.app import App
-from eosctl.ops.migrate import (
-    Allowances,
-    Migration,
-    MigrationRequest,
-    OpenStages,
-    snapshot_folder,
-    spark_stages,
-)
+from eosctl.ops.migrate import Migration, MigrationRequest, OpenStages, snapshot_folder, spark_stages
 from eosctl.ops.migrate_apply import apply_plan, past_of, refuse, source_profiles
 from eosctl.ops.migrate_guard import running_connectors, source_problem
 from eosctl.ops.migrate_journal import migration_journal, read_past

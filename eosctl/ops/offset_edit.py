@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.java_json import encode_offset
 from eosctl.core.offset_edits import plan_reset, plan_set, spellings
 from eosctl.core.offset_log import Version
@@ -29,8 +30,6 @@ from eosctl.ops.offset_as_of import AsOf, former_versions
 from eosctl.ops.offset_log import version_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offset_writes import (
-    NOTHING_WAIVED,
-    Allowances,
     OffsetWritePlan,
     refuse_elsewhere,
     refuse_hidden,

@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import BinaryIO
 
+from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.offset_imports import ImportPlan, OffsetsFile, parse_offsets_file, plan_import
 from eosctl.core.offset_records import IgnoredKey
 from eosctl.core.offset_views import Store
@@ -20,7 +21,7 @@ from eosctl.ops.dedicated_topics import DedicatedTopics
 from eosctl.ops.offset_export import store_topic
 from eosctl.ops.offset_stores import OffsetStores, read_settled
 from eosctl.ops.offset_targets import refuse_unfit_targets
-from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, OffsetWritePlan, refuse_hidden_keys
+from eosctl.ops.offset_writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.report import Problem
 
 STDIN = "-"

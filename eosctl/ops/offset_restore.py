@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_records import decode_key, is_nothing
 from eosctl.core.offset_views import PlannedWrite, Store
@@ -16,7 +17,7 @@ from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.newer_records import likely_writers
 from eosctl.ops.offset_rows import value_json
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
-from eosctl.ops.offset_writes import NOTHING_WAIVED, Allowances, OffsetWritePlan, refuse_hidden_keys
+from eosctl.ops.offset_writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.report import Json, Problem, rfc3339
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from eosctl.core.allowances import NOTHING_WAIVED
 from eosctl.core.kafka_version import kafka_version
 from eosctl.core.offset_takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.core.offset_views import Store, offset_views
@@ -20,7 +21,7 @@ from eosctl.ops.elsewhere import Elsewhere
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
-from eosctl.ops.offset_writes import NOTHING_WAIVED, OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
+from eosctl.ops.offset_writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 from eosctl.ops.switch_checks import changed_config, require_valid_config
 from eosctl.ops.switch_elsewhere import (
     elsewhere_of,

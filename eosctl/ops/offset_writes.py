@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 
+from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_views import (
@@ -36,31 +37,6 @@ from eosctl.report import Problem, Report, Row
 
 MOST_IN_ONE_TRANSACTION = 200_000
 """Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Allowances:
-    """Safety checks that the user waived by name; they are listed in plan and result."""
-
-    workers_down: bool = False
-    force_running: bool = False
-    force_shape: bool = False
-
-    def names(self) -> list[str]:
-        """The flags as given."""
-        given = {
-            "workers-down": self.workers_down,
-            "force-running": self.force_running,
-            "force-shape": self.force_shape,
-        }
-        return [name for name, is_given in given.items() if is_given]
-
-    def write_unstopped(self) -> bool:
-        """Whether the connector may be in another state than STOPPED."""
-        return self.workers_down or self.force_running
-
-
-NOTHING_WAIVED = Allowances()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eosctl.core.offset_findings import OpenTransaction
+from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.errors import EosctlError

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from eosctl.core.allowances import NOTHING_WAIVED
 from eosctl.core.offset_takeover import plan_takeover
 from eosctl.core.offset_views import Store
 from eosctl.core.own_brokers import own_brokers
@@ -17,7 +18,7 @@ from eosctl.ops.app import App
 from eosctl.ops.elsewhere import Elsewhere
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_targets import refuse_unfit_targets
-from eosctl.ops.offset_writes import NOTHING_WAIVED, OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
+from eosctl.ops.offset_writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 
 _MODEL = "(the global offsets topic)"
 """Stands among the descriptions for what a new topic is made like; no topic has such a name."""

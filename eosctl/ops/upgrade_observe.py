@@ -14,6 +14,7 @@ from eosctl.core.config_view import differing_connectors
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.kafka_version import is_older
 from eosctl.core.offset_records import newest_commits
+from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds
 from eosctl.core.status_topic import as_rest_tells, version_at
 from eosctl.core.topic_names import is_topic_name
@@ -24,7 +25,6 @@ from eosctl.core.upgrade_observation import (
     OLDEST_VERSION,
     Observation,
     ObservedConnector,
-    OpenTransaction,
     WorkerFile,
     observed_connector,
 )
@@ -196,7 +196,7 @@ def _open_transactions(app: App, store: TopicStore) -> tuple[OpenTransaction, ..
         patience.sleep(_POLL_S)
         now = {(topic, bound.partition): bound for topic in topics for bound in _open_bounds(store, topic)}
         stuck = {place: bound for place, bound in stuck.items() if place in now and now[place].lso == bound.lso}
-    return tuple(OpenTransaction(topic, number, bound.lso) for (topic, number), bound in sorted(stuck.items()))
+    return tuple(OpenTransaction(topic, bound) for (topic, _partition), bound in sorted(stuck.items()))
 
 
 def _open_bounds(store: TopicStore, topic: str) -> list[Bounds]:

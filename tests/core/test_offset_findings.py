@@ -6,8 +6,9 @@ import pytest
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.murmur2 import partition_for
-from eosctl.core.offset_findings import OpenTransaction, open_transaction_finding, record_findings, topic_findings
+from eosctl.core.offset_findings import open_transaction_finding, record_findings, topic_findings
 from eosctl.core.offset_views import Store, fold_store
+from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead
 from eosctl.core.transactions import ActiveProducer, Coordinator, TransactionDescription, TransactionState
 

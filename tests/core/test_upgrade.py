@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.open_transactions import OpenTransaction
+from eosctl.core.records import Bounds
 from eosctl.core.upgrade import POSSIBLE, TARGETS, Mode, UpgradeWorker, plan_passes, what_is_lost
 from eosctl.core.upgrade_gates import GATE_IDS, evaluate_gates
-from eosctl.core.upgrade_observation import OpenTransaction, RightsSeen, WorkerFile
+from eosctl.core.upgrade_observation import RightsSeen, WorkerFile
 from tests.core.observations import (
     CURE,
     ENABLED,
@@ -208,7 +210,11 @@ def test_a_good_group_passes_every_gate() -> None:
         ("offset_topic", {"topics": {}}, "fail"),
         ("offset_topic", {"topics": {"offsets": topic("offsets", policy="compact,delete")}}, "fail"),
         ("no_open_transactions", {"open_transactions": None}, "unknown"),
-        ("no_open_transactions", {"open_transactions": (OpenTransaction("offsets", 3, 17),)}, "fail"),
+        (
+            "no_open_transactions",
+            {"open_transactions": (OpenTransaction("offsets", Bounds(3, 0, lso=17, end=20)),)},
+            "fail",
+        ),
         ("no_aborted_records", {"differing_connectors": None}, "unknown"),
         ("no_aborted_records", {"differing_connectors": ("ghost",)}, "fail"),
         ("no_aborted_records", {"differing_connectors": ("ghost",), "workers": ENABLED}, "pass"),

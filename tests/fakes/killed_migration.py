@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.migration_rules import Policy
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import Record
-from eosctl.ops.migrate import Allowances
 from eosctl.report import Report
 from tests.fakes.faults import Call, Kill, KilledError
 from tests.fakes.migration import DOWN, SOURCE, Scene

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.migration import MigrationPlan, Selection, read_plan
 from eosctl.deadline import Deadline
 from eosctl.events import Event
 from eosctl.ops.app import App
-from eosctl.ops.migrate import Allowances, MigrationRequest, snapshot_folder
+from eosctl.ops.migrate import MigrationRequest, snapshot_folder
 from eosctl.ops.migrate_run import Engine, Prepared, migration_from_file, prepared_migration
 from eosctl.ops.ports import ConnectWorker
 from eosctl.profiles import Target

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.migration import ConnectorRoute, Selection, Tally
 from eosctl.core.migration_results import Comparison, Snapshot
 from eosctl.core.migration_rules import Policy
@@ -17,7 +18,7 @@ from eosctl.core.murmur2 import partition_for
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError
 from eosctl.ops.backups import BackupEntry, read_backup
-from eosctl.ops.migrate import Allowances, snapshot_folder
+from eosctl.ops.migrate import snapshot_folder
 from eosctl.ops.migrate_run import verify_plan
 from eosctl.render.text import write_text
 from tests.fakes.migration import DOWN, KEY, SOURCE, Scene, connector, key_of, plan_of

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.allowances import Allowances
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.ops.backups import read_backup
-from eosctl.ops.migrate import Allowances, Migration
+from eosctl.ops.migrate import Migration
 from eosctl.ops.migrate_apply import apply_plan
 from eosctl.ops.migrate_journal import migration_journal
 from eosctl.ops.offset_journal import offsets_journal

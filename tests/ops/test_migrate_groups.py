@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally
 from eosctl.core.migration_rules import Policy
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
-from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_apply import refuse
 from eosctl.ops.migrate_run import Engine, migration_from_file
 from eosctl.profiles import Target

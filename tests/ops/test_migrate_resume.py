@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.migration import Selection
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
-from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_journal import Stage, migration_journal, read_past
 from eosctl.ops.offset_restore import RestoreRequest, plan_restore
 from tests.fakes.faults import KilledError

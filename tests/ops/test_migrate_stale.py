@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.allowances import Allowances
 from eosctl.errors import ExitCode, RefusedError, StalePlanError
-from eosctl.ops.migrate import Allowances
 from tests.fakes.migration import KEY, SOURCE, Scene, key_of
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.migration import PlannedTopic, Selection
 from eosctl.core.record_file import read_records
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
-from eosctl.ops.migrate import Allowances
 from eosctl.ops.migrate_stores import profile_of, source_names, target_name_of
 from eosctl.ops.migrate_targets import planned_targets
 from eosctl.profiles import Target

@@ -10,10 +10,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from eosctl.core.allowances import Allowances
 from eosctl.core.client_settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.ops.app import App
-from eosctl.ops.migrate import Allowances
 from eosctl.profiles import Target
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
