@@ -40,7 +40,8 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
     Example: eosctl offsets switch -b kafka:9092 -g connect --connector orders-source --to orders-offsets
     """
     from eosctl.ops.offset_switch import SwitchRequest, plan_switch
-    from eosctl.ops.switch_report import apply_switch, show_switch
+    from eosctl.ops.switch_report import show_switch
+    from eosctl.ops.switch_steps import apply_switch
 
     plan = plan_switch(app, SwitchRequest(connector, target))
     question = f"Stop {connector} and move its offsets?"

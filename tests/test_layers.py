@@ -32,9 +32,10 @@ ALLOWED = {
     "connect": BASE | {"core", "wire", "resolving"},
     "sandbox": BASE | {"core", "java", "kept_file", "class_archive"},
     "spark": {"errors", "core", "java", "kept_file", "class_archive"},
+    "state": BASE | {"ops"},  # for the journal, until it lies here as well
     "ops": BASE
     | {"core", "wire", "profiles", "schemas", "reference", "java", "kept_file"}
-    | {"kafka", "connect", "sandbox", "spark"},
+    | {"kafka", "connect", "sandbox", "spark", "state"},
     "commands": BASE | {"core", "profiles", "render", "ops"},
     "__main__": {"bootstrap"},
 }

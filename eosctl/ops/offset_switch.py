@@ -45,7 +45,7 @@ from eosctl.ops.switch_look import (
     topic_of,
 )
 from eosctl.ops.switch_rights import rights_problems
-from eosctl.report import Problem
+from eosctl.report import Problem, Report
 
 STOP, MERGE, CONFIGURE, CHECK, RESUME, WATCH, RESTART = STEPS = (
     "stop",
@@ -108,6 +108,15 @@ class SwitchPlan:
         """Warnings."""
         merge = [] if self.merge is None else [*self.merge.problems, *_only_in_target(self.merge)]
         return [*merge, *self.rights]
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """What a step has to tell; `merged` is the report of the merge."""
+
+    detail: str
+    merged: Report | None = None
+    problems: tuple[Problem, ...] = ()
 
 
 def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:

@@ -1,4 +1,4 @@
-"""`offsets switch` as a whole: plan and result as rows of steps, and the run through them."""
+"""`offsets switch` as a whole: plan and result as rows of steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from eosctl.core.store_names import GLOBAL
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, StalePlanError
+from eosctl.errors import EosctlError
 from eosctl.ops.app import App
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY
 from eosctl.ops.offset_rows import write_row
@@ -21,13 +21,12 @@ from eosctl.ops.offset_switch import (
     STEPS,
     STOP,
     WATCH,
+    StepDone,
     SwitchPlan,
-    SwitchRequest,
-    plan_switch,
 )
 from eosctl.ops.switch_look import PAUSED, STOPPED, describe_store, look_at, switch_command
-from eosctl.ops.switch_steps import StepDone, run_step
 from eosctl.report import Json, Problem, Report, Row, rfc3339
+from eosctl.state.steps import Progress
 
 _LOOK_S = 5.0
 """For a look at the connector after a failure: a worker that did not answer may still not."""
@@ -39,73 +38,25 @@ def show_switch(app: App, plan: SwitchPlan) -> Report:
     return _report(app, plan, "offsets-switch-plan", rows, problems=[*_earlier(plan), *plan.problems()])
 
 
-def apply_switch(app: App, plan: SwitchPlan) -> Report:
-    """Goes through the steps; the first that fails ends it, exit 7, with everything before it done and said.
-
-    Raises StalePlanError where the connector is no longer as planned, RefusedError while another eosctl moves it,
-    InterruptedByUserError on Ctrl-C.
-    """
-    with plan.journal.hold(f"the offsets of connector {plan.connector}"):
-        return _apply(app, plan)
-
-
-def _apply(app: App, plan: SwitchPlan) -> Report:
-    app = app.with_whole_timeout()
-    _require_unchanged(app, plan)
-    plan.journal.write(
-        "begin",
-        connector=plan.connector,
-        origin=plan.origin,
-        target=plan.target,
-        state=plan.state,
-        tasks=plan.tasks,
-        done=plan.done,
-        deletions=plan.deletions,
-    )
-    done: dict[str, StepDone] = {}
-    failure: tuple[str, EosctlError] | None = None
-    for step in plan.steps:
-        try:
-            done[step] = run_step(app, plan, step)
-        except EosctlError as exc:
-            failure = (step, exc)
-            break
-        except KeyboardInterrupt as exc:
-            raise InterruptedByUserError(
-                f"interrupted during the step {step}; done before: {', '.join(done) or 'nothing'}",
-                hint=_ways(plan),
-            ) from exc
-    left_open = [] if failure else plan.journal.close()
-    report = _result(app, plan, done, failure)
-    return replace(report, problems=[*report.problems, *left_open])
-
-
-def _require_unchanged(app: App, plan: SwitchPlan) -> None:
-    renewed = plan_switch(app, SwitchRequest(plan.connector, plan.named(plan.target)))
-    if (renewed.steps, renewed.now.config, renewed.state) != (plan.steps, plan.now.config, plan.state):
-        raise StalePlanError(
-            f"{plan.connector} changed since the plan was made; nothing was written", hint="Plan again."
-        )
-
-
-def _result(
-    app: App, plan: SwitchPlan, done: Mapping[str, StepDone], failure: tuple[str, EosctlError] | None
-) -> Report:
-    rows = []
+def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> Report:
+    """What became of every step, also of a run that failed or was interrupted; exit 7 where a step failed."""
+    done, rows = progress.done, []
     for step in _in_order(plan):
         if step in plan.done:
             rows.append(_row(plan, step, "done_before"))
         elif step in done:
             rows.append(_row(plan, step, "done", done[step].detail))
-        elif failure is not None and failure[0] == step:
-            rows.append(_row(plan, step, "failed", failure[1].message))
+        elif progress.error is not None and progress.failed == step:
+            rows.append(_row(plan, step, "failed", progress.error.message))
         else:
             rows.append(_row(plan, step, "not_reached"))
     problems = [*_earlier(plan), *(problem for each in done.values() for problem in each.problems)]
-    if failure is not None:
-        problems += [Problem.of(failure[1]), _way_on(app, plan)]
+    if progress.error is not None:
+        problems += [Problem.of(progress.error), _way_on(app, plan)]
+    problems += progress.problems
     merged = done[MERGE].merged if MERGE in done else None
-    return _report(app, plan, "offsets-switch-result", rows, problems=problems, merged=merged, failed=bool(failure))
+    report = _report(app, plan, "offsets-switch-result", rows, problems=problems, merged=merged)
+    return replace(report, exit_code=progress.exit_code(touched=True))
 
 
 def _way_on(app: App, plan: SwitchPlan) -> Problem:
@@ -114,8 +65,9 @@ def _way_on(app: App, plan: SwitchPlan) -> Problem:
     try:
         now = look_at(patient, plan.connector, plan.now.url)
         there = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
-    except EosctlError as exc:
-        there = f"in which state the connector is can't be told ({exc.message})"
+    except (EosctlError, KeyboardInterrupt) as exc:
+        why = exc.message if isinstance(exc, EosctlError) else "interrupted"
+        there = f"in which state the connector is can't be told ({why})"
     return Problem(
         "switch_unfinished",
         f"the switch of {plan.connector} is not finished: {there}; it is to be {plan.state} in the end",
@@ -136,7 +88,6 @@ def _report(
     *,
     problems: Sequence[Problem],
     merged: Report | None = None,
-    failed: bool = False,
 ) -> Report:
     merge = plan.merge
     writes = merged.rows if merged is not None else [write_row(write) for write in merge.writes] if merge else []
@@ -168,7 +119,6 @@ def _report(
         data=data,
         target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
         problems=problems,
-        exit_code=ExitCode.PARTIAL if failed else ExitCode.OK,
     )
 
 

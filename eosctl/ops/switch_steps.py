@@ -1,12 +1,12 @@
 """The steps of `offsets switch`, each safe to do again: after a kill the next run looks, and goes on from there.
 
-A step is in the journal before it begins and after it ended. Nothing is resumed that would read its source anew.
+Nothing is resumed that would read its source anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from shlex import quote
 
 from eosctl.core.java_json import encode_key
@@ -15,7 +15,7 @@ from eosctl.core.offset_views import Store, live
 from eosctl.core.store_names import GLOBAL
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, EosctlError, RefusedError
+from eosctl.errors import ConnectError, EosctlError, RefusedError, StalePlanError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.connector_wait import POLL_S, await_connector, await_stopped
@@ -32,38 +32,68 @@ from eosctl.ops.offset_switch import (
     RESUME,
     STOP,
     WATCH,
+    StepDone,
     SwitchPlan,
+    SwitchRequest,
+    plan_switch,
     plan_switch_merge,
 )
 from eosctl.ops.offset_writes import OffsetWritePlan
 from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.switch_checks import changed_config
 from eosctl.ops.switch_look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
+from eosctl.ops.switch_report import result_report
 from eosctl.report import Problem, Report
+from eosctl.state.steps import Note, Step, Work, carry_out
 
 _RESTART_SHOWS_S = 3.0
 _MERGE_ROUNDS = 5
 _GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
 
 
-@dataclass(frozen=True, slots=True)
-class StepDone:
-    """What a step has to tell; `merged` is the report of the merge."""
+def apply_switch(app: App, plan: SwitchPlan) -> Report:
+    """Goes through the steps; the first that fails ends it, exit 7, and Ctrl-C does, with what was done before it.
 
-    detail: str
-    merged: Report | None = None
-    problems: tuple[Problem, ...] = ()
+    Raises StalePlanError where the connector is no longer as planned, RefusedError while another eosctl moves it.
+    """
+    work = Work(
+        steps=lambda: [_step(app, plan, name) for name in plan.steps],
+        journal=plan.journal,
+        subject=f"the offsets of connector {plan.connector}",
+        recheck=lambda: _require_unchanged(app.with_whole_timeout(), plan),
+        begin=lambda: _begin(plan),
+    )
+    return result_report(app.with_whole_timeout(), plan, carry_out(work))
 
 
-def run_step(app: App, plan: SwitchPlan, step: str) -> StepDone:
-    """Does one step with the whole timeout, journaled; raises what it raises, and the journal keeps it open."""
-    target = replace(app.target, connect_urls=(plan.now.url,))  # one worker for all: others may lag behind it
-    app = replace(app, target=target).with_whole_timeout()
-    plan.journal.write("start", step=step)
-    done = _STEPS[step](app, plan)
-    plan.journal.write("done", step=step, detail=done.detail)
-    app.on_event(Event(f"{step}: {done.detail}"))
-    return done
+def _require_unchanged(app: App, plan: SwitchPlan) -> None:
+    renewed = plan_switch(app, SwitchRequest(plan.connector, plan.named(plan.target)))
+    if (renewed.steps, renewed.now.config, renewed.state) != (plan.steps, plan.now.config, plan.state):
+        raise StalePlanError(
+            f"{plan.connector} changed since the plan was made; nothing was written", hint="Plan again."
+        )
+
+
+def _begin(plan: SwitchPlan) -> Note:
+    facts = {"connector": plan.connector, "origin": plan.origin, "target": plan.target, "state": plan.state}
+    return Note("begin", {**facts, "tasks": plan.tasks, "done": plan.done, "deletions": plan.deletions})
+
+
+def _step(app: App, plan: SwitchPlan, name: str) -> Step[StepDone]:
+    """One step with the whole timeout, on one worker for all steps: others may lag behind it."""
+
+    def run() -> StepDone:
+        target = replace(app.target, connect_urls=(plan.now.url,))
+        done = _STEPS[name](replace(app, target=target).with_whole_timeout(), plan)
+        app.on_event(Event(f"{name}: {done.detail}"))
+        return done
+
+    return Step(
+        name,
+        run,
+        before=lambda: Note("start", {"step": name}),
+        after=lambda done: Note("done", {"step": name, "detail": done.detail}),
+    )
 
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:

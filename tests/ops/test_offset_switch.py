@@ -16,9 +16,10 @@ from eosctl.errors import (
 )
 from eosctl.ops.app import App
 from eosctl.ops.offset_switch import SwitchRequest, plan_switch
-from eosctl.ops.switch_report import apply_switch, show_switch
+from eosctl.ops.switch_report import show_switch
+from eosctl.ops.switch_steps import apply_switch
 from tests.fakes.connectors import FakeTask
-from tests.fakes.faults import KilledError
+from tests.fakes.faults import Call, KilledError
 from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes, switch
 
 FOLLOWER = "http://follower:8083"
@@ -148,6 +149,31 @@ def test_the_next_run_says_what_was_done(app: App, world: SwitchWorld) -> None:
     assert "done then: stop, merge; the connector was RUNNING" in shown.problems[0].message
     assert apply_switch(app, plan).exit_code is ExitCode.OK
     assert (world.connector.state, world.delivered) == ("RUNNING", world.lines)
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_after_ctrl_c_the_rows_so_far_are_reported(app: App, world: SwitchWorld, *, looks: bool) -> None:
+    """Only the error was left, and not what was written until then, nor its backup.
+
+    Who presses it once more, while eosctl looks how the connector was left, still gets the rows.
+    """
+
+    def interrupted(_call: Call) -> None:
+        if not looks:
+            world.connect.fail_always("connectors", KeyboardInterrupt())
+        raise KeyboardInterrupt
+
+    world.connect.before("put_connector_config", interrupted)
+    report = switch(app, OWN)
+    assert (report.exit_code, report.problems[0].code) == (ExitCode.INTERRUPTED, "interrupted")
+    assert outcomes(report) == {
+        "stop": "done", "merge": "done", "configure": "failed", "check": "not_reached", "resume": "not_reached",
+        "watch": "not_reached",
+    }  # fmt: skip
+    assert str(report.data["backup"]).endswith(".ndjson")
+    left = "the connector is STOPPED" if looks else "can't be told (interrupted)"
+    assert left in report.problems[1].message
+    assert "Run it again to go on: eosctl offsets switch" in str(report.problems[1].hint)
 
 
 def test_a_null_is_not_resumed(app: App, world: SwitchWorld) -> None:

@@ -21,7 +21,8 @@ from eosctl.errors import (
 )
 from eosctl.ops.app import App
 from eosctl.ops.offset_switch import STOP, SwitchRequest, plan_switch
-from eosctl.ops.switch_report import apply_switch, show_switch
+from eosctl.ops.switch_report import show_switch
+from eosctl.ops.switch_steps import apply_switch
 from tests.fakes.switching import GLOBAL, KEY, NAME, OWN, URL, SwitchWorld, outcomes, switch
 
 

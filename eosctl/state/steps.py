@@ -1,0 +1,125 @@
+"""The one way through a work of several steps: a feature brings its steps, and what its journal says of each.
+
+The lock is held, what the plan was made from is checked again, the work begins, and each step is in the journal before
+and after it. Ctrl-C and errors end it with what was done until then; everything else passes through, like a kill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
+from eosctl.ops.journal import Journal
+from eosctl.report import Json, Problem
+
+Done = TypeVar("Done")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One entry of a journal; a feature chooses its events and members, and reads them again."""
+
+    event: str
+    members: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[Done]):
+    """One step: `before` looks and returns the entry of its beginning, `run` does it, `after` says how it ended.
+
+    `before` None: the step may begin without an entry.
+    """
+
+    name: str
+    run: Callable[[], Done]
+    before: Callable[[], Note | None] | None = None
+    after: Callable[[Done], Note | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Generic[Done]):
+    """How far a work came: what each step that ended returned, by its name, and the error that ended the work.
+
+    `failed` is the step that did not end; None where the error came between two steps. `problems` are those of closing.
+    """
+
+    done: Mapping[str, Done]
+    error: EosctlError | None = None
+    failed: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self.error is not None and self.error.exit_code is ExitCode.INTERRUPTED
+
+    def exit_code(self, *, touched: bool) -> ExitCode:
+        """That of the report: `touched` says whether something was changed before the error."""
+        if self.error is None:
+            return ExitCode.OK
+        return ExitCode.PARTIAL if touched and not self.interrupted else self.error.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Done]):
+    """Several steps under one lock; the next step is asked for when the one before has ended and is in the journal.
+
+    `subject` is what the journal's lock keeps others from; `locks` are further ones. `recheck` raises where the plan
+    does not hold any more. `begin` returns the first entry. `close` ends the journal in a way of its own; without it
+    the journal is closed where every step ended. `journal` None: the cluster alone shows how far such a work came.
+    """
+
+    steps: Callable[[], Iterable[Step[Done]]]
+    journal: Journal | None
+    subject: str
+    recheck: Callable[[], None]
+    begin: Callable[[], Note | None] = lambda: None
+    close: Callable[[Progress[Done]], Sequence[Problem]] | None = None
+    locks: Sequence[tuple[Journal, str]] = ()
+
+    def note(self, entry: Note | None) -> None:
+        """Writes the entry and waits until it is on the disk; raises EosctlError."""
+        if self.journal is not None and entry is not None:
+            self.journal.write(entry.event, **entry.members)
+
+
+def carry_out(work: Work[Done]) -> Progress[Done]:
+    """Goes through the steps and ends at the first that fails, or at Ctrl-C.
+
+    Raises what `recheck` and `begin` raise, and RefusedError while another eosctl has one of the locks: then no step
+    was begun.
+    """
+    with ExitStack() as held:
+        own = [] if work.journal is None else [(work.journal, work.subject)]
+        for journal, subject in (*own, *work.locks):
+            held.enter_context(journal.hold(subject))
+        work.recheck()
+        work.note(work.begin())
+        progress = _go_through(work)
+        return replace(progress, problems=tuple(_closed(work, progress)))
+
+
+def _go_through(work: Work[Done]) -> Progress[Done]:
+    done: dict[str, Done] = {}
+    at: str | None = None
+    try:
+        for step in work.steps():
+            at = step.name
+            work.note(step.before() if step.before else None)
+            ended = step.run()
+            work.note(step.after(ended) if step.after else None)
+            done[step.name], at = ended, None
+    except EosctlError as exc:
+        return Progress(done, exc, at)
+    except KeyboardInterrupt:
+        return Progress(done, InterruptedByUserError("interrupted"), at)
+    return Progress(done)
+
+
+def _closed(work: Work[Done], progress: Progress[Done]) -> Sequence[Problem]:
+    if work.close is not None:
+        return work.close(progress)
+    return work.journal.close() if work.journal is not None and progress.error is None else ()
