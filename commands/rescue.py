@@ -34,7 +34,8 @@ def rescue(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
     Example: eosctl rescue --connector orders-source -b kafka:9092 -g connect-cluster --dry-run
     """
     from eosctl.ops.rescue import plan_rescue
-    from eosctl.ops.rescue_report import apply_rescue, show_rescue
+    from eosctl.ops.rescue_report import show_rescue
+    from eosctl.ops.rescue_steps import apply_rescue
 
     plan = plan_rescue(app, connector)
     shown = show_rescue(app, plan)

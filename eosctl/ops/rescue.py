@@ -13,6 +13,7 @@ from shlex import quote
 from eosctl.core.connect_group import STABLE
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.rescue import Diagnosis, RescueVerdict, SeenTask, diagnose
+from eosctl.core.wording import counted
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import refuse_never_there
@@ -144,3 +145,20 @@ def require_unchanged(app: App, plan: RescuePlan) -> None:
             f"since the plan was made, {plan.connector} changed: it has {now.diagnosis.seen}; no record was written",
             hint="Run again to see what there is to do now.",
         )
+
+
+def describe_step(plan: RescuePlan, step: str) -> str:
+    """What the step will do."""
+    patient, fence = plan.patient, plan.fence
+    return {
+        WAIT: f"until no round runs on the leader ({ROUND_S:g} s after the task commit, and ids at rest)",
+        FENCE: counted(len(fence.wanted()) if fence else 0, "recorded id"),
+        WRITE: f"the task-count record {recorded_count(plan)}",
+        RESTART: counted(len(patient.failed()), "failed task"),
+        WATCH: "until each task runs under its own id",
+    }[step]
+
+
+def recorded_count(plan: RescuePlan) -> int:
+    """The number of tasks that the record is to say."""
+    return plan.patient.scene.connector.task_count or 0

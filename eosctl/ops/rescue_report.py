@@ -1,4 +1,4 @@
-"""rescue as a whole: plan and result as rows of steps, and the run through them."""
+"""rescue as a whole: plan and result as rows of steps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from eosctl.core.fencing_pace import cure_of
 from eosctl.core.override_policy import override_policy
-from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.ops.app import App
-from eosctl.ops.rescue import STEPS, RescuePlan, require_unchanged
-from eosctl.ops.rescue_steps import describe_step, run_step
+from eosctl.ops.rescue import STEPS, RescuePlan, describe_step
 from eosctl.report import Problem, Report, Row, rfc3339
+from eosctl.state.steps import Progress
 
 
 def show_rescue(app: App, plan: RescuePlan) -> Report:
@@ -21,37 +20,20 @@ def show_rescue(app: App, plan: RescuePlan) -> Report:
     return _report(app, "rescue-plan", plan, said, data={}, problems=problems)
 
 
-def apply_rescue(app: App, plan: RescuePlan) -> Report:
-    """Runs the steps in order and ends at the first that fails; Ctrl-C ends it too, with the same report.
-
-    Raises StalePlanError if the connector has changed, RefusedError while another eosctl rescues it.
-    """
-    with plan.patient.journal.hold(f"connector {plan.connector}"):
-        require_unchanged(app.with_whole_timeout(), plan)
-        plan.patient.journal.write(
-            "begin", connector=plan.connector, commit_offset=plan.patient.scene.connector.commit_offset
-        )
-        return _run(app, plan)
-
-
-def _run(app: App, plan: RescuePlan) -> Report:
-    data: dict[str, object] = {}
+def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: Mapping[str, object]) -> Report:
+    """What became of every step; `left` is what they left behind, also those that failed."""
     said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
-    problems, code = _earlier(plan), ExitCode.OK
-    for step in plan.steps:
-        try:
-            said[step] = ("done", run_step(app, plan, step, data))
-        except (EosctlError, KeyboardInterrupt) as exc:
-            error = exc if isinstance(exc, EosctlError) else InterruptedByUserError("interrupted")
-            began = step != plan.steps[0]
-            code = ExitCode.PARTIAL if began and error.exit_code is not ExitCode.INTERRUPTED else error.exit_code
-            said[step] = ("failed", describe_step(plan, step))
-            problems.append(Problem(error.code, f"{step}: {error.message}", error.hint))
-            problems.append(Problem("rescue_again", "the steps after it were not done", "Run the same command again."))
-            break
-    else:
-        problems += plan.patient.journal.close()
-    return replace(_report(app, "rescue-result", plan, said, data=data, problems=problems), exit_code=code)
+    said |= {step: ("done", detail) for step, detail in progress.done.items()}
+    problems, error = _earlier(plan), progress.error
+    if progress.failed is not None:
+        said[progress.failed] = ("failed", describe_step(plan, progress.failed))
+    if error is not None:
+        during = f"{progress.failed}: " if progress.failed else ""
+        problems.append(Problem(error.code, during + error.message, error.hint))
+        problems.append(Problem("rescue_again", "the steps after it were not done", "Run the same command again."))
+    problems += progress.problems
+    report = _report(app, "rescue-result", plan, said, data=left, problems=problems)
+    return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
 
 
 def _earlier(plan: RescuePlan) -> list[Problem]:

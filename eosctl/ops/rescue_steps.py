@@ -1,4 +1,4 @@
-"""The steps of `rescue`: each journaled, each with a deadline of its own, each safe to repeat after a kill."""
+"""The steps of `rescue`, each with a deadline of its own, each safe to repeat after a kill."""
 
 from __future__ import annotations
 
@@ -16,40 +16,65 @@ from eosctl.ops.app import App
 from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.fence import apply_fence
 from eosctl.ops.fence_connect import leader_worker
-from eosctl.ops.rescue import FENCE, RESTART, WAIT, WATCH, WRITE, RescuePlan, require_unchanged
+from eosctl.ops.rescue import (
+    FENCE,
+    RESTART,
+    WAIT,
+    WATCH,
+    WRITE,
+    RescuePlan,
+    describe_step,
+    recorded_count,
+    require_unchanged,
+)
 from eosctl.ops.rescue_journal import Touched, unfinished_rescue
+from eosctl.ops.rescue_report import result_report
 from eosctl.ops.task_count_record import write_record
+from eosctl.report import Json, Report
+from eosctl.state.steps import Note, Step, Work, carry_out
 
 _STILL_S = 5.0  # Connect's round fences one id a second and coordinator
 _POLL_S = 0.5
 
 
-def describe_step(plan: RescuePlan, step: str) -> str:
-    """What the step will do."""
-    patient, fence = plan.patient, plan.fence
-    return {
-        WAIT: f"until no round runs on the leader ({ROUND_S:g} s after the task commit, and ids at rest)",
-        FENCE: counted(len(fence.wanted()) if fence else 0, "recorded id"),
-        WRITE: f"the task-count record {_count(plan)}",
-        RESTART: counted(len(patient.failed()), "failed task"),
-        WATCH: "until each task runs under its own id",
-    }[step]
+def apply_rescue(app: App, plan: RescuePlan) -> Report:
+    """Runs the steps in order and ends at the first that fails; Ctrl-C ends it too, with the same report.
 
-
-def run_step(app: App, plan: RescuePlan, step: str, data: dict[str, object]) -> str:
-    """Does one step; returns what to say of it. `data` takes what it leaves behind, also when it fails.
-
-    Raises what kept it from being done; the journal keeps it open then.
+    Raises StalePlanError if the connector has changed, RefusedError while another eosctl rescues it.
     """
-    app.on_event(Event(f"{step}: {describe_step(plan, step)}"))
-    said = _RUN[step](app.with_whole_timeout(), plan, data)
-    plan.patient.journal.write("done", step=step, detail=said)
-    return said
+    left: dict[str, object] = {}
+    work = Work(
+        steps=lambda: [_step(app, plan, name, left) for name in plan.steps],
+        journal=plan.patient.journal,
+        subject=f"connector {plan.connector}",
+        recheck=lambda: require_unchanged(app.with_whole_timeout(), plan),
+        begin=lambda: Note("begin", {"connector": plan.connector, "commit_offset": _commit_offset(plan)}),
+    )
+    return result_report(app, plan, carry_out(work), left=left)
 
 
-def _wait(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
+def _commit_offset(plan: RescuePlan) -> int | None:
+    return plan.patient.scene.connector.commit_offset
+
+
+def _step(app: App, plan: RescuePlan, name: str, left: dict[str, object]) -> Step[str]:
+    """One step with the whole timeout; `left` takes what it leaves behind, also when it fails."""
+
+    def before() -> Note:
+        app.on_event(Event(f"{name}: {describe_step(plan, name)}"))
+        facts = _BEFORE[name](app.with_whole_timeout(), plan) if name in _BEFORE else {}
+        return Note("start", {"step": name, **facts})
+
+    return Step(
+        name,
+        run=lambda: _RUN[name](app.with_whole_timeout(), plan, left),
+        before=before,
+        after=lambda said: Note("done", {"step": name, "detail": said}),
+    )
+
+
+def _wait(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
     """Waits until a round can't touch an id any more: it would fence tasks that have just started."""
-    plan.patient.journal.write("start", step=WAIT)
     began_s = app.clock.monotonic_s()
     age_s = app.clock.now_s() - plan.patient.scene.committed_ms / 1000
     left_s = min(max(0.0, ROUND_S - age_s), ROUND_S)
@@ -77,11 +102,10 @@ def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[int, int]
     return (state.producer_id, state.producer_epoch) if isinstance(state, TransactionDescription) else None
 
 
-def _fence(app: App, plan: RescuePlan, data: dict[str, object]) -> str:
+def _fence(app: App, plan: RescuePlan, left: dict[str, object]) -> str:
     assert plan.fence is not None  # noqa: S101 - only planned with it
-    plan.patient.journal.write("start", step=FENCE)
     result = apply_fence(app, plan.fence)
-    data["fence"] = {"rows": list(result.rows), "summary": dict(result.summary)}
+    left["fence"] = {"rows": list(result.rows), "summary": dict(result.summary)}
     if result.exit_code is ExitCode.INTERRUPTED:
         raise InterruptedByUserError("interrupted while fencing; no record was written")
     if result.exit_code is not ExitCode.OK:
@@ -92,16 +116,15 @@ def _fence(app: App, plan: RescuePlan, data: dict[str, object]) -> str:
     return ", ".join(f"{counted(count, 'id')} {name}" for name, count in counts.items()) or "no id to fence"
 
 
-def _count(plan: RescuePlan) -> int:
-    return plan.patient.scene.connector.task_count or 0
-
-
-def _write(app: App, plan: RescuePlan, data: dict[str, object]) -> str:
+def _still_the_same(app: App, plan: RescuePlan) -> Mapping[str, Json]:
     require_unchanged(app, plan)  # a record for another task set would be a false one
-    plan.patient.journal.write("start", step=WRITE)
-    count = _count(plan)
+    return {}
+
+
+def _write(app: App, plan: RescuePlan, left: dict[str, object]) -> str:
+    count = recorded_count(plan)
     written = write_record(app.with_whole_timeout(), plan.patient.scene, count, name="rescue")
-    data["backup"] = written.backup
+    left["backup"] = written.backup
     if written.outcome != "written":
         reason = written.failure.message if written.failure else "something else was written at the same time"
         raise EosctlError(f"the task-count record is {written.outcome}: {reason}")
@@ -109,18 +132,21 @@ def _write(app: App, plan: RescuePlan, data: dict[str, object]) -> str:
     return f"the task-count record {count} is at offset {written.now.record_offset}, after the task commit"
 
 
-def _restart(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
-    """Asks the leader to restart the failed tasks, after noting the state of their ids."""
+def _ids_before(app: App, plan: RescuePlan) -> Mapping[str, Json]:
+    """The state of the failed tasks' ids: after the restart it tells which of them have taken theirs."""
     failed = plan.patient.failed()
     ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
     before = _touched(plan.patient.where_ids_are(app), [ids[task] for task in failed])
-    noted = {each: None if epoch is None else list(epoch) for each, epoch in before.items()}
-    plan.patient.journal.write("start", step=RESTART, restarted=noted)
+    return {"restarted": {each: None if epoch is None else list(epoch) for each, epoch in before.items()}}
+
+
+def _restart(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
+    """Asks the leader to restart the failed tasks."""
     leader_worker(app).restart(plan.connector, only_failed=True)
-    return counted(len(failed), "failed task")
+    return counted(len(plan.patient.failed()), "failed task")
 
 
-def _watch(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
+def _watch(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
     """Waits for tasks that REST calls RUNNING and that have taken their ids: RUNNING alone is said too early."""
     begun = unfinished_rescue(plan.patient.journal, plan.patient.scene.connector)
     before = (begun.restarted if begun else None) or {}
@@ -138,6 +164,12 @@ def _watch(app: App, plan: RescuePlan, _data: dict[str, object]) -> str:
             waiting = f"{len(failed)} of {counted(len(tasks), 'task')} FAILED"
         app.deadline.pause(_POLL_S, f"waiting for the tasks to run: {waiting}")
 
+
+_BEFORE: Mapping[str, Callable[[App, RescuePlan], Mapping[str, Json]]] = {
+    WRITE: _still_the_same,
+    RESTART: _ids_before,
+}
+"""What is looked at just before a step, for the entry of its beginning."""
 
 _RUN: Mapping[str, Callable[[App, RescuePlan, dict[str, object]], str]] = {
     WAIT: _wait,

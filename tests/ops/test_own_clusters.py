@@ -16,7 +16,7 @@ from eosctl.ops.connectors import check_connectors
 from eosctl.ops.fence import apply_fence, plan_fence
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.rescue import plan_rescue
-from eosctl.ops.rescue_report import apply_rescue
+from eosctl.ops.rescue_steps import apply_rescue
 from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write
 from eosctl.ops.task_counts import show_task_counts
 from eosctl.ops.upgrade import plan_upgrade

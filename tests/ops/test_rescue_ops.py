@@ -14,7 +14,8 @@ from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, ExitCode, NotFoundError, RefusedError, StalePlanError
 from eosctl.events import Event
 from eosctl.ops.rescue import plan_rescue
-from eosctl.ops.rescue_report import apply_rescue, show_rescue
+from eosctl.ops.rescue_report import show_rescue
+from eosctl.ops.rescue_steps import apply_rescue
 from eosctl.report import Report
 from tests.fakes.config_topic import created
 from tests.fakes.faults import KilledError

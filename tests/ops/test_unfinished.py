@@ -17,7 +17,7 @@ from eosctl.ops.app import App
 from eosctl.ops.doctor import examine
 from eosctl.ops.journal import journal_of
 from eosctl.ops.rescue import plan_rescue
-from eosctl.ops.rescue_report import apply_rescue
+from eosctl.ops.rescue_steps import apply_rescue
 from eosctl.ops.switch_traces import MOST_CANDIDATES
 from eosctl.ops.unfinished import unfinished_work
 from eosctl.report import Row
