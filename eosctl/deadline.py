@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from eosctl.errors import DeadlineError
+from eosctl.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clock:
     """Wall time, monotonic time and sleep; tests pass their own."""
 
@@ -41,7 +42,7 @@ class Stopwatch:
             self._stopped_s += self._real.monotonic_s() - since_s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deadline:
     """A point in monotonic time (`at_s`) that every wait of a command respects."""
 

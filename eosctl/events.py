@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from eosctl.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """Where one of many stands in a long operation: a worker, the step it takes, and how far that is."""
 
@@ -15,7 +16,7 @@ class Standing:
     state: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Event:
     """Progress (`done` of `total`, counted in `unit`) or a sentence (`message` alone); `warning`: it must be seen.
 

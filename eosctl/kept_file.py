@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from eosctl.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class KeptFile:
     """The file of this `name` in `folder`. Its size is part of its file name: one that breaks off is none."""
 

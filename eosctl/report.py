@@ -6,11 +6,12 @@ A report holds plain data only (what `json.dumps` takes), so that text and JSON 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
 
 from eosctl.errors import EosctlError, ExitCode
+from eosctl.frozen import frozen
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEAR_10000_MS = 253_402_300_800_000
@@ -40,7 +41,7 @@ _STATUS_OF_EXIT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One entry of the envelope's `errors`; warnings use it too (`severity` is `error` or `warning`)."""
 
@@ -55,7 +56,7 @@ class Problem:
         return cls(code=error.code, message=error.message, hint=error.hint)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """Rows, a summary and what went wrong.
 

@@ -9,24 +9,25 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = {"errors", "report", "deadline", "events"}
+BASE = {"errors", "frozen", "report", "deadline", "events"}
 # layer -> the layers it may import; a layer is the first part of the module path below eosctl
 ALLOWED = {
     "errors": set(),
-    "events": set(),
-    "deadline": {"errors"},
-    "report": {"errors"},
+    "frozen": set(),
+    "events": {"frozen"},
+    "deadline": {"errors", "frozen"},
+    "report": {"errors", "frozen"},
     "resolving": {"errors", "deadline"},
     "schemas": set(),
     "reference": set(),
     "secret_commands": {"errors"},
     "java": {"errors"},
     "bootstrap": {"java"},
-    "kept_file": set(),
+    "kept_file": {"frozen"},
     "class_archive": {"kept_file"},
-    "core": {"errors"},
-    "wire": {"errors"},
-    "profiles": {"errors", "core", "secret_commands"},
+    "core": {"errors", "frozen"},
+    "wire": {"errors", "frozen"},
+    "profiles": {"errors", "frozen", "core", "secret_commands"},
     "render": BASE,
     "kafka": BASE | {"core", "wire", "resolving", "secret_commands"},
     "connect": BASE | {"core", "wire", "resolving"},

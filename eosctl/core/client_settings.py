@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from eosctl.frozen import frozen
 
 
 class Secret(str):
@@ -25,7 +27,7 @@ class Secret(str):
         return "***"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClientSettings:
     """Client settings under librdkafka-neutral names; paths are of PEM files unless they say otherwise.
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from eosctl.core.client_settings import Secret
 from eosctl.core.proxies import Proxies
+from eosctl.frozen import frozen
 
 if TYPE_CHECKING:
     from eosctl.core.worker_url import WorkerUrl
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectAccess:
     """Authorities to trust, a client certificate (PEM files), and a password or a bearer token.
 

@@ -7,7 +7,6 @@ Fencing itself is one InitProducerId per id (`FenceProducersHandler`, Kafka 3.2+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, StrEnum, unique
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from eosctl.core.transactions import (
     TransactionState,
 )
 from eosctl.errors import InputFileError
+from eosctl.frozen import frozen
 
 MAX_ID_BYTES = 32_767  # Kafka strings have a 16-bit length
 # A task's own initTransactions() leaves 60000 behind (or its override), Connect's fencing round 90000: see DESIGN.md.
@@ -44,7 +44,7 @@ class FenceOutcome(StrEnum):
     UNCONFIRMED = "unconfirmed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LiveTask:
     """A task that a worker runs now; `group_id` is None where it is of the group that was named."""
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit
 
 from eosctl.core.client_settings import Secret
 from eosctl.core.lists import split_list
 from eosctl.errors import UsageError
+from eosctl.frozen import frozen
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
 _SCHEMES = ("http", "https", *SOCKS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proxy:
     """`url` may carry a password; `variable` is who named it."""
 
@@ -38,7 +39,7 @@ class Proxy:
         return self.shown.partition(":")[0] in SOCKS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proxies:
     """The proxy of each scheme, `all` for the others; `exempt` are the entries of NO_PROXY."""
 

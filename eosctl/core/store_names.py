@@ -5,10 +5,9 @@ A topic name can't hold an @, so the last one is never part of it. Which cluster
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eosctl.core.topic_names import RULE, is_topic_name
 from eosctl.errors import UsageError
+from eosctl.frozen import frozen
 
 GLOBAL, DEDICATED = "global", "dedicated"
 """The worker's offsets topic, and the connector's own."""
@@ -16,7 +15,7 @@ PLACE = "{connector}"
 """Stands for the connector's name in a pattern."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoreName:
     """`name` is `global`, `dedicated` or a topic; `profile` None means the cluster that the command is about."""
 

@@ -6,11 +6,11 @@ What brokers answer are named tuples, as on the wire: there may be hundreds of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import NamedTuple
 
 from eosctl.errors import UnreachableError
+from eosctl.frozen import frozen
 
 PROTOCOL_TYPE = "connect"
 """The protocol type of a Connect group."""
@@ -43,7 +43,7 @@ OPEN_STATES_BEFORE_4 = OPEN_STATES[:3]
 """Those that brokers before 4.0 know; they refuse to filter by another one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KafkaFault:
     """A Kafka error that belongs to one item: error `code`, its `name` (`NOT_COORDINATOR`) and a message."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import UsageError
 from eosctl.events import OnEvent, ignore_events
+from eosctl.frozen import frozen
 from eosctl.profiles import Target
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _no_profiles(profile: str) -> Target:
     raise UsageError(f"there are no profiles here, so no {profile}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class App:
     """What an operation may use.
 

@@ -16,13 +16,14 @@ import os
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
+from eosctl.frozen import frozen
 from eosctl.kept_file import sync_directory
 from eosctl.ops.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
 from eosctl.ops.touched import Touched
@@ -33,7 +34,7 @@ KILLED, INTERRUPTED, REFUSED = "killed", "interrupted", "refused"
 _Entry = dict[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditedCommand:
     """What is about to be done: the command's words, the arguments given, and those of them that set a check aside."""
 
@@ -60,7 +61,7 @@ class AuditedCommand:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditLog:
     """`path` is the log, which need not exist yet; `pending` the directory of writes that are under way."""
 
@@ -209,7 +210,7 @@ class AuditLog:
             ) from exc
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Draft:
     path: Path
     descriptor: int

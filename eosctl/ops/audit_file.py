@@ -8,15 +8,15 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eosctl.frozen import frozen
 from eosctl.kept_file import sync_directory
 from eosctl.report import Json
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entries:
     """What a log holds; `damaged` counts lines that are no entries: a crash cut them off."""
 

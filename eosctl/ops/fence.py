@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eosctl.core.fencing import (
@@ -31,6 +31,7 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UnsupportedError
 from eosctl.events import Event
+from eosctl.frozen import frozen
 from eosctl.ops.app import App
 from eosctl.ops.fence_checks import (
     PREPARED,
@@ -56,7 +57,7 @@ _PROGRESS_EVERY = 100
 FenceRoute = Callable[[App, Sequence[str]], Iterator[FenceAnswer]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FencePlan:
     """What would be fenced, and what that was decided from.
 

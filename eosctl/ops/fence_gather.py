@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.core.fencing import unique_ids
 from eosctl.core.ids import Owner, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, UsageError
+from eosctl.frozen import frozen
 from eosctl.ops.app import App
 from eosctl.report import Problem
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from eosctl.ops.elsewhere import Elsewhere
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FenceRequest:
     """Ids as asked for; `tasks` overrides the task-count record of `connector`; `via`: native, connect or producer.
 
@@ -38,7 +39,7 @@ class FenceRequest:
     via: str = "native"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gathered:
     """The ids in a stable order; `task_count_record` is set where the ids were derived from it.
 
@@ -53,7 +54,7 @@ class Gathered:
     at: Elsewhere | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedConnector:
     """The newest task-count record of a connector, its config, and the names of all connectors of the topic."""
 

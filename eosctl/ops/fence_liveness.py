@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from eosctl.core.fencing import LiveTask
 from eosctl.core.ids import may_be_task, task_of
 from eosctl.deadline import Deadline
+from eosctl.frozen import frozen
 from eosctl.ops.app import App
 from eosctl.ops.connect_groups import list_connect_groups, liveness_unknown
 from eosctl.ops.fence_gather import FenceRequest
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _QUICK_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Liveness:
     """The ids that running tasks hold, and those of tasks of which nobody can say whether they run.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
 from eosctl.errors import InputFileError
+from eosctl.frozen import frozen
 from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Sources, as_list, mapping, strings
 from eosctl.profiles.target import DEFAULT_TOPICS
 
@@ -27,7 +27,7 @@ PROFILE_KEYS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfigFile:
     """A config file as it stands; `current` is the profile that is taken where none is named."""
 

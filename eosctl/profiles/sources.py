@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from eosctl.core.client_settings import Secret
 from eosctl.core.lists import split_list
 from eosctl.errors import InputFileError
+from eosctl.frozen import frozen
 
 ReadFile = Callable[[str], bytes]
 """What a file holds; raises InputFileError."""
@@ -24,7 +25,7 @@ class RequirePrivate(Protocol):
 SECRET_SUFFIXES = ("_env", "_file", "_command")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A value and who said it."""
 

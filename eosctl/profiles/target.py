@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from eosctl.core.connect_access import ConnectAccess
 from eosctl.errors import UsageError
+from eosctl.frozen import frozen
 
 if TYPE_CHECKING:
     from eosctl.core.client_settings import ClientSettings
@@ -21,7 +22,7 @@ DEFAULT_TOPICS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """What a command was told of its surroundings; None and empty where it was told nothing.
 

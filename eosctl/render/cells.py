@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
+from eosctl.frozen import frozen
 from eosctl.report import Report, Row
 
 _STYLES = {
@@ -38,7 +38,7 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A header and a dotted path into the row (`before.state`), or a function of the row.
 
@@ -107,7 +107,7 @@ def _summary_pairs(key: str, value: object) -> list[str]:
     return [f"{key.replace('_', ' ')}: {counts}"] if counts else []
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """How one kind of report looks as text; `empty` stands in for a table without rows.
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from eosctl.errors import ProtocolError, UnreachableError, UnsupportedError
+from eosctl.frozen import frozen
 from eosctl.wire.primitives import NULLABLE_STRING
 from eosctl.wire.schema import NotCarriedError, Struct, decoding, encoding, skip_tags
 
@@ -19,7 +19,7 @@ S = TypeVar("S")
 _API_VERSIONS = 18
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Api(Generic[Q, S]):
     """One API: the versions eosctl speaks (`oldest` to `newest`), and the Kafka release that brought each version."""
 

@@ -1,0 +1,119 @@
+"""`frozen` beside the dataclass that it stands for: one behaves as the other."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from typing import Any
+
+import pytest
+
+from eosctl.frozen import frozen
+
+
+@frozen
+class Ours:
+    """With every kind of field."""
+
+    name: str
+    count: int = 1
+    seen: Sequence[str] = field(default_factory=list)
+    secret: str = field(default="s", repr=False)
+    told: str = field(default="", compare=False)
+
+    def twice(self) -> int:
+        return 2 * self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Theirs:
+    """The same."""
+
+    name: str
+    count: int = 1
+    seen: Sequence[str] = field(default_factory=list)
+    secret: str = field(default="s", repr=False)
+    told: str = field(default="", compare=False)
+
+    def twice(self) -> int:
+        return 2 * self.count
+
+
+@frozen
+class Named:
+    """With methods of its own, and one that Python would take away beside an `__eq__`."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and self.name.lower() == other.name.lower()
+
+
+def _matched(value: Any) -> object:
+    match value:
+        case Ours(name, count) | Theirs(name, count):
+            return name, count
+    return None
+
+
+TELLS: dict[str, Callable[[Any], object]] = {
+    "members": lambda made: (made.name, made.count, made.seen, made.secret, made.told, made.twice()),
+    "fields": lambda made: [(each.name, each.type, each.repr, each.compare) for each in fields(made)],
+    "no dict": lambda made: (hasattr(made, "__dict__"), type(made).__slots__, type(made).__match_args__),
+    "repr": lambda made: repr(made).replace("Ours", "Theirs"),
+    "equal": lambda made: (made == replace(made, told="else"), made == replace(made, count=9), made == made.name),
+    "replaced": lambda made: replace(made, count=7).count,
+    "pickled": lambda made: pickle.loads(pickle.dumps(made)) == made,  # noqa: S301 - our own
+    "copied": lambda made: (copy.deepcopy(made) == made, copy.copy(made).seen is made.seen),
+    "matched": _matched,
+    "parameters": lambda made: list(inspect.signature(type(made)).parameters),
+}
+
+
+@pytest.mark.parametrize("tell", TELLS.values(), ids=TELLS)
+@pytest.mark.parametrize("given", [("a",), ("a", 2, ["x"]), ("a", 2, ["x"], "t", "u")])
+def test_it_is_as_the_dataclass(tell: Callable[[Any], object], given: tuple[Any, ...]) -> None:
+    assert tell(Ours(*given)) == tell(Theirs(*given))
+
+
+def _raised(doing: Callable[[], object]) -> tuple[type[Exception], str]:
+    with pytest.raises((TypeError, FrozenInstanceError)) as raised:
+        doing()
+    return raised.type, str(raised.value).replace("Ours", "Theirs")
+
+
+REFUSALS: dict[str, Callable[[Any], object]] = {
+    "assigning": lambda kind: setattr(kind("a"), "name", "b"),
+    "deleting": lambda kind: delattr(kind("a"), "name"),
+    "too few": lambda kind: kind(),
+    "too many": lambda kind: kind(1, 2, 3, 4, 5, 6),
+    "unknown": lambda kind: kind("a", other=1),
+    "hashing what can't be": lambda kind: hash(kind("a")),
+}
+
+
+@pytest.mark.parametrize("doing", REFUSALS.values(), ids=REFUSALS)
+def test_it_refuses_what_the_dataclass_refuses(doing: Callable[[Any], object]) -> None:
+    assert _raised(lambda: doing(Ours)) == _raised(lambda: doing(Theirs))
+
+
+def test_equal_ones_have_one_hash() -> None:
+    ours = replace(Ours("a"), seen=())
+    assert hash(ours) == hash(replace(ours, told="else"))
+    assert hash(ours) == hash(("a", 1, (), "s")) == hash(replace(Theirs("a"), seen=()))
+
+
+def test_a_default_that_is_made_is_made_anew() -> None:
+    assert Ours("a").seen is not Ours("a").seen
+
+
+def test_methods_of_its_own_stay() -> None:
+    assert repr(Named("x")) == "<x>"
+    assert Named("x") == Named("X")
+    assert len({Named("x"), Named("x")}) == 1
