@@ -57,3 +57,20 @@ def mapping_of(value: object) -> Mapping[str, object]:
 
 def _list_of(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def plugin_type(config: Mapping[str, object] | None, told: str | None = None) -> str:
+    """`source`, `sink` or `unknown` (deleted): what Connect told, else judged by class name and `topics`.
+
+    Only source connectors have task-count records, and the config topic itself does not say which is which.
+    """
+    if told in ("source", "sink"):
+        return told
+    if config is None:
+        return "unknown"
+    simple_name = str(config.get("connector.class", "")).rpartition(".")[2]
+    if "Sink" in simple_name:
+        return "sink"
+    if "Source" in simple_name or simple_name.startswith("Mirror"):
+        return "source"
+    return "sink" if {"topics", "topics.regex"} & config.keys() else "source"

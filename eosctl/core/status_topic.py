@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from eosctl.core.config_topic import ConfigState
+from eosctl.core.connector_entry import plugin_type
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.records import Record
-from eosctl.core.task_counts import plugin_type
 
 _CONNECTOR = "status-connector-"
 _TASK = re.compile(r"status-task-(?P<name>.+)-(?P<number>[0-9]+)", re.DOTALL)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.config_topic import ConfigState, ConnectorState, IgnoredRecord
+from eosctl.core.connector_entry import plugin_type
 from eosctl.core.findings import Finding
 from eosctl.core.ids import leader_transactional_id, owner_of, task_transactional_ids
 from eosctl.core.task_count_findings import AliveTask, Case, find_problems
@@ -80,23 +81,6 @@ def other_groups(listings: Iterable[TransactionListing], group_id: str, own_ids:
     ids = (listing.transactional_id for listing in listings)
     groups = {each.removeprefix(prefix) for each in ids if each.startswith(prefix) and each not in own_ids}
     return frozenset(groups - {group_id})
-
-
-def plugin_type(config: Mapping[str, object] | None, told: str | None = None) -> str:
-    """`source`, `sink` or `unknown` (deleted): what Connect told, else judged by class name and `topics`.
-
-    Only source connectors have task-count records, and the config topic itself does not say which is which.
-    """
-    if told in ("source", "sink"):
-        return told
-    if config is None:
-        return "unknown"
-    simple_name = str(config.get("connector.class", "")).rpartition(".")[2]
-    if "Sink" in simple_name:
-        return "sink"
-    if "Source" in simple_name or simple_name.startswith("Mirror"):
-        return "source"
-    return "sink" if {"topics", "topics.regex"} & config.keys() else "source"
 
 
 def cases(

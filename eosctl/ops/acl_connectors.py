@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.task_counts import plugin_type
+from eosctl.core.connector_entry import plugin_type
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.task_counts import read_config_topic
+from eosctl.ops.config_topic import read_config_topic
 from eosctl.ops.workers import in_turn, no_answer
 
 

@@ -21,7 +21,7 @@ from eosctl.core.offset_views import PlannedWrite
 from eosctl.core.worker_modes import WorkerMode
 from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.fence_connect import leader_worker
+from eosctl.ops.group_leader import leader_worker
 from eosctl.ops.offset_writes import OffsetWritePlan
 from eosctl.ops.worker_view import probe_mode
 from eosctl.ops.workers import discover_urls, in_turn

@@ -6,36 +6,30 @@ task-count record. It needs the connector STOPPED, so that nothing is left to fe
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from eosctl.connect.signing import signature_headers
 from eosctl.core.fencing import FenceItem, FenceOutcome
 from eosctl.core.fencing_pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.override_policy import override_policy
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
-from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import ConnectError, EosctlError, RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.connector_statuses import status_of
 from eosctl.ops.ending_tasks import tasks_left
 from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.group_leader import leader_worker, session_headers
 from eosctl.ops.unknown_connector import unknown_connector
 from eosctl.ops.worker_view import refuse_unreachable
-from eosctl.ops.workers import read_group
 from eosctl.report import Problem
 
 if TYPE_CHECKING:
-    from eosctl.ops.ports import ConnectWorker
+    pass
 
-_SESSION_KEY = b"session-key"
 _REFUSAL_S = ROUND_S / 2  # a refusal comes at once, or when our patience with a rebalance is over
 _MARGIN_S = 30.0
 
@@ -89,16 +83,6 @@ def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[P
     return [Problem("fencing_slow", f"{message}, and --timeout leaves {left_s:.0f}", hint, severity="warning")]
 
 
-def leader_worker(app: App) -> ConnectWorker:
-    """The leader's REST interface: a follower would forward without the signature; raises ConnectError."""
-    group, _cluster_id = read_group(app)
-    if group.leader_url is None:
-        raise ConnectError(f"group {group.group_id} has no leader now", hint="A rebalance is going on; run again.")
-    leader = parse_worker_url(group.leader_url).text
-    given = {parse_worker_url(url).text: url for url in app.target.connect_urls}  # may carry credentials
-    return app.worker(given.get(leader, leader))
-
-
 def fence_through_connect(
     app: App, connector: str, before: Mapping[str, TransactionDescription | None], *, there: App
 ) -> Iterator[FenceAnswer]:
@@ -148,19 +132,3 @@ def _compare(
         same = KafkaFault(-1, "NOT_FENCED", "the worker left this id as it was: to it, fencing is not due")
         return FenceAnswer(transactional_id, now.coordinator, fault=same)
     return FenceAnswer(transactional_id, now.coordinator, now.producer_id, now.producer_epoch)
-
-
-def session_headers(app: App) -> dict[str, str]:
-    """The headers that sign an empty body with the group's newest session key; none where there is no key."""
-    with app.topics() as store:
-        records = store.read(app.target.config_topic, newest_per_key=True).records
-    value = next((record.value for record in reversed(records) if record.key == _SESSION_KEY), None)
-    if value is None:
-        return {}
-    try:
-        return signature_headers(base64.b64decode(json.loads(value)["key"], validate=True))
-    except (ValueError, KeyError, TypeError, RecursionError, binascii.Error) as exc:
-        raise ConnectError(
-            f"the session key in topic {app.target.config_topic} can't be read",
-            hint="Is it the config topic of this group?",
-        ) from exc

@@ -72,7 +72,7 @@ def gather_ids(app: App, request: FenceRequest) -> Gathered:
     ids = list(request.transactional_ids)
     problems: list[Problem] = []
     if request.prefix is not None or request.pattern is not None:
-        from eosctl.ops.txn_report import hidden_ids_warning
+        from eosctl.ops.hidden_ids import hidden_ids_warning
 
         matching, missing = _matching_ids(app, _matcher(request))
         problems = [*hidden_ids_warning(app, matching), *missing]
@@ -171,7 +171,7 @@ def _require_count(app: App, connector: str, count: int | None) -> int:
 
 def newest_task_count(app: App, connector: str) -> RecordedConnector:
     """What the config topic says of the connector; raises NotFoundError when there is no such topic."""
-    from eosctl.ops.task_counts import read_config_topic
+    from eosctl.ops.config_topic import read_config_topic
 
     with app.topics() as store:
         state = read_config_topic(app, store).state

@@ -14,8 +14,9 @@ from eosctl.core.wording import counted
 from eosctl.core.worker_modes import WorkerMode
 from eosctl.errors import ConnectError, EosctlError, UnsupportedError
 from eosctl.ops.app import App
-from eosctl.ops.fence_connect import leader_worker, put_fence
+from eosctl.ops.fence_connect import put_fence
 from eosctl.ops.fence_gather import newest_task_count
+from eosctl.ops.group_leader import leader_worker
 from eosctl.ops.worker_view import probe_mode
 
 _AUTHORIZATION_FAILED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"

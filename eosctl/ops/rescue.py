@@ -18,14 +18,14 @@ from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import refuse_never_there
 from eosctl.ops.app import App
+from eosctl.ops.config_topic import read_config_topic
 from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.elsewhere import Elsewhere, where_ids_are
 from eosctl.ops.fence import FencePlan, plan_recorded
-from eosctl.ops.fence_connect import leader_worker
+from eosctl.ops.group_leader import leader_worker
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.rescue_journal import UnfinishedRescue, unfinished_rescue
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
-from eosctl.ops.task_counts import read_config_topic
 from eosctl.ops.worker_view import refuse_unreachable
 from eosctl.ops.workers import read_group
 

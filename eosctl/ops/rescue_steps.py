@@ -15,7 +15,7 @@ from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.fence import apply_fence
-from eosctl.ops.fence_connect import leader_worker
+from eosctl.ops.group_leader import leader_worker
 from eosctl.ops.rescue import (
     FENCE,
     RESTART,

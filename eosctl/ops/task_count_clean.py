@@ -21,9 +21,9 @@ from eosctl.core.kafka_scripts import only_compacted
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
+from eosctl.ops.config_topic import ConfigTopic, read_config_topic
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.task_count_record import refuse_hidden_records
-from eosctl.ops.task_counts import ConfigTopic, read_config_topic
 from eosctl.ops.workers import read_group
 from eosctl.report import Json, Problem, Report, Row, rfc3339
 

@@ -14,8 +14,8 @@ from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_removed
+from eosctl.ops.config_topic import ConfigTopic, read_config_topic
 from eosctl.ops.task_count_clean import CleanPlan, clean_report, plan_clean, require_unchanged
-from eosctl.ops.task_counts import ConfigTopic, read_config_topic
 from eosctl.report import Json, Problem, Report
 
 _POLL_S = 1.0

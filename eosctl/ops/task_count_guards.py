@@ -11,21 +11,22 @@ from shlex import join, quote
 from eosctl.core.absent_group import Recorded
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE
+from eosctl.core.connector_entry import plugin_type
 from eosctl.core.fencing import FenceOutcome, plan_items
 from eosctl.core.fencing_rounds import ROUND_S, ROUND_TIMEOUTS_MS
 from eosctl.core.ids import Owner, stop_request, task_transactional_ids
 from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.core.task_count_writes import left_out
-from eosctl.core.task_counts import alive_tasks, plugin_type
+from eosctl.core.task_counts import alive_tasks
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError
 from eosctl.events import Event
 from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
+from eosctl.ops.config_topic import ConfigTopic, read_config_topic
 from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
-from eosctl.ops.task_counts import ConfigTopic, read_config_topic
 from eosctl.ops.workers import read_group
 
 _NAMED = 5

@@ -17,7 +17,7 @@ from eosctl.errors import EosctlError, NotFoundError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_record_backup
-from eosctl.ops.task_counts import ConfigTopic, read_config_topic
+from eosctl.ops.config_topic import ConfigTopic, read_config_topic
 
 _READ_BACK_S = 0.1
 _READ_BACK_TIMES = 20

@@ -11,61 +11,19 @@ from dataclasses import dataclass, replace
 from eosctl.core.absent_group import Recorded
 from eosctl.core.config_topic import ConfigState, fold_config_topic
 from eosctl.core.config_view import aborted_records, differing_connectors, state_document
+from eosctl.core.connector_entry import plugin_type
 from eosctl.core.record_file import UNKNOWN, read_records
-from eosctl.core.records import Record, TopicDescription, TopicRead
+from eosctl.core.records import Record
 from eosctl.core.task_count_findings import Case
-from eosctl.core.task_counts import case_row, cases, plugin_type
+from eosctl.core.task_counts import case_row, cases
 from eosctl.core.transactions import TransactionListing
-from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
-from eosctl.ops.absent_group import Known, doubt_about, require_ever_there
+from eosctl.ops.absent_group import Known, doubt_about
 from eosctl.ops.app import App
+from eosctl.ops.config_topic import ConfigTopic, blocked_problems, read_both_views, read_config_topic
 from eosctl.ops.elsewhere import task_clusters
-from eosctl.ops.ports import TopicStore
 from eosctl.ops.workers import discover_urls, in_turn, read_group
 from eosctl.report import Json, Problem, Report, Row
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigTopic:
-    """A config topic as read: `state` is what workers that read committed records hold."""
-
-    cluster_id: str
-    read: TopicRead
-    state: ConfigState
-    description: TopicDescription
-
-
-def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_committed") -> ConfigTopic:
-    """Reads and folds the target's config topic; raises NotFoundError, or EosctlError if it can't be a config topic."""
-    topic = app.target.config_topic
-    description = store.describe([topic]).get(topic)
-    if description is None:
-        require_ever_there(app)
-        raise NotFoundError(
-            f"there is no topic {topic}", hint="Name the worker's config.storage.topic with --config-topic, or give -w."
-        )
-    if description.partitions != 1:
-        raise EosctlError(
-            f"topic {topic} has {description.partitions} partitions; workers refuse a config topic with more than one",
-            hint="Is it the config.storage.topic of this group? If so, no worker can start on it: `eosctl doctor` has "
-            "the commands that lead to one with a single partition.",
-        )
-    read = store.read(topic, isolation=isolation)
-    return ConfigTopic(store.cluster_id(), read, fold_config_topic(read.records), description)
-
-
-def read_both_views(app: App, store: TopicStore) -> tuple[ConfigTopic, ConfigTopic]:
-    """The config topic as committed, and as a worker sees it that takes aborted records too, at the same moment.
-
-    Both end where the first read ended: a record that came in between is neither aborted nor missing.
-    Raises what `read_config_topic` raises.
-    """
-    committed = read_config_topic(app, store)
-    ends = {bound.partition: bound.end for bound in committed.read.bounds}
-    later = read_config_topic(app, store, isolation="read_uncommitted").read
-    records = tuple(record for record in later.records if record.offset < ends[record.partition])
-    return committed, replace(committed, read=replace(later, records=records), state=fold_config_topic(records))
 
 
 def list_task_counts(app: App) -> Report:
@@ -128,20 +86,6 @@ def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[Transaction
     ids = [listing.transactional_id for listing in listings]
     doubt = doubt_about(app, group, topic.state.connectors, Known(ids, Recorded.of(topic.state, topic.read)))
     return [] if doubt is None else [Problem("group_without_members", doubt, severity="warning")]
-
-
-def blocked_problems(read: TopicRead) -> list[Problem]:
-    """A warning per partition where an open transaction hides what was written after it."""
-    return [
-        Problem(
-            "open_transaction",
-            f"topic {read.topic}, partition {bound.partition}: a transaction is open since offset {bound.lso}; "
-            f"{counted(bound.end - bound.lso, 'offset behind it is', 'offsets behind it are')} not visible",
-            hint="If it stays open, workers hang on it too: see `eosctl txn hanging`.",
-            severity="warning",
-        )
-        for bound in read.blocked()
-    ]
 
 
 def _list_transactions(app: App, problems: list[Problem]) -> Sequence[TransactionListing] | None:

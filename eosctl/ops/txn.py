@@ -25,9 +25,10 @@ from eosctl.core.transactions import (
 from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.faults import NOT_CHECKED
+from eosctl.ops.hidden_ids import hidden_ids_warning
 from eosctl.ops.id_owners import owners_of_ids
 from eosctl.ops.ports import TransactionAdmin
-from eosctl.ops.txn_report import hidden_ids_warning, id_problem, missing_ids_problems, txn_report
+from eosctl.ops.txn_report import id_problem, missing_ids_problems, txn_report
 from eosctl.report import Problem, Report, Row, rfc3339
 
 T = TypeVar("T")

@@ -27,9 +27,10 @@ from eosctl.errors import (
 )
 from eosctl.ops.app import App
 from eosctl.ops.faults import AUTHORIZATION_CODES, LOST_ANSWER_CODES, error_cell, exit_code_of_faults
+from eosctl.ops.hidden_ids import unseen_ids_warning
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_partitions import ask_coordinators, partitions_of
-from eosctl.ops.txn_report import missing_ids_problems, place_of, unseen_ids_warning
+from eosctl.ops.txn_report import missing_ids_problems, place_of
 from eosctl.report import Problem, Report
 
 NOT_CONFIRMED = "aborted_not_confirmed"

@@ -12,6 +12,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
 from eosctl.ops.app import App
 from eosctl.ops.faults import NO_ANSWER, NOT_CHECKED
+from eosctl.ops.hidden_ids import unseen_ids_warning
 from eosctl.ops.id_owners import owners_of_ids
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_report import (
@@ -22,7 +23,6 @@ from eosctl.ops.txn_report import (
     partition_problems,
     place_of,
     txn_report,
-    unseen_ids_warning,
 )
 from eosctl.report import Report
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from eosctl.core.acl_lines import grant_hint, kafka_acls_line
-from eosctl.core.hanging import Reason
+from eosctl.core.acl_lines import grant_hint
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
@@ -76,37 +75,6 @@ def missing_ids_problems(listings: TransactionListings) -> list[Problem]:
     """Of which coordinators the ids are not in a listing: one problem each, for these may be any number of ids."""
     return [
         Problem(NOT_CHECKED, f"some transactional ids are not known: {each}", _ASK_AGAIN) for each in listings.missing
-    ]
-
-
-def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
-    """What a missing owner may also mean: brokers list only ids that one may DESCRIBE, and do not say so."""
-    if Reason.NO_TRANSACTIONAL_ID not in reasons:
-        return []
-    return [
-        Problem(
-            "ids_may_be_hidden",
-            "no listed id uses this producer id; an id that this principal may not DESCRIBE is not listed either",
-            hint="Be sure that the principal may DESCRIBE every TransactionalId before you abort anything.",
-            severity="warning",
-        )
-    ]
-
-
-def hidden_ids_warning(app: App, found: Sequence[object]) -> list[Problem]:
-    """Nothing found where clients have names: it may be that there is nothing, or that it is not shown."""
-    client = app.target.client
-    if found or client is None or client.security_protocol == "PLAINTEXT":
-        return []
-    user = client.sasl_username or "this principal"
-    line = kafka_acls_line(["DESCRIBE"], "TransactionalId", "*", settings=client)
-    return [
-        Problem(
-            "ids_may_be_hidden",
-            f"ids may be hidden: brokers list only those that {user} may DESCRIBE, and do not say so",
-            hint=f"To let it see all of them:\n{line}",
-            severity="warning",
-        )
     ]
 
 

@@ -21,8 +21,8 @@ from eosctl.ops.upgrade_drivers import Driver
 from eosctl.ops.upgrade_journal import Memory, with_brought
 from eosctl.ops.upgrade_observe import observe_upgrade
 from eosctl.ops.upgrade_rights import with_rights
-from eosctl.ops.upgrade_settle import with_files
 from eosctl.ops.upgrade_step import members_of
+from eosctl.ops.worker_files import with_files
 from eosctl.ops.workers import GroupObservation, observe_workers, read_group
 
 NOTHING_KNOWN = Memory()

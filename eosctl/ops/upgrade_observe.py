@@ -32,9 +32,9 @@ from eosctl.core.worker_modes import files_of, read_worker_file
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UnauthorizedError
 from eosctl.ops.app import App
+from eosctl.ops.config_topic import read_both_views, read_config_topic
 from eosctl.ops.own_clusters import with_own_clusters
 from eosctl.ops.ports import ConnectWorker, TopicStore
-from eosctl.ops.task_counts import read_both_views, read_config_topic
 from eosctl.ops.upgrade_own_offsets import with_stale_offsets
 from eosctl.ops.upgrade_transactions import with_transactions
 from eosctl.ops.upgrade_validations import with_validations, without_validations

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from eosctl.core.acl_rules import AclIndex, RightJudgement
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.task_counts import plugin_type
+from eosctl.core.connector_entry import plugin_type
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import Observation, RightsSeen
 from eosctl.errors import EosctlError, InterruptedByUserError, UnsupportedError, UsageError

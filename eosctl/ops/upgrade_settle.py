@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from eosctl.core.connector_entry import PartTold, read_entry
 from eosctl.core.connector_states import ConnectorSeen, judge_connectors
@@ -15,7 +14,6 @@ from eosctl.core.ids import leader_transactional_id
 from eosctl.core.rescue import SeenTask
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.upgrade import POSSIBLE, Mode
-from eosctl.core.worker_config import parse_worker_config
 from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
@@ -42,6 +40,7 @@ from eosctl.ops.upgrade_step import (
     reachable_url,
 )
 from eosctl.ops.upgrade_task_ids import Answer, describe_ids, ids_of_tasks, without_ids
+from eosctl.ops.worker_files import with_files
 from eosctl.ops.workers import GroupObservation, WorkerObservation, in_turn, observe_workers, read_group
 from eosctl.ops.written_connectors import written_connectors
 
@@ -65,22 +64,6 @@ class _Watch:
     left: tuple[str, ...] = ()
     proofs: list[str] = field(default_factory=list)
     spoken: str = ""
-
-
-def with_files(app: App, paths: Sequence[Path]) -> App:
-    """The App with the workers' files as they are now, those given with -w and those at `paths`."""
-    sources = [config.properties.source for config in app.target.worker_configs]
-    unique = dict.fromkeys([*(str(Path(source).expanduser().resolve()) for source in sources),
-                            *(str(path.resolve()) for path in paths)])  # fmt: skip
-    configs = []
-    for source in unique:
-        try:
-            text = Path(source).read_bytes().decode("iso-8859-1")
-        except OSError:
-            continue
-        servers = app.target.client.bootstrap_servers if app.target.client else ()
-        configs.append(parse_worker_config(text, source=source, group_id=app.target.group_id, servers=servers))
-    return replace(app, target=replace(app.target, worker_configs=tuple(configs)))
 
 
 def read_claim(app: App, group: GroupObservation) -> LeaderClaim:

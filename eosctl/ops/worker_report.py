@@ -13,7 +13,7 @@ from eosctl.core.worker_url import NOT_REACHED_HINT, is_loopback_url, is_this_ma
 from eosctl.core.workers_behind import behind_findings
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
 from eosctl.ops.app import App
-from eosctl.ops.task_counts import read_config_topic
+from eosctl.ops.config_topic import read_config_topic
 from eosctl.ops.workers import GroupObservation, WorkerObservation, observe_workers
 from eosctl.report import Problem, Report
 

@@ -9,8 +9,8 @@ from eosctl.core.group_protocol import Work
 from eosctl.core.status_topic import as_rest_tells, read_statuses
 from eosctl.errors import NotFoundError
 from eosctl.ops.app import App
+from eosctl.ops.config_topic import read_config_topic
 from eosctl.ops.ports import TopicStore
-from eosctl.ops.task_counts import read_config_topic
 
 
 @dataclass(frozen=True, slots=True)

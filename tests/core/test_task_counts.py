@@ -8,18 +8,11 @@ import pytest
 
 from eosctl.core.config_topic import ConnectorState, fold_config_topic
 from eosctl.core.config_view import differing_connectors, state_document
+from eosctl.core.connector_entry import plugin_type
 from eosctl.core.hidden_secrets import hide_secrets
 from eosctl.core.records import Record
 from eosctl.core.task_count_findings import AliveTask, Case, find_problems
-from eosctl.core.task_counts import (
-    MAX_LISTED_IDS,
-    alive_tasks,
-    case_row,
-    cases,
-    fencing_decision,
-    other_groups,
-    plugin_type,
-)
+from eosctl.core.task_counts import MAX_LISTED_IDS, alive_tasks, case_row, cases, fencing_decision, other_groups
 from eosctl.core.transactions import TransactionListing, TransactionState
 
 

@@ -21,8 +21,8 @@ from eosctl.errors import (
     UnsupportedError,
 )
 from eosctl.ops.fence import apply_fence, plan_fence
-from eosctl.ops.fence_connect import leader_worker
 from eosctl.ops.fence_gather import FenceRequest
+from eosctl.ops.group_leader import leader_worker
 from eosctl.report import Report
 from tests.fakes.connectors import FakeTask
 from tests.fakes.faults import Call
