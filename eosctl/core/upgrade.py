@@ -78,7 +78,7 @@ class UpgradeWorker:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WorkerStep:
     """What happens to one worker, in words; `gates` must hold before the next step starts."""
 
     worker: str
@@ -96,7 +96,7 @@ class Pass:
 
     mode: Mode
     barrier: str
-    steps: tuple[Step, ...]
+    steps: tuple[WorkerStep, ...]
 
     def as_row(self) -> dict[str, object]:
         """The pass as plain data."""
@@ -143,7 +143,7 @@ def _leader_last(workers: Sequence[UpgradeWorker]) -> list[UpgradeWorker]:
     return sorted(workers, key=lambda worker: (worker.leader, worker.name))
 
 
-def _step(worker: UpgradeWorker, mode: Mode) -> Step:
+def _step(worker: UpgradeWorker, mode: Mode) -> WorkerStep:
     actions = []
     if worker.mode is Mode.OLD_VERSION and mode is not Mode.DISABLED:
         actions.append("install Kafka Connect 3.3 or newer")
@@ -156,7 +156,7 @@ def _step(worker: UpgradeWorker, mode: Mode) -> Step:
     actions.append(f"set {worker.setting}={mode.value}{unless}")
     actions.append("start it, when it is wanted" if worker.mode is Mode.ABSENT else "restart it")
     gates = () if worker.mode is Mode.ABSENT else _STEP_GATES
-    return Step(worker.name, tuple(actions), gates)
+    return WorkerStep(worker.name, tuple(actions), gates)
 
 
 def what_is_lost(workers: Sequence[UpgradeWorker], target: Mode, *, requiring: Sequence[str] = ()) -> tuple[str, ...]:
