@@ -12,8 +12,9 @@ import itertools
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
@@ -37,6 +38,7 @@ from eosctl.wire.error_codes import (
 from eosctl.wire.init_producer_id import decode_fence_answer, fence_encoder
 from eosctl.wire.transaction_messages import INIT_PRODUCER_ID, InitProducerIdResponse
 
+NO_COORDINATORS: Mapping[str, Coordinator] = MappingProxyType({})
 CONNECTIONS_PER_COORDINATOR = 8
 WINDOW = 8
 IDS_PER_CONNECTION = 16  # a connection more is worth its handshake for this many ids
@@ -78,7 +80,10 @@ class _Lane:
 
 
 class Fencing:
-    """One run over `transactional_ids`; iterate `answers()` once, and close it to stop early."""
+    """One run over `transactional_ids`; iterate `answers()` once, and close it to stop early.
+
+    `coordinators` are asked without a lookup; an id whose coordinator has changed is looked up like the others.
+    """
 
     def __init__(
         self,
@@ -89,9 +94,11 @@ class Fencing:
         client_id: str,
         deadline: Deadline,
         on_event: OnEvent,
+        coordinators: Mapping[str, Coordinator] = NO_COORDINATORS,
     ) -> None:
         self._cluster = cluster
         self._unsent = iter(dict.fromkeys(transactional_ids))
+        self._coordinators = coordinators
         self._transaction_timeout_ms = transaction_timeout_ms
         self._client_id = client_id
         self._deadline = deadline
@@ -104,6 +111,7 @@ class Fencing:
         self._stopping = threading.Event()
         self._told: set[int] = set()
         self._exhausted = False
+        self._reached = False
 
     def answers(self) -> Iterator[FenceAnswer]:
         """The answers as they come; at the deadline, an unconfirmed one for each id that has none.
@@ -124,7 +132,8 @@ class Fencing:
     # -- the consumer's thread: lookups and decisions
 
     def _take_new(self) -> list[_Attempt]:
-        batch = [_Attempt(transactional_id) for transactional_id in itertools.islice(self._unsent, BATCH)]
+        known = self._coordinators
+        batch = [_Attempt(name, known.get(name)) for name in itertools.islice(self._unsent, BATCH)]
         self._exhausted = len(batch) < BATCH
         self._open.update((attempt.transactional_id, attempt) for attempt in batch)
         return batch
@@ -149,13 +158,15 @@ class Fencing:
 
     def _look_up(self, keys: list[str]) -> dict[str, Coordinator | KafkaFault]:
         try:
-            return find_coordinators(self._cluster, keys, KeyType.TRANSACTION)
+            found = find_coordinators(self._cluster, keys, KeyType.TRANSACTION)
         except DeadlineError as exc:
             return dict.fromkeys(keys, fault_of(exc))
         except UnreachableError as exc:
-            if not self._lanes:
+            if not self._reached:
                 raise  # nothing was ever reached: one error says more than a fault per id
             return dict.fromkeys(keys, fault_of(exc))
+        self._reached = True
+        return found
 
     def _hand_out(self, attempts: list[_Attempt]) -> None:
         if not attempts:
@@ -195,6 +206,7 @@ class Fencing:
 
     def _settle(self, outcomes: list[_Outcome]) -> Iterator[FenceAnswer]:
         for attempt, answer, error in outcomes:
+            self._reached = self._reached or answer is not None
             if answer is not None and answer.error_code == NONE:
                 yield self._end(attempt, answer=answer)
             elif answer is not None:

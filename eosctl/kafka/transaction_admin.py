@@ -32,7 +32,7 @@ from eosctl.kafka.faults import (
     fault,
     fault_of,
 )
-from eosctl.kafka.fencing import Fencing
+from eosctl.kafka.fencing import NO_COORDINATORS, Fencing
 from eosctl.kafka.stream import Address
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import (
@@ -116,11 +116,18 @@ class NativeTransactionAdmin:
         )
         return _value_or_raise(list_everywhere(self._cluster, request, self._deadline), "list transactions")
 
-    def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
+    def fence(
+        self,
+        transactional_ids: Sequence[str],
+        *,
+        transaction_timeout_ms: int,
+        coordinators: Mapping[str, Coordinator] = NO_COORDINATORS,
+    ) -> Iterator[FenceAnswer]:
         """One InitProducerId(-1, -1) per id, answers in the order they come; see `fencing`."""
         return Fencing(
             self._cluster,
             transactional_ids,
+            coordinators=coordinators,
             transaction_timeout_ms=transaction_timeout_ms,
             client_id=self._settings.client_id,
             deadline=self._deadline,

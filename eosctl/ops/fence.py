@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from eosctl.core.fencing import (
@@ -246,14 +247,16 @@ def _route(app: App, plan: FencePlan) -> FenceRoute:
 
         before = {item.transactional_id: item.before for item in plan.items}
         return lambda there, ids: fence_through_connect(app, connector, {one: before[one] for one in ids}, there=there)
-    return _with_producers if plan.request.via == "producer" else _natively
+    return _with_producers if plan.request.via == "producer" else partial(_natively, plan)
 
 
-def _natively(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+def _natively(plan: FencePlan, app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+    """The coordinators that told the plan are the first to be asked."""
     if not ids:
         return
+    known = {item.transactional_id: item.coordinator for item in plan.items if item.coordinator is not None}
     with app.transactions() as admin:
-        yield from admin.fence(ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS)
+        yield from admin.fence(ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS, coordinators=known)
 
 
 def _with_producers(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:

@@ -66,8 +66,17 @@ class TransactionAdmin(Protocol):
         Coordinators that can't be asked are `missing`; raises UnreachableError where none can.
         """
 
-    def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
-        """One InitProducerId(-1, -1) per id, answers in the order they come; per-id faults, never raises for one id."""
+    def fence(
+        self,
+        transactional_ids: Sequence[str],
+        *,
+        transaction_timeout_ms: int,
+        coordinators: Mapping[str, Coordinator] = ...,
+    ) -> Iterator[FenceAnswer]:
+        """One InitProducerId(-1, -1) per id, answers in the order they come; per-id faults, never raises for one id.
+
+        `coordinators` are those that are known already, each of which may have changed since.
+        """
 
     def topic_partitions(self, topics: Collection[str] | None = None) -> Mapping[str, int]:
         """Topic name -> number of partitions, by Metadata; None means every topic, internal ones too."""

@@ -70,6 +70,20 @@ def test_fencing_an_unknown_id_creates_it_and_again_bumps_its_epoch(subject: Sub
 
 
 @on_all
+def test_fencing_asks_the_coordinators_that_it_is_told_and_looks_up_those_that_are_gone(
+    subject: Subject, name: str
+) -> None:
+    with subject.admin() as admin:
+        list(admin.fence([name], transaction_timeout_ms=30_000))
+        known = described(admin, name).coordinator
+        gone = known._replace(port=1)  # nobody listens there
+        for at in (known, gone):
+            (answer,) = admin.fence([name], transaction_timeout_ms=30_000, coordinators={name: at})
+            assert (answer.fault, answer.confirmed, answer.coordinator) == (None, True, known)
+        assert described(admin, name).producer_epoch == 2
+
+
+@on_all
 def test_fencing_an_open_transaction_aborts_it_and_bumps_the_epoch_twice(subject: Subject, name: str) -> None:
     open_transaction(subject, name, name)
     with subject.admin() as admin:

@@ -15,7 +15,8 @@ from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.coordinators import find_coordinators
-from eosctl.kafka.faults import COORDINATOR_RETRIES, ask_until_settled, fault
+from eosctl.kafka.faults import COORDINATOR_RETRIES, ask_until_settled, fault, fault_of
+from eosctl.kafka.fencing import NO_COORDINATORS
 from eosctl.kafka.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream
 from eosctl.kafka.transaction_admin import NativeTransactionAdmin
 from eosctl.wire.cluster_messages import KeyType
@@ -100,23 +101,36 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     describe_group = _told(NativeTransactionAdmin.describe_group)
     list_groups = _told(NativeTransactionAdmin.list_groups)
 
-    def fence(self, transactional_ids: Sequence[str], *, transaction_timeout_ms: int) -> Iterator[FenceAnswer]:
+    def fence(
+        self,
+        transactional_ids: Sequence[str],
+        *,
+        transaction_timeout_ms: int,
+        coordinators: Mapping[str, Coordinator] = NO_COORDINATORS,
+    ) -> Iterator[FenceAnswer]:
         """One id after the other, where the real one has many connections and threads (tests/kafka/test_fencing.py)."""
         for transactional_id in dict.fromkeys(transactional_ids):
             with self.calls.call("fence", transactional_id):
-                yield self._fenced(InitProducerIdRequest(transactional_id, transaction_timeout_ms))
+                request = InitProducerIdRequest(transactional_id, transaction_timeout_ms)
+                yield self._fenced(request, coordinators.get(transactional_id))
 
-    def _fenced(self, request: InitProducerIdRequest) -> FenceAnswer:
+    def _fenced(self, request: InitProducerIdRequest, known: Coordinator | None) -> FenceAnswer:
         transactional_id, attempts = request.transactional_id or "", 0
         asked: Coordinator | None = None
 
         def ask_once(pending: list[str]) -> Mapping[str, InitProducerIdResponse | KafkaFault]:
-            nonlocal attempts, asked
-            found = find_coordinators(self._cluster, pending, KeyType.TRANSACTION)[transactional_id]
+            nonlocal attempts, asked, known
+            found: Coordinator | KafkaFault | None = known
+            if found is None:
+                found = find_coordinators(self._cluster, pending, KeyType.TRANSACTION)[transactional_id]
+            known = None
             if isinstance(found, KafkaFault):
                 return {transactional_id: found}
             asked, attempts = found, attempts + 1
-            answer = self._cluster.ask(Address(found.host, found.port), INIT_PRODUCER_ID, request)
+            try:
+                answer = self._cluster.ask(Address(found.host, found.port), INIT_PRODUCER_ID, request)
+            except UnreachableError as exc:
+                return {transactional_id: fault_of(exc)}
             return {transactional_id: answer if answer.error_code == NONE else fault(answer.error_code)}
 
         try:

@@ -59,6 +59,40 @@ def test_every_id_is_fenced_once_over_several_brokers() -> None:
     assert no_fence_threads()
 
 
+def test_coordinators_that_are_known_are_not_looked_up() -> None:
+    """The plan's lookup used to be repeated by what follows it: half of all lookups."""
+    with FakeCluster(brokers=3) as cluster, admin_of(cluster) as admin:
+        known = {name: found for name, found in admin.find_coordinators(IDS[:50]).items() if isinstance(found, tuple)}
+        cluster.seen.clear()
+        answers = list(admin.fence(IDS[:50], transaction_timeout_ms=30_000, coordinators=known))
+        assert {answer.transactional_id: answer.coordinator for answer in answers} == known
+        assert cluster.count("FindCoordinator") == 0
+        assert len(list(admin.fence(IDS, transaction_timeout_ms=30_000, coordinators=known))) == len(IDS)
+        assert cluster.count("FindCoordinator") == 1
+
+
+def test_known_coordinators_that_have_changed_or_died_are_looked_up() -> None:
+    with FakeCluster(brokers=3) as cluster, admin_of(cluster) as admin:
+        known = {name: found for name, found in admin.find_coordinators(IDS).items() if isinstance(found, tuple)}
+        moved = next(name for name in IDS if known[name].node_id == 1)
+        cluster.state.moved[moved] = 3
+        cluster.stop_broker(2)
+        answers = list(admin.fence(IDS, transaction_timeout_ms=30_000, coordinators=known))
+        at = {answer.transactional_id: answer.coordinator.node_id for answer in answers if answer.coordinator}
+        assert all(answer.confirmed and answer.fault is None for answer in answers)
+        assert {*at.values()} == {1, 3}
+        assert at[moved] == 3
+
+
+def test_no_broker_at_all_is_one_error_also_where_coordinators_are_known() -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        known = {name: found for name, found in admin.find_coordinators(IDS).items() if isinstance(found, tuple)}
+        cluster.stop_broker(1)
+        with pytest.raises(UnreachableError):
+            list(admin.fence(IDS, transaction_timeout_ms=30_000, coordinators=known))
+        wait_until(no_fence_threads, what="the threads to end", timeout_s=PLENTY_S)
+
+
 def test_no_ids_need_no_broker() -> None:
     with NativeTransactionAdmin(ClientSettings(("127.0.0.1:1",)), deadline=Deadline.after(PLENTY_S)) as admin:
         assert list(admin.fence([], transaction_timeout_ms=30_000)) == []
