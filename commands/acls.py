@@ -142,14 +142,9 @@ def apply_command(app: App, *, yes: bool, dry_run: bool, **scope: Any) -> Report
 
     Example: eosctl acls apply -b kafka:9092 -g connect-cluster --connector orders --principal User:connect --dry-run
     """
-    from eosctl.ops.acls_apply import apply_acls, plan_acls, show_acls
+    from eosctl.ops.acls_apply import prepare_acls
 
-    plan = plan_acls(app, _request(scope))
-    count = len(plan.missing())
-    return settle(
-        show_acls(app, plan), (lambda: apply_acls(app, plan)) if count else None,
-        question=f"Add {count} ACLs?", yes=yes, dry_run=dry_run,
-    )  # fmt: skip
+    return settle(prepare_acls(app, _request(scope)), yes=yes, dry_run=dry_run)
 
 
 def _request(scope: dict[str, Any]) -> AclRequest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from .session import Session
 
 if TYPE_CHECKING:
     from eosctl.ops.audit import AuditedCommand
+    from eosctl.ops.plan import Plan
     from eosctl.profiles import Target
 
 # options by which a user sets a check aside; a test compares this with the options of every writing command
@@ -41,50 +41,48 @@ _MOST_PLAN_ROWS = 50
 """Who has to agree to more reads them with `--dry-run`, which prints every row that the plan has."""
 
 
-def settle(
-    plan: Report,
-    apply: Callable[[], Report] | None,
-    *,
-    question: str,
-    yes: bool,
-    dry_run: bool,
-    target: Target | None = None,
-) -> Report:
+def settle(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
     """Applies `plan` after showing it and asking; returns the result's report, or the plan's where nothing is applied.
 
-    `apply` None means that there is nothing to do. The plan is shown on stderr, so that stdout holds one document.
-    `target` is where the write goes, if that is not where the command line points to (`TOPIC@PROFILE`, a file).
-    Every applied plan leaves one line in the audit log, whatever became of it; `write_options` adds those of refused
-    ones. Raises UnconfirmedError when the answer is no, or when there is no terminal to ask on and no `--yes`;
-    InterruptedByUserError on Ctrl-C; RefusedError when the plan is about another cluster or group than the profile
-    expects, or when it can't be recorded; UsageError when the workers' files disagree on the group's topics.
+    The plan is shown on stderr, so that stdout holds one document. Every applied plan leaves one line in the audit log,
+    whatever became of it; `write_options` adds those of refused ones. Raises the plan's refusal; UnconfirmedError when
+    the answer is no, or when there is no terminal to ask on and no `--yes`; InterruptedByUserError on Ctrl-C;
+    RefusedError when the plan is about another cluster or group than the profile expects, or when it can't be recorded;
+    UsageError when the workers' files disagree on the group's topics.
     """
-    from eosctl.ops.expectations import require_expected
-
     session = click.get_current_context().ensure_object(Session)
-    if apply is None:
-        return plan
-    target = target or session.target()
-    try:
-        target.require_agreement()
-        require_expected(target.expect, plan.target)
-    except (RefusedError, UsageError) as exc:
-        if not dry_run:
-            raise
-        return replace(plan, problems=[*plan.problems, replace(Problem.of(exc), severity="warning")])
+    shown = plan.report(dry_run=dry_run)
+    if plan.apply is None:
+        return shown
+    unexpected = _unexpected(plan.target, shown)
     if dry_run:
-        return plan
+        warnings = [] if unexpected is None else [replace(Problem.of(unexpected), severity="warning")]
+        return replace(shown, problems=[*shown.problems, *warnings])
+    if unexpected is not None:
+        raise unexpected
     log = session.audit_log()
     log.require_writable()
     session.quiet_progress()
     output = "wide" if session.output == "wide" else "text"
     color = session.color(sys.stderr)
-    render_report(plan, output=output, stream=sys.stderr, color=color, most_rows=_MOST_PLAN_ROWS)
-    render_problems(plan, stream=sys.stderr)
+    render_report(shown, output=output, stream=sys.stderr, color=color, most_rows=_MOST_PLAN_ROWS)
+    render_problems(shown, stream=sys.stderr)
     if not yes:
-        _ask(question, session)
+        _ask(plan.question, session)
     session.write_begun = True
-    return log.record(_action(session, target), plan, apply)
+    return log.record(_action(session, plan.target), shown, plan.apply)
+
+
+def _unexpected(target: Target, plan: Report) -> EosctlError | None:
+    """What says that the plan is not about what was meant."""
+    from eosctl.ops.expectations import require_expected
+
+    try:
+        target.require_agreement()
+        require_expected(target.expect, plan.target)
+    except (RefusedError, UsageError) as exc:
+        return exc
+    return None
 
 
 def note_refusal(why: Problem, plan: Report | None = None) -> None:

@@ -134,12 +134,6 @@ def restart_command(app: App, connector: str, failed: bool, yes: bool, dry_run: 
 
 def _change(app: App, connector: str, verb: str, *, yes: bool, dry_run: bool, only_failed: bool = False) -> Report:
     """Plan, question, apply: the same for all four."""
-    from eosctl.ops.connector_change import Verb, apply_change, plan_change, show_change
+    from eosctl.ops.connector_change import Verb, prepare_change
 
-    plan = plan_change(app, connector, Verb(verb), only_failed=only_failed)
-
-    def apply() -> Report:
-        return apply_change(app, plan)
-
-    question = f"{verb.capitalize()} {connector}?"
-    return settle(show_change(app, plan), apply if plan.moved else None, question=question, yes=yes, dry_run=dry_run)
+    return settle(prepare_change(app, connector, Verb(verb), only_failed=only_failed), yes=yes, dry_run=dry_run)

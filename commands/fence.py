@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from eosctl.core.wording import counted
 from eosctl.errors import InputFileError
 from eosctl.ops.app import App
 from eosctl.report import Report
@@ -78,7 +77,7 @@ def fence(
 
     Example: eosctl fence -b kafka:9092 -g connect-cluster --connector orders-source --dry-run
     """
-    from eosctl.ops.fence import apply_fence, plan_fence
+    from eosctl.ops.fence import prepare_fence
     from eosctl.ops.fence_gather import FenceRequest
 
     given = (*transactional_ids, *_ids_of_file(from_file))
@@ -95,14 +94,7 @@ def fence(
         create_unknown=create_unknown,
         via=via,
     )
-    plan = plan_fence(app, request)
-    count = len(plan.wanted())
-
-    def apply() -> Report:
-        return apply_fence(app, plan)
-
-    question = f"Fence {counted(count, 'transactional id')}?"
-    return settle(plan.report(app), apply if count else None, question=question, yes=yes, dry_run=dry_run)
+    return settle(prepare_fence(app, request), yes=yes, dry_run=dry_run)
 
 
 def _ids_of_file(name: str | None) -> list[str]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
@@ -178,8 +177,8 @@ def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **giv
     """
     from eosctl.core.allowances import Allowances
     from eosctl.core.offset_views import Prefer
-    from eosctl.ops.offset_apply import apply_plan
-    from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge, require_choice, show_plan
+    from eosctl.ops.offset_apply import prepare_merge
+    from eosctl.ops.offset_writes import MergeRequest, require_choice
 
     require_choice(given["connectors"], everything=everything)
     request = MergeRequest(
@@ -190,10 +189,7 @@ def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **giv
         source=given["source"],
         allowances=Allowances(given["workers_down"], given["force_running"]),
     )
-    plan = plan_offsets_merge(app, request)
-    shown = show_plan(app, plan, dry_run=dry_run)
-    apply = (lambda: apply_plan(app, plan, lambda: plan_offsets_merge(app, request))) if plan.sends() else None
-    return settle(shown, apply, question=f"Write {counted(len(plan.sends()), 'offset')}?", yes=yes, dry_run=dry_run)
+    return settle(prepare_merge(app, request), yes=yes, dry_run=dry_run)
 
 
 @offsets.command("restore")
@@ -211,16 +207,11 @@ def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, 
     Example: eosctl offsets restore ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
     """
     from eosctl.core.allowances import Allowances
-    from eosctl.ops.offset_apply import apply_plan
-    from eosctl.ops.offset_restore import RestoreRequest, plan_restore
-    from eosctl.ops.offset_writes import show_plan
+    from eosctl.ops.offset_restore import RestoreRequest, prepare_restore
 
     allowances = Allowances(given["workers_down"], given["force_running"])
     request = RestoreRequest(backup, overwrite_newer=overwrite_newer, allowances=allowances)
-    plan = plan_restore(app, request)
-    shown = show_plan(app, plan, dry_run=dry_run)
-    apply = (lambda: apply_plan(app, plan, lambda: plan_restore(app, request))) if plan.sends() else None
-    return settle(shown, apply, question=f"Restore {counted(len(plan.sends()), 'offset')}?", yes=yes, dry_run=dry_run)
+    return settle(prepare_restore(app, request), yes=yes, dry_run=dry_run)
 
 
 @offsets.command("export")

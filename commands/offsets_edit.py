@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
@@ -68,7 +67,7 @@ def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) ->
     """
     from eosctl.core.allowances import Allowances
     from eosctl.ops.offset_as_of import as_of
-    from eosctl.ops.offset_edit import SetRequest, apply_set, plan_offsets_set, show_edit
+    from eosctl.ops.offset_edit import SetRequest, prepare_set
 
     allowances = Allowances(given["workers_down"], given["force_running"], given["force_shape"])
     request = SetRequest(
@@ -78,12 +77,7 @@ def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) ->
         via=given["via"],
         allowances=allowances,
     )
-    plan = plan_offsets_set(app, request)
-    shown = show_edit(app, plan, dry_run=dry_run)
-    apply = (lambda: apply_set(app, plan, request)) if plan.writes.sends() else None
-    return settle(
-        shown, apply, question=f"Write {counted(len(plan.writes.sends()), 'offset')}?", yes=yes, dry_run=dry_run
-    )
+    return settle(prepare_set(app, request), yes=yes, dry_run=dry_run)
 
 
 def _pairs(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -119,13 +113,8 @@ def reset(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -
     Example: eosctl offsets reset -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
     """
     from eosctl.core.allowances import Allowances
-    from eosctl.ops.offset_edit import ResetRequest, apply_reset, plan_offsets_reset, show_edit
+    from eosctl.ops.offset_edit import ResetRequest, prepare_reset
 
     allowances = Allowances(given["workers_down"], given["force_running"])
     request = ResetRequest(connector, given["partitions"], given["everything"], given["via"], allowances)
-    plan = plan_offsets_reset(app, request)
-    shown = show_edit(app, plan, dry_run=dry_run)
-    apply = (lambda: apply_reset(app, plan, request)) if plan.writes.sends() else None
-    return settle(
-        shown, apply, question=f"Delete {counted(len(plan.writes.sends()), 'offset')}?", yes=yes, dry_run=dry_run
-    )
+    return settle(prepare_reset(app, request), yes=yes, dry_run=dry_run)

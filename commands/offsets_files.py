@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from eosctl.core.wording import counted
 from eosctl.ops.app import App
 from eosctl.report import Report
 
@@ -40,10 +39,8 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
     Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets
     """
     from eosctl.core.allowances import Allowances
-    from eosctl.ops.offset_apply import apply_plan
-    from eosctl.ops.offset_import import ImportRequest, plan_offsets_import, read_offsets_file
+    from eosctl.ops.offset_import import ImportRequest, prepare_import, read_offsets_file
     from eosctl.ops.offset_stores import locate
-    from eosctl.ops.offset_writes import show_plan
 
     connectors: tuple[str, ...] = given["connectors"]
     app, store = locate(app, given["store"])
@@ -55,11 +52,7 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
         rewrite=given["rewrite"],
         allowances=Allowances(given["workers_down"], given["force_running"]),
     )
-    plan = plan_offsets_import(app, request)
-    shown = show_plan(app, plan, dry_run=dry_run)
-    apply = (lambda: apply_plan(app, plan, lambda: plan_offsets_import(app, request))) if plan.sends() else None
-    question = f"Write {counted(len(plan.sends()), 'offset')}?"
-    return settle(shown, apply, question=question, yes=yes, dry_run=dry_run, target=app.target)
+    return settle(prepare_import(app, request), yes=yes, dry_run=dry_run)
 
 
 @click.command("lint", cls=EosctlCommand)

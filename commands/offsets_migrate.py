@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eosctl.core.allowances import Allowances
     from eosctl.ops.app import App
     from eosctl.ops.migrate import MigrationRequest
-    from eosctl.ops.migrate_run import Engine, Prepared
+    from eosctl.ops.migrate_run import Engine
 
 _ENGINE_OPTIONS = [
     click.option(
@@ -120,20 +120,14 @@ def migrate(
             allowances=allowances,
             plan_file=plan_file,
             resume=resume,
-            dry_run=dry_run,
             prune=prune,
         )
-        return _settle(ready, yes=yes, dry_run=dry_run)
+        return settle(ready, yes=yes, dry_run=dry_run)
     if resume:
         raise UsageError("what is to be resumed?", hint="Name its plan: --plan FILE; the cut-off run told which.")
     request = _request(given)
     with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out, prune=prune) as ready:
-        return _settle(ready, yes=yes, dry_run=dry_run)
-
-
-def _settle(ready: Prepared, *, yes: bool, dry_run: bool) -> Report:
-    question = "Apply this plan?"
-    return settle(ready.report, ready.apply, question=question, yes=yes, dry_run=dry_run, target=ready.target)
+        return settle(ready, yes=yes, dry_run=dry_run)
 
 
 @click.command("verify", cls=EosctlCommand)

@@ -39,11 +39,7 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
 
     Example: eosctl offsets switch -b kafka:9092 -g connect --connector orders-source --to orders-offsets
     """
-    from eosctl.ops.offset_switch import SwitchRequest, plan_switch
-    from eosctl.ops.switch_report import show_switch
-    from eosctl.ops.switch_steps import apply_switch
+    from eosctl.ops.offset_switch import SwitchRequest
+    from eosctl.ops.switch_steps import prepare_switch
 
-    plan = plan_switch(app, SwitchRequest(connector, target))
-    question = f"Stop {connector} and move its offsets?"
-    apply = (lambda: apply_switch(app, plan)) if plan.steps or plan.begun else None
-    return settle(show_switch(app, plan), apply, question=question, yes=yes, dry_run=dry_run)
+    return settle(prepare_switch(app, SwitchRequest(connector, target)), yes=yes, dry_run=dry_run)

@@ -33,14 +33,6 @@ def rescue(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
 
     Example: eosctl rescue --connector orders-source -b kafka:9092 -g connect-cluster --dry-run
     """
-    from eosctl.ops.rescue import plan_rescue
-    from eosctl.ops.rescue_report import show_rescue
-    from eosctl.ops.rescue_steps import apply_rescue
+    from eosctl.ops.rescue_steps import prepare_rescue
 
-    plan = plan_rescue(app, connector)
-    shown = show_rescue(app, plan)
-
-    def apply() -> Report:
-        return apply_rescue(app, plan)
-
-    return settle(shown, apply if shown.rows else None, question=f"Rescue {connector}?", yes=yes, dry_run=dry_run)
+    return settle(prepare_rescue(app, connector), yes=yes, dry_run=dry_run)

@@ -113,18 +113,9 @@ def clean_command(app: App, yes: bool, dry_run: bool) -> Report:
 
     Example: eosctl task-counts clean -b kafka:9092 -g connect-cluster --timeout 2m --dry-run
     """
-    from eosctl.ops.task_count_clean import plan_clean, show_clean
-    from eosctl.ops.task_count_clean_steps import apply_clean
+    from eosctl.ops.task_count_clean_steps import prepare_clean
 
-    plan = plan_clean(app)
-
-    def apply() -> Report:
-        return apply_clean(app, plan)
-
-    question = f"Have topic {plan.topic.read.topic} compacted?"
-    return settle(
-        show_clean(app, plan), apply if plan.changes_something else None, question=question, yes=yes, dry_run=dry_run
-    )
+    return settle(prepare_clean(app), yes=yes, dry_run=dry_run)
 
 
 @task_counts.command("write")
@@ -153,17 +144,9 @@ def write_command(
 
     Example: eosctl task-counts write orders-source --count 3 -b kafka:9092 -g connect-cluster --dry-run
     """
-    from eosctl.ops.task_count_write import WriteRequest, apply_write, plan_write, show_write
+    from eosctl.ops.task_count_write import WriteRequest, prepare_write
 
     name = connector or named
     if name is None or (connector and named):
         raise UsageError("name one connector", hint="See `eosctl task-counts write --help`.")
-    plan = plan_write(app, WriteRequest(name, count, fence=not no_fence))
-
-    def apply() -> Report:
-        return apply_write(app, plan)
-
-    question = f"Write a task-count record of {count} for {name}?"
-    return settle(
-        show_write(app, plan), apply if plan.changes_something else None, question=question, yes=yes, dry_run=dry_run
-    )
+    return settle(prepare_write(app, WriteRequest(name, count, fence=not no_fence)), yes=yes, dry_run=dry_run)

@@ -157,12 +157,10 @@ def abort_command(
 
     Example: eosctl txn abort --topic connect-offsets --partition 7 --start-offset 4711 -b kafka:9092
     """
-    from eosctl.ops.txn_abort import AbortRequest, apply_abort, plan_abort
+    from eosctl.ops.txn_abort import AbortRequest, prepare_abort
 
     request = AbortRequest(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, force)
-    plan = plan_abort(app, request)
-    question = f"Abort the open transaction on {topic}-{partition}?"
-    return settle(plan.report(app), lambda: apply_abort(app, plan), question=question, yes=yes, dry_run=dry_run)
+    return settle(prepare_abort(app, request), yes=yes, dry_run=dry_run)
 
 
 @txn.command("coordinator")

@@ -134,8 +134,7 @@ def apply_command(
     from eosctl.core.upgrade import Mode
     from eosctl.core.upgrade_plan import read_plan
     from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
-    from eosctl.ops.upgrade_report import plan_report, question
-    from eosctl.ops.upgrade_roll import apply_roll
+    from eosctl.ops.upgrade_roll import prepare_upgrade
 
     if given["resume"] and given["start_over"]:
         raise UsageError("--resume and --start-over contradict each other")
@@ -154,11 +153,7 @@ def apply_command(
         from eosctl.ops.upgrade_patches import patch_report
 
         return patch_report(app, roll, with_secrets=given["with_secrets"])
-    may_apply = (roll.steps() or roll.gone or roll.begun) and not roll.blocking
-    return settle(
-        plan_report(app, roll), (lambda: apply_roll(app, roll)) if may_apply else None,
-        question=question(roll, watching=given["no_write"]), yes=yes, dry_run=dry_run,
-    )  # fmt: skip
+    return settle(prepare_upgrade(app, roll, watching=bool(given["no_write"])), yes=yes, dry_run=dry_run)
 
 
 def _driver_words(given: dict[str, Any]) -> Iterator[str]:

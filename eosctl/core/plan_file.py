@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-class Plan(Protocol):
+class HasDigest(Protocol):
     """What can be kept in a plan file: a dataclass with a digest."""
 
     def digest(self) -> str:
@@ -25,7 +25,7 @@ class Plan(Protocol):
         ...
 
 
-AnyPlan = TypeVar("AnyPlan", bound=Plan)
+AnyPlan = TypeVar("AnyPlan", bound=HasDigest)
 
 
 def digest_of(plan: DataclassInstance) -> str:

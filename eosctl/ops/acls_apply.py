@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines
@@ -17,6 +18,7 @@ from eosctl.events import Event
 from eosctl.ops.acl_wanted import AclRequest, gather_wanted
 from eosctl.ops.acls import judge_all, judgement_row
 from eosctl.ops.app import App
+from eosctl.ops.plan import Plan
 from eosctl.ops.ports import AclStore
 from eosctl.report import Problem, Report
 
@@ -60,6 +62,14 @@ def _denied(app: App, denied: Sequence[RightJudgement]) -> RefusedError:
         f"{first.principal} is denied {first.right.operation} on {first.right.resource}: no added ACL changes that",
         hint="\n".join(["Take the DENY away first:", *lines]),
     )
+
+
+def prepare_acls(app: App, request: AclRequest) -> Plan:
+    """The plan to add the ACLs that are missing; raises as `plan_acls`."""
+    plan = plan_acls(app, request)
+    count = len(plan.missing())
+    apply = partial(apply_acls, app, plan) if count else None
+    return Plan(partial(show_acls, app, plan), f"Add {count} ACLs?", apply, app.target)
 
 
 def show_acls(app: App, plan: AclPlan) -> Report:

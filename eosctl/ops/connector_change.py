@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from eosctl.core.failure_scenarios import FAILED, failures_of
 from eosctl.core.kafka_version import is_older, shown_version
@@ -19,6 +20,7 @@ from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnsupportedErr
 from eosctl.ops.app import App
 from eosctl.ops.connector_wait import await_connector, await_stopped
 from eosctl.ops.ending_tasks import tasks_left
+from eosctl.ops.plan import Plan
 from eosctl.ops.switch_look import (
     PAUSED,
     RUNNING,
@@ -110,6 +112,13 @@ def _moved(app: App, now: ConnectorNow, connector: str, verb: Verb, *, only_fail
             return {}
         return {part: STOPPED if part == "connector" else None for part in states}
     return {part: _REACHED[verb] for part, state in states.items() if state not in (FAILED, _REACHED[verb])}
+
+
+def prepare_change(app: App, connector: str, verb: Verb, *, only_failed: bool = False) -> Plan:
+    """The plan to do it; raises as `plan_change`."""
+    plan = plan_change(app, connector, verb, only_failed=only_failed)
+    apply = partial(apply_change, app, plan) if plan.moved else None
+    return Plan(partial(show_change, app, plan), f"{verb.capitalize()} {connector}?", apply, app.target)
 
 
 def show_change(app: App, plan: ChangePlan) -> Report:

@@ -47,6 +47,7 @@ from eosctl.ops.fence_gather import FenceRequest, Gathered, gather_ids, newest_t
 from eosctl.ops.fence_liveness import Liveness, find_liveness
 from eosctl.ops.fence_owners import owners_of
 from eosctl.ops.fence_report import fence_report
+from eosctl.ops.plan import Plan
 from eosctl.report import Problem, Report
 
 if TYPE_CHECKING:
@@ -204,6 +205,14 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str,
             return "", dict.fromkeys(ids, KafkaFault(TRANSACTIONAL_ID_NOT_FOUND, "TRANSACTIONAL_ID_NOT_FOUND"))
         hint = "Add --via producer --create-unknown to fence with librdkafka, without looking first."
         raise UnsupportedError(error.message, hint=hint) from error
+
+
+def prepare_fence(app: App, request: FenceRequest) -> Plan:
+    """The plan to fence what `request` names; raises as `plan_fence`."""
+    plan = plan_fence(app, request)
+    count = len(plan.wanted())
+    question = f"Fence {counted(count, 'transactional id')}?"
+    return Plan(partial(plan.report, app), question, partial(apply_fence, app, plan) if count else None, app.target)
 
 
 def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -> Report:

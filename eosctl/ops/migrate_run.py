@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from eosctl.core.allowances import Allowances
@@ -22,6 +23,7 @@ from eosctl.ops.migrate_stale import refuse_stale
 from eosctl.ops.migrate_stores import profile_of, source_names
 from eosctl.ops.migrate_topics import app_of, expected_records, gather_sources
 from eosctl.ops.old_snapshots import OldSnapshots, old_snapshots
+from eosctl.ops.plan import Plan
 from eosctl.ops.stale_copies import stale_problem
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
@@ -46,15 +48,6 @@ class Engine:
         return spark_stages(app, snapshots=self.snapshots, master=self.master, conf=self.conf, profiles=profiles)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A plan's report, and how to apply it; None where nothing is to be done, or may be. `target` is written to."""
-
-    report: Report
-    apply: Callable[[], Report] | None
-    target: Target = field(default_factory=Target)
-
-
 @contextmanager
 def prepared_migration(
     app: App,
@@ -64,7 +57,7 @@ def prepared_migration(
     allowances: Allowances,
     plan_out: Path | None = None,
     prune: bool = False,
-) -> Iterator[Prepared]:
+) -> Iterator[Plan]:
     """Plans now; inside the block the plan can be applied with the same Spark session. `plan_out` only plans."""
     request.selection.check()
     request.new_topics.check(request.target)
@@ -77,8 +70,9 @@ def prepared_migration(
         if plan_out is not None:
             _save(plan, plan_out)
         plan_file = plan_out or snapshot_folder(plan) / "plan.json"
-        prepared = _prepared(app, plan, plan_file, lambda: _apply(app, migration, plan, allowances), prune=prune)
-        yield Prepared(prepared.report, None) if plan_out else prepared
+        apply = partial(_apply, app, migration, plan, allowances)
+        prepared = _prepared(app, plan, plan_file, apply, prune=prune)
+        yield replace(prepared, apply=None) if plan_out else prepared
 
 
 def migration_from_file(
@@ -89,16 +83,13 @@ def migration_from_file(
     allowances: Allowances,
     plan_file: Path,
     resume: bool = False,
-    dry_run: bool = False,
     prune: bool = False,
-) -> Prepared:
+) -> Plan:
     """A plan that was made before; Spark starts when it is applied. `resume` goes on with what was begun.
 
-    Raises StalePlanError, which a dry run only warns of, when it does not hold any more.
+    It is refused when it does not hold any more.
     """
     stale = _stale(app, plan, allowances, resume=resume)
-    if isinstance(stale, RefusedError) and not dry_run:
-        raise stale
 
     def apply() -> Report:
         folder = snapshot_folder(plan)
@@ -110,13 +101,9 @@ def migration_from_file(
                 plan, apply_plan(Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
             )
 
-    prepared = _prepared(app, plan, plan_file, apply, prune=prune)
-    if stale is None:
-        return prepared
-    refused = isinstance(stale, RefusedError)
-    what = "would be refused" if refused else "whether the plan still holds is not known yet"
-    warning = Problem(stale.code, f"{what}: {stale.message}", hint=stale.hint, severity="warning")
-    return replace(prepared, report=replace(prepared.report, problems=[*prepared.report.problems, warning]))
+    if isinstance(stale, RefusedError):
+        return replace(_prepared(app, plan, plan_file, apply, prune=prune), refusal=stale)
+    return _prepared(app, plan, plan_file, apply, prune=prune, untold=stale)
 
 
 def _stale(app: App, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> EosctlError | None:
@@ -150,7 +137,24 @@ def _apply(app: App, migration: Migration, plan: MigrationPlan, allowances: Allo
     return result_report(plan, apply_plan(migration, plan, allowances, resume=False))
 
 
-def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[], Report], *, prune: bool) -> Prepared:
+def _prepared(
+    app: App,
+    plan: MigrationPlan,
+    plan_file: Path,
+    apply: Callable[[], Report],
+    *,
+    prune: bool,
+    untold: EosctlError | None = None,
+) -> Plan:
+    """`untold`: why it can't be told whether the plan still holds."""
+    to_apply: Callable[[], Report] | None = partial(_pruned, app, plan, apply) if prune else apply
+    if plan.tally.counts.get("conflict") or not plan.tally.to_write():
+        to_apply = None
+    show = partial(_show, app, plan, plan_file, untold)
+    return Plan(show, "Apply this plan?", to_apply, _written_to(app, plan))
+
+
+def _show(app: App, plan: MigrationPlan, plan_file: Path, untold: EosctlError | None) -> Report:
     undecided = plan.tally.counts.get("conflict", 0)
     if undecided:
         problem = Problem(
@@ -159,11 +163,14 @@ def _prepared(app: App, plan: MigrationPlan, plan_file: Path, apply: Callable[[]
             "written",
             hint="Plan again with --conflict keep-target, take-source or newest.",
         )
-        return Prepared(plan_report(plan, plan_file=plan_file, problems=(problem,), exit_code=ExitCode.REFUSED), None)
-    report = plan_report(plan, plan_file=plan_file, problems=tuple(_warnings(app, plan)))
-    if not plan.tally.to_write():
-        return Prepared(report, None, _written_to(app, plan))
-    return Prepared(report, (lambda: _pruned(app, plan, apply())) if prune else apply, _written_to(app, plan))
+        report = plan_report(plan, plan_file=plan_file, problems=(problem,), exit_code=ExitCode.REFUSED)
+    else:
+        report = plan_report(plan, plan_file=plan_file, problems=tuple(_warnings(app, plan)))
+    if untold is None:
+        return report
+    message = f"whether the plan still holds is not known yet: {untold.message}"
+    warning = Problem(untold.code, message, hint=untold.hint, severity="warning")
+    return replace(report, problems=[*report.problems, warning])
 
 
 def _warnings(app: App, plan: MigrationPlan) -> Iterator[Problem]:
@@ -180,8 +187,9 @@ def _old_snapshots(app: App, plan: MigrationPlan) -> OldSnapshots:
     return old_snapshots(Path(plan.snapshot_base), app.clock, besides=snapshot_folder(plan))
 
 
-def _pruned(app: App, plan: MigrationPlan, result: Report) -> Report:
-    """`result`, with the snapshots of earlier plans removed if it went well; that of this one stays, to verify."""
+def _pruned(app: App, plan: MigrationPlan, apply: Callable[[], Report]) -> Report:
+    """Applies the plan and removes the snapshots of earlier ones if that went well; its own stays, to verify."""
+    result = apply()
     if result.exit_code == ExitCode.OK:
         _old_snapshots(app, plan).remove()
     return result

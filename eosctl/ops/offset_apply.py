@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from eosctl.core.ids import offsets_transactional_id
@@ -24,8 +25,18 @@ from eosctl.ops.offset_journal import offsets_journal
 from eosctl.ops.offset_rows import first_rows
 from eosctl.ops.offset_stores import OffsetStores, read_away, read_settled
 from eosctl.ops.offset_targets import other_partitions
-from eosctl.ops.offset_writes import OffsetWritePlan, check_writable, plan_data, plan_summary
+from eosctl.ops.offset_writes import (
+    MergeRequest,
+    OffsetWritePlan,
+    check_writable,
+    plan_data,
+    plan_offsets_merge,
+    plan_summary,
+    refusal_of,
+    show_plan,
+)
 from eosctl.ops.offsets import report_target
+from eosctl.ops.plan import Plan
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem, Report, Row
 
@@ -36,6 +47,25 @@ Place = tuple[str, bytes, int]
 
 Send = Callable[[App, OffsetWritePlan], None]
 """Puts the records of a plan where they belong."""
+
+
+def prepare_merge(app: App, request: MergeRequest) -> Plan:
+    """The plan to complete a store; raises as `plan_offsets_merge`."""
+    again = partial(plan_offsets_merge, app, request)
+    return prepare_writes(app, again(), again)
+
+
+def prepare_writes(
+    app: App, plan: OffsetWritePlan, again: Callable[[], OffsetWritePlan], *, verb: str = "Write"
+) -> Plan:
+    """The plan to send what `plan` holds; `again` makes that anew where the topics have moved."""
+    apply = partial(apply_plan, app, plan, again) if plan.sends() else None
+    return Plan(partial(show_plan, app, plan), write_question(plan, verb), apply, app.target, refusal_of(app, plan))
+
+
+def write_question(plan: OffsetWritePlan, verb: str) -> str:
+    """What is asked before `plan` is applied."""
+    return f"{verb} {counted(len(plan.sends()), 'offset')}?"
 
 
 def apply_plan(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from shlex import quote
 
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
@@ -25,12 +26,13 @@ from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.edit_route import AUTO, REST, EditRoute, choose_route, refuse_sink, send_by_rest
-from eosctl.ops.offset_apply import apply_plan, send_to_topics
+from eosctl.ops.offset_apply import apply_plan, send_to_topics, write_question
 from eosctl.ops.offset_as_of import AsOf, former_versions
 from eosctl.ops.offset_log import version_row
 from eosctl.ops.offset_stores import OffsetStores, gather_stores
 from eosctl.ops.offset_writes import (
     OffsetWritePlan,
+    refusal_of,
     refuse_elsewhere,
     refuse_hidden,
     refuse_unfit,
@@ -38,6 +40,7 @@ from eosctl.ops.offset_writes import (
     write_plan,
 )
 from eosctl.ops.offsets import refuse_unknown
+from eosctl.ops.plan import Plan
 from eosctl.ops.set_changes import KeyChange, change_problems, key_changes, shape_refusal
 from eosctl.report import Problem, Report
 
@@ -78,6 +81,24 @@ class EditPlan:
     route: EditRoute
     changes: tuple[KeyChange, ...] = ()
     former: tuple[Version, ...] = ()
+
+
+def prepare_set(app: App, request: SetRequest) -> Plan:
+    """The plan to put a connector's offset elsewhere; raises as `plan_offsets_set`."""
+    plan = plan_offsets_set(app, request)
+    return _prepare(app, plan, partial(apply_set, app, plan, request), verb="Write")
+
+
+def prepare_reset(app: App, request: ResetRequest) -> Plan:
+    """The plan to delete a connector's offsets; raises as `plan_offsets_reset`."""
+    plan = plan_offsets_reset(app, request)
+    return _prepare(app, plan, partial(apply_reset, app, plan, request), verb="Delete")
+
+
+def _prepare(app: App, plan: EditPlan, apply: Callable[[], Report], *, verb: str) -> Plan:
+    writes, show = plan.writes, partial(show_edit, app, plan)
+    question, sends = write_question(writes, verb), bool(writes.sends())
+    return Plan(show, question, apply if sends else None, app.target, refusal_of(app, writes))
 
 
 def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
@@ -184,9 +205,9 @@ def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[Pla
     return problems
 
 
-def show_edit(app: App, plan: EditPlan, *, dry_run: bool) -> Report:
+def show_edit(app: App, plan: EditPlan) -> Report:
     """The plan with the way that it goes, and with what it changes."""
-    return _with_route(show_plan(app, plan.writes, dry_run=dry_run), plan)
+    return _with_route(show_plan(app, plan.writes), plan)
 
 
 def apply_set(app: App, plan: EditPlan, request: SetRequest) -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import BinaryIO
@@ -18,10 +19,12 @@ from eosctl.errors import InputFileError, NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.backups import refuse_config
 from eosctl.ops.dedicated_topics import DedicatedTopics
+from eosctl.ops.offset_apply import prepare_writes
 from eosctl.ops.offset_export import store_topic
 from eosctl.ops.offset_stores import OffsetStores, read_settled
 from eosctl.ops.offset_targets import refuse_unfit_targets
 from eosctl.ops.offset_writes import OffsetWritePlan, refuse_hidden_keys
+from eosctl.ops.plan import Plan
 from eosctl.report import Problem
 
 STDIN = "-"
@@ -57,6 +60,12 @@ def read_offsets_file(path: str, *, stdin: BinaryIO, connectors: Sequence[str] =
         whose = f" of {', '.join(connectors)}" if connectors else ""
         raise InputFileError(f"{name} holds no offsets{whose}", hint="`eosctl offsets export` writes such files.")
     return file
+
+
+def prepare_import(app: App, request: ImportRequest) -> Plan:
+    """The plan to write what a file holds; raises as `plan_offsets_import`."""
+    again = partial(plan_offsets_import, app, request)
+    return prepare_writes(app, again(), again)
 
 
 def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:

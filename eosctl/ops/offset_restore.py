@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.migration_rules import KeyAction
@@ -15,9 +16,11 @@ from eosctl.errors import InputFileError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.backups import BackupEntry, read_backup
 from eosctl.ops.newer_records import likely_writers
+from eosctl.ops.offset_apply import prepare_writes
 from eosctl.ops.offset_rows import value_json
 from eosctl.ops.offset_stores import OffsetStores, gather_topics
 from eosctl.ops.offset_writes import OffsetWritePlan, refuse_hidden_keys
+from eosctl.ops.plan import Plan
 from eosctl.report import Json, Problem, rfc3339
 
 
@@ -28,6 +31,12 @@ class RestoreRequest:
     path: str
     overwrite_newer: bool = False
     allowances: Allowances = NOTHING_WAIVED
+
+
+def prepare_restore(app: App, request: RestoreRequest) -> Plan:
+    """The plan to put back what a backup holds; raises as `plan_restore`."""
+    again = partial(plan_restore, app, request)
+    return prepare_writes(app, again(), again, verb="Restore")
 
 
 def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:

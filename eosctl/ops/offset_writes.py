@@ -254,8 +254,17 @@ def check_writable(app: App, plan: OffsetWritePlan) -> None:
             )
 
 
-def show_plan(app: App, plan: OffsetWritePlan, *, dry_run: bool) -> Report:
-    """The plan for people and scripts; raises what `check_writable` raises, which a dry run only warns of."""
+def refusal_of(app: App, plan: OffsetWritePlan) -> RefusedError | None:
+    """What `check_writable` raises."""
+    try:
+        check_writable(app, plan)
+    except RefusedError as exc:
+        return exc
+    return None
+
+
+def show_plan(app: App, plan: OffsetWritePlan) -> Report:
+    """The plan for people and scripts."""
     sources = (source_problem(app.elsewhere(profile), profile) for profile in plan.source_profiles())
     problems = [
         *plan.problems,
@@ -263,12 +272,6 @@ def show_plan(app: App, plan: OffsetWritePlan, *, dry_run: bool) -> Report:
         *_split_problems(plan),
         *(problem for problem in sources if problem is not None),
     ]
-    try:
-        check_writable(app, plan)
-    except RefusedError as exc:
-        if not dry_run:
-            raise
-        problems.append(Problem(exc.code, f"would be refused: {exc.message}", hint=exc.hint, severity="warning"))
     return Report(
         kind=f"{plan.name}-plan",
         rows=first_rows([plan.row(write) for write in plan.writes]),

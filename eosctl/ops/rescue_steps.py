@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.ids import task_transactional_ids
@@ -16,6 +17,7 @@ from eosctl.ops.app import App
 from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.fence import apply_fence
 from eosctl.ops.group_leader import leader_worker
+from eosctl.ops.plan import Plan
 from eosctl.ops.rescue import (
     FENCE,
     RESTART,
@@ -24,17 +26,25 @@ from eosctl.ops.rescue import (
     WRITE,
     RescuePlan,
     describe_step,
+    plan_rescue,
     recorded_count,
     require_unchanged,
 )
 from eosctl.ops.rescue_journal import Touched, unfinished_rescue
-from eosctl.ops.rescue_report import result_report
+from eosctl.ops.rescue_report import result_report, show_rescue
 from eosctl.ops.task_count_record import write_record
 from eosctl.report import Json, Report
 from eosctl.state.steps import Note, Step, Work, carry_out
 
 _STILL_S = 5.0  # Connect's round fences one id a second and coordinator
 _POLL_S = 0.5
+
+
+def prepare_rescue(app: App, connector: str) -> Plan:
+    """The plan to heal a connector; raises as `plan_rescue`."""
+    plan = plan_rescue(app, connector)
+    apply = partial(apply_rescue, app, plan) if plan.steps else None
+    return Plan(partial(show_rescue, app, plan), f"Rescue {connector}?", apply, app.target)
 
 
 def apply_rescue(app: App, plan: RescuePlan) -> Report:

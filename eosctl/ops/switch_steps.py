@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from shlex import quote
 
 from eosctl.core.java_json import encode_key
@@ -39,16 +40,25 @@ from eosctl.ops.offset_switch import (
     plan_switch_merge,
 )
 from eosctl.ops.offset_writes import OffsetWritePlan
+from eosctl.ops.plan import Plan
 from eosctl.ops.ports import ConnectWorker
 from eosctl.ops.switch_checks import changed_config
 from eosctl.ops.switch_look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
-from eosctl.ops.switch_report import result_report
+from eosctl.ops.switch_report import result_report, show_switch
 from eosctl.report import Problem, Report
 from eosctl.state.steps import Note, Step, Work, carry_out
 
 _RESTART_SHOWS_S = 3.0
 _MERGE_ROUNDS = 5
 _GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
+
+
+def prepare_switch(app: App, request: SwitchRequest) -> Plan:
+    """The plan to move a connector's offsets; raises as `plan_switch`."""
+    plan = plan_switch(app, request)
+    question = f"Stop {request.connector} and move its offsets?"
+    apply = partial(apply_switch, app, plan) if plan.steps or plan.begun else None
+    return Plan(partial(show_switch, app, plan), question, apply, app.target)
 
 
 def apply_switch(app: App, plan: SwitchPlan) -> Report:

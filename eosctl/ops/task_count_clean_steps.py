@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from eosctl.core.config_records import task_count_key, task_count_value
 from eosctl.core.config_topic_cleaning import ROLLING_KEY, SEGMENT_S, WHILE_CLEANING, BadRecord
@@ -15,13 +16,22 @@ from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_removed
 from eosctl.ops.config_topic import ConfigTopic, read_config_topic
-from eosctl.ops.task_count_clean import CleanPlan, clean_report, plan_clean, require_unchanged
+from eosctl.ops.plan import Plan
+from eosctl.ops.task_count_clean import CleanPlan, clean_report, plan_clean, require_unchanged, show_clean
 from eosctl.report import Json, Problem, Report
 
 _POLL_S = 1.0
 _ROLL_EVERY_S = 20.0
 """A record may close no segment yet, where a broker has not heard of the settings."""
 _TOLD_WITHIN_S = 5.0
+
+
+def prepare_clean(app: App) -> Plan:
+    """The plan to have the config topic compacted; raises as `plan_clean`."""
+    plan = plan_clean(app)
+    question = f"Have topic {plan.topic.read.topic} compacted?"
+    apply = partial(apply_clean, app, plan) if plan.changes_something else None
+    return Plan(partial(show_clean, app, plan), question, apply, app.target)
 
 
 def apply_clean(app: App, plan: CleanPlan) -> Report:

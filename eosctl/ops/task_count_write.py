@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eosctl.core.config_records import task_count_key
 from eosctl.core.config_topic import ConnectorState
@@ -19,6 +20,7 @@ from eosctl.errors import ExitCode, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.elsewhere import where_ids_are
 from eosctl.ops.fence import FencePlan, apply_fence, plan_recorded
+from eosctl.ops.plan import Plan
 from eosctl.ops.task_count_guards import (
     observe_for_write,
     refuse_implausible,
@@ -108,6 +110,14 @@ def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
             severity="warning",
         )
     ]
+
+
+def prepare_write(app: App, request: WriteRequest) -> Plan:
+    """The plan to write the record; raises as `plan_write`."""
+    plan = plan_write(app, request)
+    question = f"Write a task-count record of {request.count} for {request.connector}?"
+    apply = partial(apply_write, app, plan) if plan.changes_something else None
+    return Plan(partial(show_write, app, plan), question, apply, app.target)
 
 
 def show_write(app: App, plan: TaskCountWritePlan) -> Report:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from shlex import quote
 
 from eosctl.core.acl_lines import grant_hint
@@ -28,6 +29,7 @@ from eosctl.errors import (
 from eosctl.ops.app import App
 from eosctl.ops.faults import AUTHORIZATION_CODES, LOST_ANSWER_CODES, error_cell, exit_code_of_faults
 from eosctl.ops.hidden_ids import unseen_ids_warning
+from eosctl.ops.plan import Plan
 from eosctl.ops.ports import TransactionAdmin
 from eosctl.ops.txn_partitions import ask_coordinators, partitions_of
 from eosctl.ops.txn_report import missing_ids_problems, place_of
@@ -152,6 +154,13 @@ def _last_stable_offset(app: App, request: AbortRequest) -> int:
     if request.partition in found.missing:
         raise UnreachableError(found.missing[request.partition])
     return next(bound.lso for bound in found.known if bound.partition == request.partition)
+
+
+def prepare_abort(app: App, request: AbortRequest) -> Plan:
+    """The plan to abort what `request` names; raises as `plan_abort`."""
+    plan = plan_abort(app, request)
+    question = f"Abort the open transaction on {request.topic}-{request.partition}?"
+    return Plan(partial(plan.report, app), question, partial(apply_abort, app, plan), app.target)
 
 
 def apply_abort(app: App, plan: AbortPlan) -> Report:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from shlex import quote
 
 from eosctl.core.connect_group import EMPTY
@@ -19,6 +20,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, StalePlanError
 from eosctl.events import Event, OnEvent
 from eosctl.ops.app import App
+from eosctl.ops.plan import Plan
 from eosctl.ops.upgrade_apply import (
     PreparedRoll,
     accept_hint,
@@ -33,6 +35,7 @@ from eosctl.ops.upgrade_drivers import Acted, OwnsWorkers, SetsAlone
 from eosctl.ops.upgrade_journal import Brought, Memory, OpenStep
 from eosctl.ops.upgrade_look import GroupLook, look, with_driver_files
 from eosctl.ops.upgrade_owned import already_made, made_before, require_kept, taken_back_error, with_platform
+from eosctl.ops.upgrade_report import plan_report, question, result_report
 from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
 from eosctl.ops.upgrade_step import Before, Expected, Settled, StepOutcome, look_app, members_of, owners_of
 from eosctl.ops.upgrade_undo import origin_of, resume_command
@@ -67,14 +70,19 @@ class _Run:
         return max(self.app.deadline.timeout_s, 2 * self.view.took_s)
 
 
+def prepare_upgrade(app: App, roll: PreparedRoll, *, watching: bool) -> Plan:
+    """The plan to go through the passes of `roll`; `watching`: somebody else changes the workers."""
+    may_apply = (roll.steps() or roll.gone or roll.begun) and not roll.blocking
+    apply = partial(apply_roll, app, roll) if may_apply else None
+    return Plan(partial(plan_report, app, roll), question(roll, watching=watching), apply, app.target)
+
+
 def apply_roll(app: App, roll: PreparedRoll) -> Report:
     """Goes through the passes; a step that fails ends it with everything before it done and said.
 
     Raises StalePlanError where the group is no longer as planned, RefusedError while another eosctl is at work on it,
     InterruptedByUserError on Ctrl-C.
     """
-    from eosctl.ops.upgrade_report import result_report
-
     with roll.journal.hold(f"the upgrade of group {app.target.group_id}"):
         app = replace(app, on_event=sentences(app.on_event)).with_whole_timeout()
         claim = claim_group(app)

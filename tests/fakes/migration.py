@@ -14,7 +14,8 @@ from eosctl.deadline import Deadline
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.migrate import MigrationRequest, snapshot_folder
-from eosctl.ops.migrate_run import Engine, Prepared, migration_from_file, prepared_migration
+from eosctl.ops.migrate_run import Engine, migration_from_file, prepared_migration
+from eosctl.ops.plan import Plan
 from eosctl.ops.ports import ConnectWorker
 from eosctl.profiles import Target
 from eosctl.report import Report
@@ -141,7 +142,7 @@ class Scene:
 
         return Engine(self.folder / "migrations", open_stages=opened)
 
-    def prepared(self, allowances: Allowances = DOWN, *, prune: bool = False, **request: Any) -> Prepared:
+    def prepared(self, allowances: Allowances = DOWN, *, prune: bool = False, **request: Any) -> Plan:
         wanted = {"selection": Selection(all_connectors=True), "dedicated_topic": "offsets-{connector}", **request}
         with prepared_migration(
             self.app(), MigrationRequest(**wanted), self.engine(), allowances=allowances, plan_out=None, prune=prune
@@ -149,18 +150,19 @@ class Scene:
             return prepared
 
     def plan(self, **request: Any) -> MigrationPlan:
-        return plan_of(self.prepared(**request).report)
+        return plan_of(self.prepared(**request).report())
 
-    def from_file(self, plan: MigrationPlan, allowances: Allowances = DOWN, **how: bool) -> Prepared:
-        """As `offsets migrate --plan`; `how` is resume or dry_run."""
+    def from_file(self, plan: MigrationPlan, allowances: Allowances = DOWN, **how: bool) -> Plan:
+        """As `offsets migrate --plan`; `how` is resume."""
         return migration_from_file(
             self.app(), plan, self.engine(), allowances=allowances, plan_file=Path("plan.json"), **how
         )
 
     def apply(self, plan: MigrationPlan, allowances: Allowances = DOWN, *, resume: bool = False) -> Report:
-        apply = self.from_file(plan, allowances, resume=resume).apply
-        assert apply is not None
-        return apply()
+        prepared = self.from_file(plan, allowances, resume=resume)
+        prepared.report()  # raises what forbids it, as it does before anybody is asked
+        assert prepared.apply is not None
+        return prepared.apply()
 
 
 def plan_of(report: Report) -> MigrationPlan:

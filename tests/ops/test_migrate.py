@@ -34,7 +34,7 @@ def scene(tmp_path: Path) -> Scene:
 
 def test_plan_then_apply(scene: Scene) -> None:
     prepared = scene.prepared()
-    assert prepared.report.kind == "offsets-migrate-plan"
+    assert prepared.report().kind == "offsets-migrate-plan"
     assert prepared.apply is not None
     result = prepared.apply()
     assert result.exit_code is ExitCode.OK
@@ -72,7 +72,7 @@ def test_a_key_in_two_places_takes_a_shuffle(scene: Scene, side: str) -> None:
     other = key_of("b")
     scene.put_elsewhere(SOURCE if side == "source" else "offsets-a", other)
     prepared = scene.prepared(selection=Selection(connectors=("a",)))
-    assert prepared.report.data["parts"] == 0
+    assert prepared.report().data["parts"] == 0
     told = [event.message for event in scene.events if "lie on partitions other than their own" in event.message]
     assert len(told) == (side == "target"), "a worker may read any copy of the target last"
     assert prepared.apply is not None
@@ -90,7 +90,7 @@ def test_a_key_in_two_places_takes_a_shuffle(scene: Scene, side: str) -> None:
 def test_a_plan_says_whether_keys_are_shuffled(scene: Scene, parts: int, words: str) -> None:
     """A plan of few records said `1 parts`."""
     renames = {"a": "b"} if parts == 0 else {}  # a renamed key belongs elsewhere
-    report = scene.prepared(renames=renames).report
+    report = scene.prepared(renames=renames).report()
     assert report.data["parts"] == min(parts * 2, 2)
     shown = StringIO()
     write_text(replace(report, data={**report.data, "parts": parts}), shown, color=False, wide=False)
@@ -101,7 +101,7 @@ def test_nothing_to_do_is_nothing_to_apply(scene: Scene) -> None:
     scene.add_topic("offsets-a", 2, KEY)
     prepared = scene.prepared()
     assert prepared.apply is None
-    assert prepared.report.exit_code is ExitCode.OK
+    assert prepared.report().exit_code is ExitCode.OK
 
 
 def test_undecided_conflicts_are_refused(scene: Scene) -> None:
@@ -109,8 +109,8 @@ def test_undecided_conflicts_are_refused(scene: Scene) -> None:
     scene.put("offsets-a", {KEY: b'{"n":1}'})
     prepared = scene.prepared(policy=Policy.FAIL)
     assert prepared.apply is None
-    assert prepared.report.exit_code is ExitCode.REFUSED
-    assert "--conflict" in str(prepared.report.problems[0].hint)
+    assert prepared.report().exit_code is ExitCode.REFUSED
+    assert "--conflict" in str(prepared.report().problems[0].hint)
 
 
 @pytest.mark.parametrize("where", ["read", "folded", "decided"])
@@ -201,7 +201,7 @@ def test_running_connectors(scene: Scene, connectors: Any, allowances: Allowance
 def test_a_renamed_connector_may_not_run_under_its_new_name_either(scene: Scene) -> None:
     scene.place({"a": connector("STOPPED"), "z": connector("RUNNING", 1)})
     prepared = scene.prepared(Allowances(), renames={"a": "z"})
-    assert [(p.severity, p.code) for p in prepared.report.problems] == [("warning", "running")]
+    assert [(p.severity, p.code) for p in prepared.report().problems] == [("warning", "running")]
     assert prepared.apply is not None
     with pytest.raises(RefusedError, match="z "):
         prepared.apply()
@@ -319,7 +319,7 @@ def test_what_earlier_plans_left_is_named_and_pruned(scene: Scene) -> None:
     stale = scene.plan(policy=Policy.TAKE_SOURCE, selection=Selection(("b",)))
     os.utime(snapshot_folder(stale) / "plan.json", (0, 0))
     prepared = scene.prepared(prune=True)
-    (left,) = [problem for problem in prepared.report.problems if problem.code == "old_snapshots"]
+    (left,) = [problem for problem in prepared.report().problems if problem.code == "old_snapshots"]
     assert left.message.startswith("2 older snapshots take ")
     assert prepared.apply is not None
     assert (prepared.apply().exit_code, backup.exists()) == (ExitCode.OK, True)
@@ -328,8 +328,8 @@ def test_what_earlier_plans_left_is_named_and_pruned(scene: Scene) -> None:
     ]  # fmt: skip
     assert [path.name for path in snapshot_folder(stale).iterdir()] == ["plan.json"]
     assert (snapshot_folder(waiting) / "decisions").exists(), "it may wait for its time"
-    assert (snapshot_folder(plan_of(prepared.report)) / "decisions").exists(), "to verify"
-    (left,) = [problem for problem in scene.prepared().report.problems if problem.code == "old_snapshots"]
+    assert (snapshot_folder(plan_of(prepared.report())) / "decisions").exists(), "to verify"
+    (left,) = [problem for problem in scene.prepared().report().problems if problem.code == "old_snapshots"]
     assert left.message.startswith("1 older snapshot takes "), "that of the plan that was applied just now"
 
 

@@ -28,7 +28,7 @@ def test_each_key_has_its_value_in_one_place_afterwards(tmp_path: Path) -> None:
 def test_the_plan_says_so(tmp_path: Path) -> None:
     scene = KillableScene(tmp_path, copies=True)
     assert scene.planned.stale_copies == 2
-    report = scene.from_file(scene.planned).report
+    report = scene.from_file(scene.planned).report()
     [problem] = [each for each in report.problems if each.code == "stale_copies"]
     assert problem.message == "2 older copies of keys that are written lie on other partitions, and get tombstones"
 

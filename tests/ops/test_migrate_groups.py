@@ -104,9 +104,8 @@ def test_a_source_that_names_no_worker_is_said_to_be_unchecked() -> None:
         Engine(Path("unused")),
         allowances=Allowances(),
         plan_file=Path("p"),
-        dry_run=True,  # the plan is of no cluster that is there
     )
-    assert "source_not_checked" in [problem.code for problem in prepared.report.problems]
+    assert "source_not_checked" in [problem.code for problem in prepared.report(dry_run=True).problems]
 
 
 def test_whoever_runs_a_file_can_be_written() -> None:
@@ -126,6 +125,5 @@ def test_what_is_expected_of_the_cluster_that_is_written_to(target: str, expecte
         Engine(Path("unused")),
         allowances=Allowances(force_running=True),
         plan_file=Path("p"),
-        dry_run=True,  # the plan is of no cluster that is there
     )
     assert prepared.target.expect == expected

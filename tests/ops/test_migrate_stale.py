@@ -37,18 +37,18 @@ def test_new_offsets_are_found_without_spark(scene: Scene, side: str, hint: str)
     scene.calls.clear()
     scene.put(SOURCE if side == "source" else "offsets-a", {KEY: b'{"n":2}'})
     with pytest.raises(StalePlanError, match=f"the {side} has new offsets of a since the plan was made") as caught:
-        scene.from_file(plan)
+        scene.from_file(plan).report()
     assert caught.value.hint == f"Stop these connectors and plan again. {hint}"
     assert scene.calls == []
-    assert scene.from_file(plan, accepting(side)).report.problems == ()
+    assert scene.from_file(plan, accepting(side)).report().problems == ()
 
 
 def test_a_dry_run_tells_it_as_a_warning(scene: Scene) -> None:
     """`--plan FILE --dry-run` said nothing, and the same command with --yes was refused."""
     plan = scene.plan()
-    assert scene.from_file(plan, dry_run=True).report.problems == ()
+    assert scene.from_file(plan).report(dry_run=True).problems == ()
     scene.put(SOURCE, {KEY: b'{"n":2}'})
-    report = scene.from_file(plan, dry_run=True).report
+    report = scene.from_file(plan).report(dry_run=True)
     assert (report.exit_code, [(each.code, each.severity) for each in report.problems]) == (
         ExitCode.OK,
         [("stale_plan", "warning")],
@@ -68,11 +68,11 @@ def test_a_topic_that_was_recreated_and_one_that_hides_something_are_found_as_ea
     scene.calls.clear()
     scene.topics.open_transaction(SOURCE, 0)
     with pytest.raises(RefusedError, match="may hide committed offsets"):
-        scene.from_file(plan)
+        scene.from_file(plan).report()
     scene.topics.close_transaction(SOURCE, 0)
     scene.topics.add_topic("offsets-a", 2)
     with pytest.raises(StalePlanError, match="topic offsets-a was recreated"):
-        scene.from_file(plan, accepting("source", "target"))
+        scene.from_file(plan, accepting("source", "target")).report()
     assert scene.calls == []
 
 

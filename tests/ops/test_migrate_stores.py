@@ -197,7 +197,7 @@ def test_into_a_file_nothing_is_backed_up_and_nobody_need_stop(scene: Scene, tmp
     assert (result.data["backup"], result.data["created"]) == (None, [])
     assert "backup" not in scene.calls
     stream = io.StringIO()
-    render_report(prepared.report, output="text", stream=stream, color=False)
+    render_report(prepared.report(), output="text", stream=stream, color=False)
     assert f"creates file {tmp_path / 'out.ndjson'}\n" in stream.getvalue(), "it used to be called a topic"
 
 

@@ -63,7 +63,7 @@ def _text(report: Report) -> str:
 )
 def test_new_topics_are_like_the_source_or_as_asked(scene: Scene, size: TopicSize, planned: tuple[int, int]) -> None:
     prepared = scene.prepared(new_topics=size)
-    (target,) = plan_of(prepared.report).targets
+    (target,) = plan_of(prepared.report()).targets
     assert (target.partitions, target.replication_factor) == planned
     assert prepared.apply is not None
     prepared.apply()
@@ -91,7 +91,7 @@ def test_a_record_is_visible_when_committed_readers_may_pass_it(tmp_path: Path) 
 
 def test_a_topic_that_is_there_keeps_its_size(scene: Scene) -> None:
     scene.add_topic("offsets-a", 1)
-    (target,) = plan_of(scene.prepared(new_topics=TopicSize(7, 1)).report).targets
+    (target,) = plan_of(scene.prepared(new_topics=TopicSize(7, 1)).report()).targets
     assert (target.topic_id, target.partitions, target.replication_factor) == (
         scene.topics.topics["offsets-a"].topic_id,
         1,
@@ -124,7 +124,7 @@ def test_a_plan_tells_how_many_topics_it_creates(
     """There was a line for each of 500 topics."""
     scene.put_all(connectors)
     prepared = scene.prepared(new_topics=size, selection=Selection(connectors=tuple(connectors)))
-    assert [line for line in _text(prepared.report).splitlines() if line.startswith("creates")] == lines
+    assert [line for line in _text(prepared.report()).splitlines() if line.startswith("creates")] == lines
     assert prepared.apply is not None
     done = [line for line in _text(prepared.apply()).splitlines() if line.startswith("creat")]
     assert done == [line.replace("creates", "created") for line in lines]

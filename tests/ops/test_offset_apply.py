@@ -213,7 +213,7 @@ def test_very_many_offsets_go_in_several_transactions_and_that_is_said(
 ) -> None:
     monkeypatch.setattr(offset_writes, "MOST_IN_ONE_TRANSACTION", 2)
     plan = plan_offsets_merge(app, INTO_OWN)
-    assert "split" in codes(show_plan(app, plan, dry_run=False))
+    assert "split" in codes(show_plan(app, plan))
     world.topics.fail_next("record", EosctlError("the broker went away"), skip=2, done=True)
     report = apply_plan(app, plan, lambda: plan)
     assert int(report.exit_code) == 7, "the first transaction is there"
@@ -316,14 +316,14 @@ def test_killed_anywhere_all_of_it_is_there_or_nothing_and_the_next_run_says_so(
             blocked += f"a killed eosctl left it: `eosctl fence {ID}` ends it at once" in str(refused.hint)
             world.topics.state.expire(ID)
             again = plan_of(app)
-        shown = show_plan(app, again, dry_run=True)
+        shown = show_plan(app, again)
         has_begun = bool(list((app.state_dir / "backups").glob("*"))) if (app.state_dir / "backups").exists() else False
         assert ("write_cut_off" in codes(shown)) == has_begun, f"killed at call {kill_at}"
         begun += has_begun
         if again.sends():
             done = apply_plan(app, again, lambda app=app: plan_of(app))  # type: ignore[misc]
             assert done.exit_code == 0, f"killed at call {kill_at}"
-            assert codes(show_plan(app, plan_of(app), dry_run=True)).count("write_cut_off") == 0
+            assert codes(show_plan(app, plan_of(app))).count("write_cut_off") == 0
         assert _stores(world) == wanted, f"killed at call {kill_at}"
     assert begun > 4, "before, in the middle of, and after the transaction, and while reading back"
     assert blocked > 0, "the transaction that was left open is still there"

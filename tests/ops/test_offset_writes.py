@@ -12,10 +12,10 @@ from eosctl.core.offset_views import Prefer
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
 from eosctl.ops.app import App
 from eosctl.ops.backups import read_backup, write_lines
-from eosctl.ops.offset_apply import apply_plan
+from eosctl.ops.offset_apply import apply_plan, prepare_merge
 from eosctl.ops.offset_edit import ResetRequest, plan_offsets_reset
-from eosctl.ops.offset_restore import RestoreRequest, plan_restore
-from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge, show_plan
+from eosctl.ops.offset_restore import RestoreRequest, plan_restore, prepare_restore
+from eosctl.ops.offset_writes import MergeRequest, plan_offsets_merge
 from tests.fakes.connectors import FakeTask
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, WORKER, A, B, OffsetWorld, merge_world
 
@@ -112,11 +112,10 @@ def test_a_connector_that_was_started_after_the_question_stops_the_write(app: Ap
 
 
 def test_what_would_be_refused_is_never_asked_for_and_a_dry_run_says_so(app: App, world: OffsetWorld) -> None:
-    plan = plan_offsets_merge(app, INTO_OWN)
     world.connect.add("c", IN_OWN)
     with pytest.raises(RefusedError, match="not stopped: c"):
-        show_plan(app, plan, dry_run=False)
-    (problem,) = show_plan(app, plan, dry_run=True).problems
+        prepare_merge(app, INTO_OWN).report()
+    (problem,) = prepare_merge(app, INTO_OWN).report(dry_run=True).problems
     assert (problem.code, problem.severity) == ("refused", "warning")
     assert problem.message.startswith("would be refused: not stopped: c")
 
@@ -126,7 +125,7 @@ def test_where_nothing_is_to_be_written_nobody_is_asked_whether_tasks_run(app: A
     request = RestoreRequest(apply(app))
     apply_plan(app, plan_restore(app, request), lambda: plan_restore(app, request))
     world.connect.down.add(WORKER)
-    assert show_plan(app, plan_restore(app, request), dry_run=False).problems == []
+    assert prepare_restore(app, request).report().problems == []
 
 
 def test_a_topic_is_only_made_for_offsets_that_are_written(app: App, world: OffsetWorld) -> None:

@@ -110,9 +110,9 @@ def _verify_and_tamper(cluster: Cluster, engine: Engine, tmp_path: Path, wanted:
 
     with prepared_migration(app(cluster, tmp_path), wanted, engine, allowances=DOWN) as again:
         assert again.apply is None
-    counts: Any = again.report.summary["counts"]
-    assert counts == {"write": 0, "delete": 0, "keep": again.report.summary["keys"], "conflict": 0}
-    path = Path(str(again.report.data["plan_file"]))
+    counts: Any = again.report().summary["counts"]
+    assert counts == {"write": 0, "delete": 0, "keep": again.report().summary["keys"], "conflict": 0}
+    path = Path(str(again.report().data["plan_file"]))
     plan = read_plan(path.read_text(encoding="utf-8"), path=str(path))
     verified = verify_plan(app(cluster, tmp_path), plan, engine)
     assert (verified.exit_code, verified.rows) == (ExitCode.OK, [])

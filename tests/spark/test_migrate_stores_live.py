@@ -100,6 +100,6 @@ def _from_files(cluster: Cluster, both: App, stores: Engine, lines: Path, parque
     with prepared_migration(both, wanted, stores, allowances=DOWN) as prepared:
         assert prepared.apply is not None
         assert prepared.apply().exit_code is ExitCode.OK
-    path = Path(str(prepared.report.data["plan_file"]))
+    path = Path(str(prepared.report().data["plan_file"]))
     verified = verify_plan(both, read_plan(path.read_text(), path=str(path)), stores)
     assert (verified.exit_code, verified.summary["target_compared"]) == (ExitCode.OK, 99)
