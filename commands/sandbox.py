@@ -6,13 +6,14 @@ import re
 
 import click
 
+from eosctl.core.upgrade import TARGETS
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
 from .options import EosctlGroup
 from .session import Session
 
-_MODES = ("disabled", "preparing", "enabled")
+_MODES = [mode.value for mode in TARGETS]
 _name = click.option(
     "--name", metavar="NAME", default="default", show_default=True, help="Which sandbox; each has its own processes."
 )

@@ -20,19 +20,20 @@ from confluent_kafka.admin import AdminClient
 
 from eosctl.core.acl_table import ROLES
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.upgrade import Mode
 from eosctl.deadline import Clock, Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
 from eosctl.ops.sandbox_security import grant_roles, secured
 from eosctl.sandbox import process
 from eosctl.sandbox.secure import SecureListener
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
+from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP, PAIR = "connect-eos", "pair"
 SLOW_SOURCE = Path(__file__).parent / "slow_source"
 TWO_WORKERS = GroupSpec(
     PAIR,
-    (Eos.ENABLED,) * 2,
+    (Mode.ENABLED,) * 2,
     worker_config={
         "session.timeout.ms": "600000",
         "task.shutdown.graceful.timeout.ms": "60000",  # a task that ends late commits all the same

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from eosctl.core.java_properties import Properties, is_reference, trimmed
 from eosctl.core.lists import split_list
+from eosctl.core.upgrade import CONNECT_SETTING
 from eosctl.errors import UsageError
 
 CLUSTERS = "clusters"
-_MODE = "exactly.once.source.support"
 _HEARTBEATS = "emit.heartbeats.enabled"
 _PASSED_ON = (
     *("offset.storage", "config.storage", "status.storage", "key.converter", "value.converter", "header.converter"),
@@ -82,7 +82,7 @@ _TOPICS = {"offset": "offsets", "status": "status", "config": "configs"}
 
 def mode_property(flow: Flow) -> str:
     """The property that sets the mode of the flow's worker, and of every other worker with the same target."""
-    return f"{flow.target}.{_MODE}"
+    return f"{flow.target}.{CONNECT_SETTING}"
 
 
 def moved_together(properties: Properties, flow: Flow) -> list[str]:
@@ -94,7 +94,7 @@ def moved_together(properties: Properties, flow: Flow) -> list[str]:
 
 def idle_modes(properties: Properties, flow: Flow) -> Iterator[tuple[str, str]]:
     """Names that look as if they set the mode of the flow's worker, and the one that does."""
-    for name in (_MODE, f"{flow}.{_MODE}"):
+    for name in (CONNECT_SETTING, f"{flow}.{CONNECT_SETTING}"):
         if name in properties.values:
             yield name, mode_property(flow)
 

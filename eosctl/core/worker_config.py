@@ -17,12 +17,11 @@ from eosctl.core.mirror_maker_config import (
     moved_together,
     worker_properties_of,
 )
-from eosctl.core.upgrade import CONNECT_SETTING
+from eosctl.core.upgrade import CONNECT_SETTING, TARGETS
 
-_MODES = ("disabled", "preparing", "enabled")
 _TAKEN = (
     *("bootstrap.servers", "group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"),
-    "exactly.once.source.support",
+    CONNECT_SETTING,
 )
 
 
@@ -82,9 +81,9 @@ def parse_worker_config(
     properties = replace(properties, values={key: trimmed(value) for key, value in properties.values.items()})
     unresolved = [name for name in _TAKEN if is_reference(properties.values.get(name, ""))]
     values = {key: value for key, value in properties.values.items() if key not in unresolved}
-    mode = values.get("exactly.once.source.support", "disabled").lower()
-    if mode not in _MODES:
-        raise properties.error("exactly.once.source.support", f"{mode} is none of {', '.join(_MODES)}")
+    mode = values.get(CONNECT_SETTING, "disabled").lower()
+    if mode not in TARGETS:
+        raise properties.error(CONNECT_SETTING, f"{mode} is none of {', '.join(TARGETS)}")
     where = advertised(properties.values)
     return WorkerConfig(
         properties=properties,
@@ -93,7 +92,7 @@ def parse_worker_config(
         config_topic=values.get("config.storage.topic") or None,
         offset_topic=values.get("offset.storage.topic") or None,
         status_topic=values.get("status.storage.topic") or None,
-        exactly_once=None if "exactly.once.source.support" in unresolved else mode,
+        exactly_once=None if CONNECT_SETTING in unresolved else mode,
         rest_url=where.url,
         unresolved=(*unresolved, *where.unresolved),
         idle=idle,

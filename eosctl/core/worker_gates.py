@@ -8,7 +8,7 @@ from eosctl.core.gate import GateVerdict
 from eosctl.core.java_properties import is_reference
 from eosctl.core.kafka_version import HEALTH_SINCE, is_older, kafka_version, shown_version
 from eosctl.core.mirror_maker_nodes import is_node
-from eosctl.core.upgrade import Mode, UpgradeWorker
+from eosctl.core.upgrade import CONNECT_SETTING, TARGETS, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import OLDEST_VERSION, Observation
 from eosctl.core.wording import counted
 from eosctl.core.worker_url import shared_urls
@@ -139,9 +139,9 @@ def worker_files(observation: Observation) -> GateVerdict:
         elif len(values) > 1:
             unknowns.append(f"{name}: only workers can resolve {', '.join(sorted(map(str, values - told)))}")
     for file in observation.files:
-        mode = file.properties.get("exactly.once.source.support", "disabled").lower()
-        if mode not in ("disabled", "preparing", "enabled") and not is_reference(mode):
-            failures.append(f"{file.path}: exactly.once.source.support={mode}")
+        mode = file.properties.get(CONNECT_SETTING, Mode.DISABLED).lower()
+        if mode not in TARGETS and not is_reference(mode):
+            failures.append(f"{file.path}: {CONNECT_SETTING}={mode}")
     agreeing = counted(len(observation.files), "worker file agrees", "worker files agree")
     return GateVerdict(agreeing if observation.files else "no worker file was given", failures, unknowns)
 

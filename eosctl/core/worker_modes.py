@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum, unique
 from urllib.parse import urlsplit
 
 from eosctl.core.advertised_url import advertised
 from eosctl.core.java_properties import is_reference, trimmed
 from eosctl.core.mirror_maker_config import CLUSTERS
+from eosctl.core.upgrade import CONNECT_SETTING, Mode
 
 PROPERTY = "exactly.once.support"
-_MODE = "exactly.once.source.support"
 # AbstractHerder/DistributedHerder.validateSourceConnectorConfig, the same words from 3.3 to 4.3
 NOT_ENABLED_TEXT = "does not have exactly-once source support enabled"
 
@@ -37,17 +36,6 @@ _NEEDED = {_FILE_STREAM: {"topic": "eosctl-probe"}}
 _LAST = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
-@unique
-class WorkerMode(StrEnum):
-    """`not_enabled` is preparing or disabled, and nobody can tell which."""
-
-    ENABLED = "enabled"
-    NOT_ENABLED = "not_enabled"
-    PREPARING = "preparing"
-    DISABLED = "disabled"
-    UNKNOWN = "unknown"
-
-
 def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
     """The classes of the source plugins to validate with, best first."""
     classes = {str(plugin.get("class")) for plugin in plugins if plugin.get("type") == "source"}
@@ -63,7 +51,7 @@ def probe_config(plugin: str) -> dict[str, str]:
     )
 
 
-def mode_of_validation(answer: Mapping[str, object]) -> WorkerMode:
+def mode_of_validation(answer: Mapping[str, object]) -> Mode:
     """What the answer to `probe_config` says: enabled, not_enabled or unknown.
 
     The number of errors says nothing. A connector may put its own verdict in place of the worker's; then the value
@@ -73,8 +61,8 @@ def mode_of_validation(answer: Mapping[str, object]) -> WorkerMode:
     errors = value.get("errors")
     texts = [str(text) for text in errors] if isinstance(errors, list) else []
     if any(NOT_ENABLED_TEXT in text for text in texts):
-        return WorkerMode.NOT_ENABLED
-    return WorkerMode.ENABLED if value.get("value") == "required" else WorkerMode.UNKNOWN
+        return Mode.NOT_ENABLED
+    return Mode.ENABLED if value.get("value") == "required" else Mode.UNKNOWN
 
 
 def is_standalone(plugin: str, answer: Mapping[str, object]) -> bool:
@@ -115,12 +103,12 @@ class WorkerFileSettings:
 def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFileSettings:
     """Mode, group and advertised address of `properties`, with the defaults of `DistributedConfig` (4.3)."""
     where = advertised(properties)
-    mode = trimmed(properties.get(_MODE, "disabled")).lower()
+    mode = trimmed(properties.get(CONNECT_SETTING, "disabled")).lower()
     group_id = trimmed(properties.get("group.id", ""))
-    unresolved = [name for name in (_MODE, "group.id") if is_reference(properties.get(name, ""))]
+    unresolved = [name for name in (CONNECT_SETTING, "group.id") if is_reference(properties.get(name, ""))]
     return WorkerFileSettings(
         path=path,
-        mode=None if _MODE in unresolved else mode,
+        mode=None if CONNECT_SETTING in unresolved else mode,
         group_id=None if "group.id" in unresolved else group_id or None,
         host=where.host,
         port=where.port,
@@ -148,7 +136,7 @@ def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: 
 class Refined:
     """The mode that probe and files prove together, what the files add as evidence, and what they get wrong."""
 
-    mode: WorkerMode
+    mode: Mode
     said: tuple[str, ...] = ()
     contradiction: str | None = None
 
@@ -158,13 +146,15 @@ def mode_of_files(files: Sequence[WorkerFileSettings]) -> Refined:
     modes = {file.mode for file in files}
     said = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
     if len(modes) != 1 or None in modes:
-        return Refined(WorkerMode.UNKNOWN, said)
-    return Refined(WorkerMode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in said))
+        return Refined(Mode.UNKNOWN, said)
+    return Refined(Mode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in said))
 
 
-def refine_mode(probed: WorkerMode, files: Sequence[WorkerFileSettings]) -> Refined:
+def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> Refined:
     """Joins probe and files; a file never overrules the probe: a worker may run with an older version of it."""
-    untold = tuple(f"{file.path}: only the worker can resolve its {_MODE}" for file in files if file.mode is None)
+    untold = tuple(
+        f"{file.path}: only the worker can resolve its {CONNECT_SETTING}" for file in files if file.mode is None
+    )
     files = [file for file in files if file.mode is not None]
     if untold:
         told = refine_mode(probed, files)
@@ -174,9 +164,9 @@ def refine_mode(probed: WorkerMode, files: Sequence[WorkerFileSettings]) -> Refi
     if len(modes) != 1:
         return _contradicted(probed, (f"files disagree: {', '.join(said)}",)) if said else Refined(probed)
     mode = modes.pop()
-    if probed is WorkerMode.NOT_ENABLED and mode in (WorkerMode.PREPARING, WorkerMode.DISABLED):
-        return Refined(WorkerMode(mode), said)
-    if probed is WorkerMode.UNKNOWN:
+    if probed is Mode.NOT_ENABLED and mode in (Mode.PREPARING, Mode.DISABLED):
+        return Refined(Mode(mode), said)
+    if probed is Mode.UNKNOWN:
         return Refined(probed, tuple(f"{text}, which nothing confirms" for text in said))
     if probed.value == mode:
         return Refined(probed, said)
@@ -184,5 +174,5 @@ def refine_mode(probed: WorkerMode, files: Sequence[WorkerFileSettings]) -> Refi
     return _contradicted(probed, tuple(f"{text}, {otherwise}" for text in said))
 
 
-def _contradicted(probed: WorkerMode, said: tuple[str, ...]) -> Refined:
+def _contradicted(probed: Mode, said: tuple[str, ...]) -> Refined:
     return Refined(probed, said, contradiction="; ".join(said))

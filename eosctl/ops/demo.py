@@ -19,6 +19,7 @@ from pathlib import Path
 
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.ids import task_transactional_id
+from eosctl.core.upgrade import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnsupportedError
 from eosctl.events import Event
@@ -27,7 +28,7 @@ from eosctl.ops.ports import ConnectWorker
 from eosctl.profiles import Target
 from eosctl.report import Report
 from eosctl.sandbox.lock import DEFAULT_VERSION
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
+from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
 
@@ -111,7 +112,7 @@ def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_versi
     if importlib.util.find_spec("pyspark") is None:
         raise UnsupportedError("the demo runs a Spark job, and pyspark is missing", hint="pip install 'eosctl[spark]'")
     name = f"demo-{os.getpid()}"
-    old = GroupSpec(OLD_GROUP, (Eos.DISABLED, Eos.DISABLED), topic_prefix=OLD_GROUP)
+    old = GroupSpec(OLD_GROUP, (Mode.DISABLED, Mode.DISABLED), topic_prefix=OLD_GROUP)
     spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(GroupSpec(GROUP), old))
     directory = app.state_dir / "sandbox" / name
     stack = Stack.up(spec, directory, name=name, environ=environ, on_event=app.on_event)

@@ -18,7 +18,7 @@ from eosctl.core.kafka_version import is_older, kafka_version, shown_version
 from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_records import IgnoredKey, OffsetKey
 from eosctl.core.offset_views import PlannedWrite
-from eosctl.core.worker_modes import WorkerMode
+from eosctl.core.upgrade import Mode
 from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.group_leader import leader_worker
@@ -99,7 +99,7 @@ def _objection_of_leader(app: App, connector: str, plan: OffsetWritePlan) -> str
             return reason
         if connector not in worker.connectors():
             return f"the leader does not know {connector}"
-        if _deletion_breaks(connector, plan, version) and probe_mode(worker)[0] is not WorkerMode.NOT_ENABLED:
+        if _deletion_breaks(connector, plan, version) and probe_mode(worker)[0] is not Mode.NOT_ENABLED:
             reason = "with exactly-once support and a dedicated topic REST deletes from the global topic only"
             return f"{reason} (Kafka 3.8 to 4.3)"
     except UnsupportedError:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from eosctl.core.fencing import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.core.ids import task_transactional_ids
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault
+from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
-from eosctl.core.worker_modes import WorkerMode
 from eosctl.errors import ConnectError, EosctlError, UnsupportedError
 from eosctl.ops.app import App
 from eosctl.ops.fence_connect import put_fence
@@ -64,7 +64,7 @@ def _is_unknown(state: object) -> bool:
 
 def _through_leader(app: App, connector: str) -> str:
     """The leader fences the recorded ids one after the other; one that is not enabled has tasks without ids."""
-    if probe_mode(leader_worker(app))[0] is WorkerMode.NOT_ENABLED:
+    if probe_mode(leader_worker(app))[0] is Mode.NOT_ENABLED:
         return ""
     failure = put_fence(app, connector)
     if failure is not None:

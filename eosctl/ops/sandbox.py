@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
+from eosctl.core.upgrade import Mode
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.events import OnEvent
 from eosctl.ops.sandbox_security import grant_roles, secured
@@ -16,7 +17,7 @@ from eosctl.report import Report
 from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.readiness import log_tail
 from eosctl.sandbox.secure import SUPER_USER
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
+from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import START_TIMEOUT_S, Stack
 from eosctl.sandbox.state import Node
 
@@ -40,7 +41,7 @@ def up_sandbox(
     `kafka_version` None is the newest supported; another version than the lock files' raises UsageError.
     """
     directory = _directory(state_dir, name)
-    group = GroupSpec(modes=tuple(Eos(mode) for mode in modes))
+    group = GroupSpec(modes=tuple(Mode(mode) for mode in modes))
     spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,), metrics=metrics)
     spec = secured(spec) if secure else spec
     with _alone(state_dir, name):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from eosctl.core.acl_rules import AclIndex
 from eosctl.core.jaas import parse_jaas
 from eosctl.core.store_names import GLOBAL
-from eosctl.core.worker_modes import WorkerMode
+from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError, RefusedError, UnsupportedError
 from eosctl.ops.acl_wanted import AclRequest, gather_wanted
 from eosctl.ops.acls import acl_findings, divided, judge_all
@@ -36,7 +36,7 @@ def rights_problems(
     try:
         with app.acls() as store:
             acls = AclIndex(store.describe())
-        if target == GLOBAL and probe_mode(worker)[0] is WorkerMode.NOT_ENABLED:
+        if target == GLOBAL and probe_mode(worker)[0] is Mode.NOT_ENABLED:
             return []  # it is the worker itself that uses it
         return _judge(app, connector, acls, config=config, topic=_topic(app, target), made=made)
     except UnsupportedError:  # no authorizer

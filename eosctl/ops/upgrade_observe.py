@@ -105,7 +105,7 @@ def _upgrade_worker(member: WorkerObservation, group: GroupObservation, setting:
     elif is_older(member.version, OLDEST_VERSION):
         mode = Mode.OLD_VERSION
     else:
-        mode = Mode(member.mode.value)
+        mode = member.mode
     return UpgradeWorker(
         name=member.name,
         mode=mode,

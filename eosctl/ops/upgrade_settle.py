@@ -14,7 +14,7 @@ from eosctl.core.ids import leader_transactional_id
 from eosctl.core.rescue import SeenTask
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.upgrade import POSSIBLE, Mode
-from eosctl.core.worker_modes import WorkerMode, files_of, read_worker_file
+from eosctl.core.worker_modes import files_of, read_worker_file
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
 from eosctl.events import Event, Standing
@@ -211,7 +211,7 @@ def _proof(app: App, member: WorkerObservation, expected: Expected) -> str | Non
     """What the worker's mode is taken from; None when nothing tells it."""
     if expected.mirror_maker:
         return node_proof(app, member, expected)
-    wanted, seen = expected.mode, Mode(member.mode.value)
+    wanted, seen = expected.mode, member.mode
     if wanted not in POSSIBLE[seen]:
         raise GateFailedError(
             f"gate mode_proven: {member.url} is back, and {seen.value} instead of {wanted.value} "
@@ -223,7 +223,7 @@ def _proof(app: App, member: WorkerObservation, expected: Expected) -> str | Non
     said = _files_say(app, member, wanted)
     if said:
         return f"{said}, which nothing confirms"
-    if member.mode is WorkerMode.NOT_ENABLED:
+    if member.mode is Mode.NOT_ENABLED:
         return f"it is not enabled; that it is {wanted.value} is taken from its restart ({expected.words})"
     return None
 
@@ -272,7 +272,7 @@ def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: An
     """gate tasks_exactly_once: RUNNING source tasks that were started on enabled workers have taken their ids."""
     if expected.mode is not Mode.ENABLED:
         return ""
-    enabled = {member.name for member in group.members if member.mode is WorkerMode.ENABLED} | {*expected.workers}
+    enabled = {member.name for member in group.members if member.mode is Mode.ENABLED} | {*expected.workers}
     before = expected.before.owners
     owned = {
         work

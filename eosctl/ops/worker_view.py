@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from eosctl.core.ids import why_unreachable
 from eosctl.core.kafka_version import kafka_version
+from eosctl.core.upgrade import Mode
 from eosctl.core.worker_modes import (
     NOT_ENABLED_TEXT,
     PROPERTY,
-    WorkerMode,
     is_standalone,
     mode_of_validation,
     probe_config,
@@ -42,7 +42,7 @@ class WorkerView:
     version: str | None = None
     kafka_cluster_id: str | None = None
     health: str = "unknown"
-    mode: WorkerMode = WorkerMode.UNKNOWN
+    mode: Mode = Mode.UNKNOWN
     evidence: tuple[str, ...] = ()
     failure: EosctlError | None = None
 
@@ -110,7 +110,7 @@ def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
     return replace(app, deadline=Deadline.after(min(most_s, app.deadline.remaining_s() / 2), app.clock))
 
 
-def probe_mode(worker: ConnectWorker) -> tuple[WorkerMode, str]:
+def probe_mode(worker: ConnectWorker) -> tuple[Mode, str]:
     """enabled, not_enabled or unknown, and the sentence that says why.
 
     Validates `exactly.once.support=required` with a source plugin; nothing is created. A plugin that fails, or that
@@ -118,7 +118,7 @@ def probe_mode(worker: ConnectWorker) -> tuple[WorkerMode, str]:
     """
     candidates = probe_plugins(worker.plugins())
     if not candidates:
-        return WorkerMode.UNKNOWN, "the worker has no source plugin to validate with"
+        return Mode.UNKNOWN, "the worker has no source plugin to validate with"
     doubts: list[str] = []
     for plugin in candidates[:_PROBE_ATTEMPTS]:
         name = plugin.rpartition(".")[2]
@@ -130,11 +130,11 @@ def probe_mode(worker: ConnectWorker) -> tuple[WorkerMode, str]:
             doubts.append(f"validating {name} failed: {exc.message}")
             continue
         if is_standalone(plugin, answer):
-            return WorkerMode.UNKNOWN, STANDALONE
+            return Mode.UNKNOWN, STANDALONE
         mode = mode_of_validation(answer)
-        if mode is WorkerMode.ENABLED:
+        if mode is Mode.ENABLED:
             return mode, f"validating {name} with {PROPERTY}=required: no objection from the worker"
-        if mode is WorkerMode.NOT_ENABLED:
+        if mode is Mode.NOT_ENABLED:
             return mode, f"validating {name} with {PROPERTY}=required: this worker {NOT_ENABLED_TEXT}"
         doubts.append(f"validating {name} says nothing on {PROPERTY} (Kafka below 3.3, or the plugin's own verdict)")
-    return WorkerMode.UNKNOWN, "; ".join(doubts)
+    return Mode.UNKNOWN, "; ".join(doubts)

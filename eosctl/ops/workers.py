@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.core.group_protocol import Work
 from eosctl.core.mirror_maker_nodes import KnownNodes, NodeMember, name_nodes
-from eosctl.core.worker_modes import WorkerMode, files_of, mode_of_files, read_worker_file, refine_mode
+from eosctl.core.upgrade import Mode
+from eosctl.core.worker_modes import files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.core.worker_ways import Way, judge_way
 from eosctl.deadline import Deadline
@@ -71,7 +72,7 @@ class WorkerObservation:
     config_offset: int | None
     connectors: tuple[str, ...] | None
     tasks: tuple[Work, ...] | None
-    mode: WorkerMode
+    mode: Mode
     evidence: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
     failure: EosctlError | None = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum, unique
 from pathlib import Path
 
+from eosctl.core.upgrade import CONNECT_SETTING, Mode
 from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.secure import SecureFiles, SecureListener
 
@@ -15,15 +15,6 @@ DEFAULT_GROUP = "connect-eos"
 # off is a list of reporters since Kafka 4.0, and a switch before that.
 _NO_JMX = {"metric.reporters": "", "auto.include.jmx.reporter": "false"}
 _CONNECTORS_CLIENTS = ("producer.", "consumer.", "admin.")
-
-
-@unique
-class Eos(StrEnum):
-    """A worker's `exactly.once.source.support`."""
-
-    DISABLED = "disabled"
-    PREPARING = "preparing"
-    ENABLED = "enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +29,7 @@ class GroupSpec:
     """
 
     group_id: str = DEFAULT_GROUP
-    modes: tuple[Eos, ...] = (Eos.ENABLED,)
+    modes: tuple[Mode, ...] = (Mode.ENABLED,)
     topic_prefix: str | None = None
     worker_config: Mapping[str, str] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
@@ -120,7 +111,7 @@ def broker_properties(
 
 def worker_properties(
     group: GroupSpec,
-    mode: Eos,
+    mode: Mode,
     *,
     bootstrap_servers: str,
     port: int,
@@ -137,7 +128,7 @@ def worker_properties(
     properties = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": group.group_id,
-        "exactly.once.source.support": mode.value,
+        CONNECT_SETTING: mode.value,
         "listeners": f"{group.scheme}://127.0.0.1:{port}",
         "rest.advertised.host.name": "127.0.0.1",
         "key.converter": json_converter,

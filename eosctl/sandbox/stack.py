@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from eosctl.core.property_edit import set_property
+from eosctl.core.upgrade import CONNECT_SETTING, Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.events import Event, OnEvent, ignore_events
@@ -20,7 +21,7 @@ from eosctl.sandbox.lock import read_agent_lock, read_lock
 from eosctl.sandbox.ports import TakePorts, take_ports
 from eosctl.sandbox.readiness import PortTakenError, answers, wait_ready
 from eosctl.sandbox.secure import SecureListener
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
+from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.state import Node, StackState
 from eosctl.sandbox.storage import kafka_uuid, storage_template
 
@@ -147,7 +148,7 @@ class Stack:
         for node in nodes:
             self._launcher.keep_classes_of(node)
 
-    def start_node(self, name: str, *, mode: Eos | None = None, start_timeout_s: float = START_TIMEOUT_S) -> None:
+    def start_node(self, name: str, *, mode: Mode | None = None, start_timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts a stopped node on its old port and files, a worker in `mode` if given; waits until it answers."""
         node = self.node(name)
         if node.process.alive():
@@ -155,12 +156,12 @@ class Stack:
         if mode is not None:
             config = Path(node.config)
             text = config.read_text(encoding="ascii")
-            config.write_text(set_property(text, "exactly.once.source.support", mode.value), encoding="ascii")
+            config.write_text(set_property(text, CONNECT_SETTING, mode.value), encoding="ascii")
             node = replace(node, mode=mode.value)
         self._keep(self._launcher.launch(node))
         self._await([name], Deadline.after(start_timeout_s))
 
-    def restart_node(self, name: str, *, mode: Eos | None = None) -> None:
+    def restart_node(self, name: str, *, mode: Mode | None = None) -> None:
         """Stops a node and starts it again, a worker in `mode` if given."""
         self.stop_node(name)
         self.start_node(name, mode=mode)

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
-from eosctl.sandbox.settings import Eos
+from eosctl.core.upgrade import Mode
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
 from tests.conftest import Invoke, Outcome
@@ -174,7 +174,7 @@ def test_what_is_refused_names_the_version_that_can(old: Stack, eosctl: Eosctl, 
 def test_a_worker_is_brought_to_enabled(old: Stack, eosctl: Eosctl, old_source: OldSource, tmp_path: Path) -> None:
     """The second of the upgrade's two passes, with the connector's task running before and after."""
     (worker,) = old.state.of_kind("worker")
-    old.restart_node(worker.name, mode=Eos.PREPARING)
+    old.restart_node(worker.name, mode=Mode.PREPARING)
     wait_until(lambda: old_source.task_states() == ["RUNNING"], what="the task")
     place = tmp_path / "state" / "eosctl" / "sandbox" / "old"  # where the driver looks for it
     place.parent.mkdir(parents=True)

@@ -15,7 +15,8 @@ import pytest
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.connect.signing import signature_headers
 from eosctl.core.client_settings import ClientSettings
-from eosctl.core.worker_modes import WorkerMode, probe_config
+from eosctl.core.upgrade import Mode
+from eosctl.core.worker_modes import probe_config
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnauthorizedError, UnsupportedError
 from eosctl.kafka.topic_store import KafkaTopicStore
@@ -153,7 +154,7 @@ def test_an_enabled_worker_is_proven_enabled(subject: Subject) -> None:
     answer = subject.worker.validate(FILE_SOURCE, probe_config(FILE_SOURCE))
     assert [each["value"]["errors"] for each in answer["configs"] if each["value"]["errors"]] == [[UNSUPPORTED]]  # type: ignore[attr-defined]
     mode, reason = probe_mode(subject.worker)
-    assert mode is WorkerMode.ENABLED
+    assert mode is Mode.ENABLED
     assert "FileStreamSourceConnector" in reason
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from eosctl.core.java_properties import parse_properties
 from eosctl.core.mirror_maker_config import flows_of, worker_properties_of
+from eosctl.core.upgrade import Mode
 from eosctl.core.worker_config import WorkerConfig, parse_worker_config
-from eosctl.core.worker_modes import WorkerMode, files_of, mode_of_files, read_worker_file
+from eosctl.core.worker_modes import files_of, mode_of_files, read_worker_file
 from eosctl.errors import UsageError
 
 FILE = """
@@ -162,13 +163,13 @@ def test_the_file_is_of_each_worker_of_its_group_and_of_no_other() -> None:
 @pytest.mark.parametrize(
     ("modes", "mode", "said"),
     [
-        (["enabled", "enabled"], WorkerMode.ENABLED, "f0 says enabled, which no request can confirm"),
-        (["enabled", "disabled"], WorkerMode.UNKNOWN, "f0 says enabled"),
-        (["enabled", "${env:M}"], WorkerMode.UNKNOWN, "f0 says enabled"),
-        (["${env:M}"], WorkerMode.UNKNOWN, "f0 says what only the worker can resolve"),
+        (["enabled", "enabled"], Mode.ENABLED, "f0 says enabled, which no request can confirm"),
+        (["enabled", "disabled"], Mode.UNKNOWN, "f0 says enabled"),
+        (["enabled", "${env:M}"], Mode.UNKNOWN, "f0 says enabled"),
+        (["${env:M}"], Mode.UNKNOWN, "f0 says what only the worker can resolve"),
     ],
 )
-def test_what_files_alone_say(modes: list[str], mode: WorkerMode, said: str) -> None:
+def test_what_files_alone_say(modes: list[str], mode: Mode, said: str) -> None:
     files = [read_worker_file(f"f{n}", {"exactly.once.source.support": each}) for n, each in enumerate(modes)]
     refined = mode_of_files(files)
     assert (refined.mode, len(refined.said)) == (mode, len(modes))
@@ -176,4 +177,4 @@ def test_what_files_alone_say(modes: list[str], mode: WorkerMode, said: str) -> 
 
 
 def test_no_file_says_nothing() -> None:
-    assert mode_of_files([]).mode is WorkerMode.UNKNOWN
+    assert mode_of_files([]).mode is Mode.UNKNOWN

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.core.upgrade import Mode
 from eosctl.core.worker_modes import (
     WorkerFileSettings,
-    WorkerMode,
     files_of,
     is_standalone,
     mode_of_validation,
@@ -31,23 +31,23 @@ def _answer(value: object, *errors: str, name: str = "exactly.once.support") -> 
 @pytest.mark.parametrize(
     ("answer", "mode"),
     [
-        (_answer("required"), WorkerMode.ENABLED),
-        (_answer("required", NOT_IMPLEMENTED), WorkerMode.ENABLED),
-        (_answer("required", OBJECTION), WorkerMode.NOT_ENABLED),
-        (_answer("required", OBJECTION, NOT_IMPLEMENTED), WorkerMode.NOT_ENABLED),
-        (_answer("required", name="other"), WorkerMode.UNKNOWN),
-        ({}, WorkerMode.UNKNOWN),
-        ({"configs": [None, {"value": 3}]}, WorkerMode.UNKNOWN),
+        (_answer("required"), Mode.ENABLED),
+        (_answer("required", NOT_IMPLEMENTED), Mode.ENABLED),
+        (_answer("required", OBJECTION), Mode.NOT_ENABLED),
+        (_answer("required", OBJECTION, NOT_IMPLEMENTED), Mode.NOT_ENABLED),
+        (_answer("required", name="other"), Mode.UNKNOWN),
+        ({}, Mode.UNKNOWN),
+        ({"configs": [None, {"value": 3}]}, Mode.UNKNOWN),
     ],
 )
-def test_mode_of_validation(answer: dict[str, object], mode: WorkerMode) -> None:
+def test_mode_of_validation(answer: dict[str, object], mode: Mode) -> None:
     assert mode_of_validation(answer) is mode
 
 
 def test_a_connector_that_replaces_the_workers_verdict_proves_nothing() -> None:
     """MirrorSourceConnector of a preparing worker (4.3.1) answers so: without errors of the worker."""
     errors = "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured"
-    assert mode_of_validation(_answer(None, errors)) is WorkerMode.UNKNOWN
+    assert mode_of_validation(_answer(None, errors)) is Mode.UNKNOWN
 
 
 def test_the_probe_of_a_file_source_is_complete() -> None:
@@ -110,10 +110,10 @@ def test_a_worker_file_that_refers_to_config_providers() -> None:
 
 def test_a_file_without_its_mode_says_that_and_no_more() -> None:
     files = [WorkerFileSettings("w", None, "g", "w1", 8083), _file("v", "preparing")]
-    refined = refine_mode(WorkerMode.NOT_ENABLED, files)
-    assert refined.mode is WorkerMode.PREPARING
+    refined = refine_mode(Mode.NOT_ENABLED, files)
+    assert refined.mode is Mode.PREPARING
     assert refined.said == ("v says preparing", "w: only the worker can resolve its exactly.once.source.support")
-    assert refine_mode(WorkerMode.NOT_ENABLED, files[:1]).mode is WorkerMode.NOT_ENABLED
+    assert refine_mode(Mode.NOT_ENABLED, files[:1]).mode is Mode.NOT_ENABLED
 
 
 def test_a_file_without_its_port_is_of_the_host_that_it_names() -> None:
@@ -155,7 +155,7 @@ def test_a_file_refines_the_probe_and_never_overrules_it(
     probed: str, said: list[str], mode: str, evidence: list[str]
 ) -> None:
     files = [_file(f"f{number}", text) for number, text in enumerate(said)]
-    refined = refine_mode(WorkerMode(probed), files)
+    refined = refine_mode(Mode(probed), files)
     assert refined.mode == mode
     assert len(refined.said) == len(evidence)
     assert all(part in text for part, text in zip(evidence, refined.said, strict=True))

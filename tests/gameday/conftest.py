@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
+from eosctl.core.upgrade import Mode
+from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.gameday.ground import ONE_BROKER, Ground
@@ -23,7 +24,7 @@ def game_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
     Each incident leaves it as it was, so that doctor finds nothing.
     """
-    spec = StackSpec(groups=(GroupSpec(modes=(Eos.ENABLED,) * 2),), broker_config=BROKER)
+    spec = StackSpec(groups=(GroupSpec(modes=(Mode.ENABLED,) * 2),), broker_config=BROKER)
     with sandbox(spec, tmp_path_factory, name="game") as started:
         yield started
 

@@ -10,7 +10,8 @@ import pytest
 
 from eosctl.core.findings import WARNING
 from eosctl.core.property_edit import set_property
-from eosctl.sandbox.settings import Eos, GroupSpec
+from eosctl.core.upgrade import Mode
+from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.gameday.ground import ONE_BROKER, Ground
@@ -49,7 +50,7 @@ UNSIGNED = Incident(
 
 
 def test_never_exactly_once(game_stack: Stack, invoke: Invoke, unique: str, tmp_path: Path) -> None:
-    group = GroupSpec(NEVER, (Eos.DISABLED,), worker_config={"connect.protocol": "compatible"})
+    group = GroupSpec(NEVER, (Mode.DISABLED,), worker_config={"connect.protocol": "compatible"})
     with added_group(game_stack, group):
         ground = Ground(game_stack, NEVER, invoke, tmp_path, ONE_BROKER)
         play(UNSIGNED, ground, unique)

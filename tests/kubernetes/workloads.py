@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eosctl.core.upgrade import Mode
 from eosctl.deadline import Deadline
 from eosctl.ops.app import App
 from eosctl.profiles import Target
-from eosctl.sandbox.settings import Eos, GroupSpec, worker_properties
+from eosctl.sandbox.settings import GroupSpec, worker_properties
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Outcome
 from tests.envelope import envelope_of
@@ -75,7 +76,7 @@ class Scene:
     def properties(self) -> dict[str, str]:
         """Those of a disabled worker, but for what each pod has of its own."""
         servers = self.stack.bootstrap_servers
-        made = worker_properties(GroupSpec(self.group), Eos.DISABLED, bootstrap_servers=servers, port=0, replication=1)
+        made = worker_properties(GroupSpec(self.group), Mode.DISABLED, bootstrap_servers=servers, port=0, replication=1)
         return {key: value for key, value in made.items() if key not in _OWN}
 
     def app(self, *, timeout_s: float = 240.0) -> App:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from eosctl.sandbox.settings import Eos, GroupSpec
+from eosctl.core.upgrade import Mode
+from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
@@ -96,7 +97,7 @@ def test_what_comes_alive_on_the_way_back_is_named_and_can_be_mended(
         rest(f"{url}/connectors/gone", "DELETE")
         assert coming_alive() == ["ghost", "kept"]
 
-        three_brokers.restart_node(worker, mode=Eos.DISABLED)
+        three_brokers.restart_node(worker, mode=Mode.DISABLED)
         assert sorted(rest(f"{url}/connectors")) == ["ghost", "kept", "mended"]
         topics = {name: rest(f"{url}/connectors/{name}/config")["topic"] for name in ("kept", "mended")}
         assert topics == {"kept": "elsewhere", "mended": mended.topic}

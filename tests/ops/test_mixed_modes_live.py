@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.sandbox.settings import Eos, GroupSpec
+from eosctl.core.upgrade import Mode
+from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
@@ -48,7 +49,7 @@ def test_a_running_task_without_a_transactional_id_is_named(
     three_brokers: Stack, invoke: Invoke, unique: str, tmp_path: Path
 ) -> None:
     """One worker was enabled while the other is still disabled: REST calls both tasks RUNNING."""
-    with added_group(three_brokers, GroupSpec(unique, (Eos.DISABLED, Eos.ENABLED))) as (disabled, enabled):
+    with added_group(three_brokers, GroupSpec(unique, (Mode.DISABLED, Mode.ENABLED))) as (disabled, enabled):
         flags = [*group_flags(three_brokers, unique), "-o", "json"]
 
         def modes() -> dict[str, str]:
@@ -92,12 +93,12 @@ def test_a_leader_that_does_not_claim_its_id_is_found_out(
     A worker that a loaded machine lets miss its heartbeats would be another member, whose mode nobody knows.
     """
     patient = {"session.timeout.ms": "600000"}
-    with added_group(three_brokers, GroupSpec(unique, (Eos.DISABLED,), worker_config=patient)):
+    with added_group(three_brokers, GroupSpec(unique, (Mode.DISABLED,), worker_config=patient)):
         where = group_flags(three_brokers, unique)
         with rolling_by_hand(tmp_path, "--to", "preparing", *where) as (apply, talk):
             wait_until(lambda: "NOW: set" in talk.read_text(), what="the order to restart")
             three_brokers.restart_node(f"{unique}-worker-0")
-            found = f"leads the group and has not claimed its transactional id: is it {Eos.DISABLED.value}?"
+            found = f"leads the group and has not claimed its transactional id: is it {Mode.DISABLED.value}?"
             wait_until(lambda: found in talk.read_text(), what="the leader to be found out")
             apply.send_signal(signal.SIGINT)
             assert apply.wait(PATIENCE_S) == 130, talk.read_text()
@@ -111,7 +112,7 @@ def test_a_leader_that_does_not_claim_its_id_is_found_out(
 
         with rolling_by_hand(tmp_path, "--resume", *where) as (apply, talk):
             wait_until(lambda: "NOW: set" in talk.read_text(), what="the order to restart")
-            three_brokers.restart_node(f"{unique}-worker-0", mode=Eos.PREPARING)
+            three_brokers.restart_node(f"{unique}-worker-0", mode=Mode.PREPARING)
             assert apply.wait(2 * PATIENCE_S) == 0, talk.read_text()
         verified = envelope_of(invoke("upgrade", "verify", "--to", "preparing", *flags), "upgrade-verify")
         assert verified["data"]["rows"] == []

@@ -18,9 +18,10 @@ import pytest
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.fencing_rounds import CURE
 from eosctl.core.records import OutRecord
+from eosctl.core.upgrade import Mode
 from eosctl.deadline import Deadline
 from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
+from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
 from tests.sandbox_fixtures import PATIENCE_S, has_ended, mirror_config, rest, wait_until
@@ -106,7 +107,7 @@ class Walk:
 @pytest.fixture
 def walk(tmp_path: Path, invoke: Any) -> Iterator[Walk]:
     """Three source topics with a record each, and two enabled workers."""
-    spec = StackSpec(groups=(GroupSpec(GROUP, (Eos.ENABLED, Eos.ENABLED)),))
+    spec = StackSpec(groups=(GroupSpec(GROUP, (Mode.ENABLED, Mode.ENABLED)),))
     stack = Stack.up(spec, tmp_path / "stack", name="walk", environ=os.environ)
     try:
         settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))

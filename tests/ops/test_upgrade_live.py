@@ -20,12 +20,13 @@ from typing import Any
 import pytest
 
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.upgrade import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.ops.app import App
 from eosctl.profiles import Target
 from eosctl.sandbox.process import signal_group
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec
+from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node
 from tests.conftest import Invoke, Outcome
@@ -42,7 +43,7 @@ SETTLE = ["--settle-timeout", "180s"]
 @pytest.fixture
 def rolling(tmp_path: Path) -> Iterator[Stack]:
     """A broker and three workers, all disabled, where `eosctl sandbox` would have put them."""
-    group = GroupSpec(GROUP, (Eos.DISABLED,) * 3)
+    group = GroupSpec(GROUP, (Mode.DISABLED,) * 3)
     directory = tmp_path / "state" / "eosctl" / "sandbox" / NAME
     stack = Stack.up(StackSpec(groups=(group,)), directory, name=NAME, environ=os.environ)
     try:

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from eosctl.core.java_properties import properties_text
+from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError
 from eosctl.sandbox import process, state
 from eosctl.sandbox.ports import take_ports
-from eosctl.sandbox.settings import Eos, GroupSpec, StackSpec, worker_properties
+from eosctl.sandbox.settings import GroupSpec, StackSpec, worker_properties
 from eosctl.sandbox.stack import Stack
 from tests.sandbox_fixtures import PATIENCE_S, SecureStack, rest, wait_until
 
@@ -76,8 +77,8 @@ def test_two_groups_never_share_topics_by_default(group: GroupSpec, config_topic
 
 
 def test_worker_properties_are_per_group() -> None:
-    group = GroupSpec("g", (Eos.PREPARING,), "g", {"offset.storage.partitions": "3"})
-    properties = worker_properties(group, Eos.PREPARING, bootstrap_servers="b:1", port=1, replication=1)
+    group = GroupSpec("g", (Mode.PREPARING,), "g", {"offset.storage.partitions": "3"})
+    properties = worker_properties(group, Mode.PREPARING, bootstrap_servers="b:1", port=1, replication=1)
     assert properties["exactly.once.source.support"] == "preparing"
     assert (properties["config.storage.topic"], properties["offset.storage.partitions"]) == ("g-configs", "3")
     assert "group.id=g\n" in properties_text(properties)
@@ -87,7 +88,7 @@ def test_worker_properties_are_per_group() -> None:
 def test_jmx_has_the_metrics_of_a_worker_only_where_an_agent_reads_them(has_agent: bool) -> None:
     """A tenth of what a worker did was to tell JMX of each client's metrics, which nobody asked for."""
     properties = worker_properties(
-        GroupSpec(), Eos.ENABLED, bootstrap_servers="b:1", port=1, replication=1, has_agent=has_agent
+        GroupSpec(), Mode.ENABLED, bootstrap_servers="b:1", port=1, replication=1, has_agent=has_agent
     )
     told = {name for name in properties if name.endswith("metric.reporters") and not properties[name]}
     clients = {"producer.metric.reporters", "consumer.metric.reporters", "admin.metric.reporters"}
@@ -216,7 +217,7 @@ def test_the_second_kafka_version_where_somebody_takes_its_ports_first(tmp_path:
         assert {"FileStreamSourceConnector", "MirrorSourceConnector"} <= plugins
         found = Stack.find(directory)  # as another process would
         assert found is not None
-        found.restart_node("connect-eos-worker-0", mode=Eos.DISABLED)
+        found.restart_node("connect-eos-worker-0", mode=Mode.DISABLED)
         assert (found.urls("connect-eos"), found.node("connect-eos-worker-0").mode) == ([url], "disabled")
         assert "support=disabled" in Path(found.node("connect-eos-worker-0").config).read_text()
         assert Stack.find(directory).state == found.state  # type: ignore[union-attr]
@@ -240,7 +241,7 @@ def test_the_connectors_that_other_tests_and_the_demo_use_are_there(stack: Stack
 
 @pytest.mark.live
 def test_two_groups_on_one_broker_do_not_see_each_other(tmp_path: Path, unique: str) -> None:
-    groups = (GroupSpec(), GroupSpec("other", (Eos.DISABLED, Eos.DISABLED)))
+    groups = (GroupSpec(), GroupSpec("other", (Mode.DISABLED, Mode.DISABLED)))
     stack = Stack.up(StackSpec(groups=groups), tmp_path / "stack", name="x", environ=os.environ)
     try:
         (mine,), (first, second) = stack.urls("connect-eos"), stack.urls("other")
@@ -328,5 +329,5 @@ def test_a_worker_starts_in_the_mode_that_is_wanted_whatever_its_file_says(tmp_p
     node = state.Node("w", "worker", "http://127.0.0.1:1", 0, 0, str(config), log, "g", "disabled")
     stack = Stack(state.StackState("s", str(tmp_path), "4.3.1", (node,), {}, java="/bin/true"))
     with pytest.raises(EosctlError, match="w ended"):
-        stack.start_node("w", mode=Eos.ENABLED)
+        stack.start_node("w", mode=Mode.ENABLED)
     assert "exactly.once.source.support=enabled\n" in config.read_text(encoding="ascii")

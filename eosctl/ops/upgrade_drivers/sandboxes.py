@@ -12,7 +12,6 @@ from eosctl.errors import NotFoundError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_drivers import SETTING, Acted
 from eosctl.ops.upgrade_drivers.properties_files import edit_mode
-from eosctl.sandbox.settings import Eos
 from eosctl.sandbox.stack import Stack
 
 
@@ -48,7 +47,7 @@ class SandboxDriver:
         (worker,) = workers
         stack = self._stack()
         name = self._node(stack, worker)
-        stack.restart_node(name, mode=Eos(mode.value))
+        stack.restart_node(name, mode=mode)
         return Acted(f"{name} restarted")
 
     def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
