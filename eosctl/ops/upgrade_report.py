@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode
-from eosctl.errors import EosctlError, ExitCode
+from eosctl.errors import ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import PreparedRoll, accept_hint, describe_roll, losses
 from eosctl.ops.upgrade_drivers import DeletesPods, TakenBackError
@@ -16,6 +16,7 @@ from eosctl.ops.upgrade_owned import manifests_of
 from eosctl.ops.upgrade_step import StepOutcome
 from eosctl.ops.upgrade_undo import resume_command, undo_command
 from eosctl.report import Json, Problem, Report, Row
+from eosctl.state.steps import Progress
 
 PROVEN_BY_A_ROLL = frozenset({"modes_proven", "no_mixed_modes"})
 """What the steps of a roll prove of each worker; no look at the whole group comes after the last one."""
@@ -45,12 +46,13 @@ def plan_report(app: App, roll: PreparedRoll) -> Report:
 
 
 def result_report(
-    app: App, roll: PreparedRoll, outcomes: Sequence[StepOutcome], failure: EosctlError | None, *, gates: Sequence[Gate]
+    app: App, roll: PreparedRoll, outcomes: Sequence[StepOutcome], progress: Progress[str], *, gates: Sequence[Gate]
 ) -> Report:
     """What became of every step; exit 7 once a worker was touched and a step failed.
 
     `gates` are those of the last look: what was unknown when the plan was made may be known by now.
     """
+    failure = progress.error
     there = {(each.mode.value, name): each for each in outcomes for name in each.workers}
     rows: list[Row] = []
     for row in _planned(roll):
@@ -67,12 +69,10 @@ def result_report(
     report = _report(app, roll, "upgrade-apply-result", rows, problems=[], unfinished=failure is not None)
     manifests = manifests_of(roll.origins, _modes_to_come(roll, rows, anew=isinstance(failure, TakenBackError)))
     data = {**report.data, "gates": _gates(left), "manifests": manifests}
-    report = replace(report, data=data, problems=_of_mirror_maker(roll))
-    if failure is None:
-        return report
-    problems = [Problem.of(failure), _way_on(roll), *report.problems]
+    ways = [] if failure is None else [Problem.of(failure), _way_on(roll)]
+    problems = [*ways, *_of_mirror_maker(roll), *progress.problems]
     touched = bool(outcomes) or roll.begun is not None
-    return replace(report, problems=problems, exit_code=ExitCode.PARTIAL if touched else failure.exit_code)
+    return replace(report, data=data, problems=problems, exit_code=progress.exit_code(touched=touched))
 
 
 def _planned(roll: PreparedRoll) -> list[Row]:

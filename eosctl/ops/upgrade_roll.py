@@ -6,7 +6,7 @@ stays done: a roll that stops leaves a cluster that runs, and says how to go on 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +17,7 @@ from eosctl.core.mirror_maker_nodes import KnownNodes
 from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, StalePlanError
+from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.events import Event, OnEvent
 from eosctl.ops.app import App
 from eosctl.ops.plan import Plan
@@ -38,9 +38,10 @@ from eosctl.ops.upgrade_owned import already_made, made_before, require_kept, ta
 from eosctl.ops.upgrade_report import plan_report, question, result_report
 from eosctl.ops.upgrade_settle import await_calm, await_settled, read_claim, read_ids, standings
 from eosctl.ops.upgrade_step import Before, Expected, Settled, StepOutcome, look_app, members_of, owners_of
-from eosctl.ops.upgrade_undo import origin_of, resume_command
+from eosctl.ops.upgrade_undo import origin_of
 from eosctl.ops.workers import GroupObservation, observe_workers
-from eosctl.report import Report
+from eosctl.report import Problem, Report
+from eosctl.state.steps import Note, Progress, Step, Work, carry_out
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class _Run:
     roll: PreparedRoll
     view: GroupLook
     memory: Memory
-    claim: GroupClaim
+    claim: GroupClaim = field(init=False)
     members: Mapping[str, str] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     outcomes: list[StepOutcome] = field(default_factory=list)
@@ -78,27 +79,36 @@ def prepare_upgrade(app: App, roll: PreparedRoll, *, watching: bool) -> Plan:
 
 
 def apply_roll(app: App, roll: PreparedRoll) -> Report:
-    """Goes through the passes; a step that fails ends it with everything before it done and said.
+    """Goes through the passes; a step that fails, and Ctrl-C, end it with everything before it done and said.
 
-    Raises StalePlanError where the group is no longer as planned, RefusedError while another eosctl is at work on it,
-    InterruptedByUserError on Ctrl-C.
+    Raises StalePlanError where the group is no longer as planned, RefusedError while another eosctl is at work on it.
     """
-    with roll.journal.hold(f"the upgrade of group {app.target.group_id}"):
-        app = replace(app, on_event=sentences(app.on_event)).with_whole_timeout()
-        claim = claim_group(app)
-        _require_unchanged(app, roll)
-        _write_begin(roll)
-        run = _Run(app, roll, roll.view, roll.memory, claim)
-        failure: EosctlError | None = None
-        try:
-            _roll(run)
-        except EosctlError as exc:
-            failure = exc
-        except KeyboardInterrupt as exc:
-            raise _interrupted(run) from exc
-        left_open = roll.journal.close("stopped", message=failure.message) if failure else roll.journal.close()
-        report = result_report(app, roll, run.outcomes, failure, gates=run.view.gates)
-        return replace(report, problems=[*report.problems, *left_open])
+    app = replace(app, on_event=sentences(app.on_event)).with_whole_timeout()
+    run = _Run(app, roll, roll.view, roll.memory)
+    work = Work(
+        steps=lambda: _steps(run),
+        journal=roll.journal,
+        subject=f"the upgrade of group {app.target.group_id}",
+        recheck=lambda: _recheck(run),
+        begin=lambda: _begin(roll),
+        close=lambda progress: _close(run, progress),
+    )
+    progress = carry_out(work)
+    return result_report(app, roll, run.outcomes, progress, gates=run.view.gates)
+
+
+def _close(run: _Run, progress: Progress[str]) -> list[Problem]:
+    """After Ctrl-C the journal stays as it is, like after a kill: the driver may have done its part."""
+    journal, error = run.roll.journal, progress.error
+    if error is None:
+        return journal.close()
+    if progress.failed is not None:
+        at = run.outcomes[-1]
+        at.detail = at.detail or error.message
+        if not progress.interrupted:
+            workers = [run.renamed.get(name, name) for name in at.workers]
+            run.app.on_event(Event("", standings=standings(workers, at.mode, "failed")))
+    return [] if progress.interrupted else journal.close("stopped", message=error.message)
 
 
 def sentences(on_event: OnEvent) -> OnEvent:
@@ -106,7 +116,10 @@ def sentences(on_event: OnEvent) -> OnEvent:
     return lambda event: on_event(event) if event.done is None else None
 
 
-def _require_unchanged(app: App, roll: PreparedRoll) -> None:
+def _recheck(run: _Run) -> None:
+    """Claims the group, and raises where it is no longer as planned."""
+    app, roll = run.app, run.roll
+    run.claim = claim_group(app)
     renewed = prepare_roll(app, roll.request, roll.driver)
     difference = roll.plan.difference(renewed.plan)
     comes_and_goes = roll.begun is not None and isinstance(roll.driver, OwnsWorkers)
@@ -136,57 +149,42 @@ def _told(modes: Sequence[Mode]) -> str:
     return ", ".join(mode.value for mode in modes) or "none"
 
 
-def _write_begin(roll: PreparedRoll) -> None:
+def _begin(roll: PreparedRoll) -> Note:
+    given = {
+        "driver": roll.driver.name,
+        "driver_options": list(roll.request.driver_options),
+        "accepted_gates": sorted(roll.request.accepted),
+        "gone": sorted(roll.gone),
+    }
     if roll.begun is not None:
-        roll.journal.write(
-            "resume",
-            driver=roll.driver.name,
-            driver_options=list(roll.request.driver_options),
-            accepted_gates=sorted(roll.request.accepted),
-            gone=sorted(roll.gone),
-        )
-        return
-    roll.journal.write(
-        "begin",
-        target=roll.target.value,
-        origin=origin_of(worker.mode for worker in roll.plan.workers),
-        driver=roll.driver.name,
-        digest=(roll.request.plan or roll.plan).digest(),
-        connectors=dict(roll.connectors),
-        losses=list(losses(roll)),
-        driver_options=list(roll.request.driver_options),
-        accepted_gates=sorted(roll.request.accepted),
-        gone=sorted(roll.gone),
-        way_back=roll.lenience.way_back,
-        mirror_maker=roll.mirror_maker,
-        excused=[list(work) for work in sorted(roll.excused)],
-        **({"place": roll.place} if roll.place else {}),
-    )
+        return Note("resume", given)
+    facts = {
+        "target": roll.target.value,
+        "origin": origin_of(worker.mode for worker in roll.plan.workers),
+        "digest": (roll.request.plan or roll.plan).digest(),
+        "connectors": dict(roll.connectors),
+        "losses": list(losses(roll)),
+        "way_back": roll.lenience.way_back,
+        "mirror_maker": roll.mirror_maker,
+        "excused": [list(work) for work in sorted(roll.excused)],
+    }
+    return Note("begin", {**facts, **given, **({"place": roll.place} if roll.place else {})})
 
 
-def _interrupted(run: _Run) -> InterruptedByUserError:
-    done = [f"{', '.join(each.workers)} {each.mode.value}" for each in run.outcomes if each.outcome == "done"]
-    under_way = [", ".join(each.workers) for each in run.outcomes if each.outcome == "failed"]
-    return InterruptedByUserError(
-        f"interrupted; done before: {'; '.join(done) or 'nothing'}"
-        + (f"; under way: {under_way[0]}" if under_way else ""),
-        hint=f"Go on from here: {resume_command(run.roll)}\n`eosctl upgrade status` shows where it stands.",
-    )
-
-
-def _roll(run: _Run) -> None:
+def _steps(run: _Run) -> Iterator[Step[str]]:
+    """One worker after the other, pass by pass; who is next is seen when the one before has settled."""
     open_step = run.roll.open
     if open_step is not None:
-        _step(run, open_step.mode, open_step.workers, again=open_step)
+        yield from _restart(run, open_step.mode, open_step.workers, again=open_step)
     for each in run.roll.passes:
         pending = {run.renamed.get(name, name) for name in each.workers}
         _barrier(run, each.mode, pending)
         for name in sorted(pending & run.roll.dead - run.view.members.keys()):
-            _set_alone(run, each.mode, name)
+            yield _set_alone(run, each.mode, name)
             pending.remove(name)
         while pending:
             workers = tuple(sorted(pending)) if run.roll.driver.at_once else (_next(run, each.mode, pending),)
-            _step(run, each.mode, workers)
+            yield from _restart(run, each.mode, workers)
             pending -= set(workers)
     if run.outcomes:
         require_kept(look_app(run.app, run.look_s), run.roll.driver, run.outcomes[-1].mode)
@@ -238,7 +236,7 @@ def _next(run: _Run, mode: Mode, pending: set[str]) -> str:
     return min(pending, key=lambda name: (name == group.leader_name, name))
 
 
-def _step(run: _Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | None = None) -> None:
+def _restart(run: _Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | None = None) -> Iterator[Step[str]]:
     """Brings `workers` to `mode` and waits for the gates; the outcome stays `failed` until they have passed.
 
     `again` is what a run that was cut off has left of this step.
@@ -249,22 +247,9 @@ def _step(run: _Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | 
     )
     run.outcomes.append(outcome)
     app = replace(run.app, deadline=Deadline.after(_timeout_s(run, workers), run.app.clock))
-    try:
-        before, acted = _act(run, outcome.with_backups(app, run.roll.journal), mode, workers, again=again)
-        outcome.name_backup(acted)
-        settled = _settle(run, app, _expected(run, mode, workers, before=before, acted=acted))
-    except EosctlError as exc:
-        outcome.detail = exc.message
-        app.on_event(Event("", standings=standings(workers, mode, "failed")))
-        raise
-    at_once = run.roll.driver.at_once
-    run.roll.journal.write(
-        "done",
-        members=dict(settled.members),
-        evidence=list(settled.evidence),
-        at_once=at_once,
-        renamed=dict(settled.renamed),
-    )
+    restart = _Restart(run, outcome.with_backups(app, run.roll.journal), outcome, workers, again)
+    yield Step(f"{', '.join(workers)} {mode.value}", restart.bring, restart.begin, restart.end)
+    settled, at_once = restart.settled, run.roll.driver.at_once
     brought = {name: Brought(mode, member_id) for name, member_id in settled.members.items()}
     run.memory = run.memory.without(settled.renamed).after(brought, at_once=at_once)
     run.members = settled.everybody
@@ -287,28 +272,34 @@ def _settle(run: _Run, app: App, expected: Expected) -> Settled:
         raise cause or exc from exc
 
 
-def _set_alone(run: _Run, mode: Mode, worker: str) -> None:
+def _set_alone(run: _Run, mode: Mode, worker: str) -> Step[str]:
     """Sets the mode of a worker that is no member: whenever it starts again, it must not be what it was before."""
     driver = run.roll.driver
     if not isinstance(driver, SetsAlone):
         raise TypeError(f"{driver.name} can't set the mode of a worker that is down")
     outcome = StepOutcome(mode, (worker,), "failed")
     run.outcomes.append(outcome)
-    app = replace(run.app, deadline=Deadline.after(_timeout_s(run, (worker,)), run.app.clock))
-    try:
-        acted = driver.set_alone(app, worker, mode)
-    except EosctlError as exc:
-        outcome.detail = f"it is no member of the group, and could not be given {mode.value}: {exc.message}"
-        raise RefusedError(
-            f"{worker}: {outcome.detail}",
-            hint=f"--accept-gone {quote(worker)} goes on without it, if it is gone for good.",
-        ) from exc
-    outcome.name_backup(acted)
-    run.roll.journal.write("configured", worker=worker, mode=mode.value, words=acted.words)
-    run.memory = replace(run.memory, next_start={**run.memory.next_start, worker: frozenset({mode})})
-    outcome.outcome, outcome.detail = "done", f"{acted.words}; it is no member of the group, and was not started"
-    words = f"{worker}: {outcome.detail}"
-    run.app.on_event(Event(words, standings=standings((worker,), mode, "done")))
+
+    def configure() -> str:
+        app = replace(run.app, deadline=Deadline.after(_timeout_s(run, (worker,)), run.app.clock))
+        try:
+            acted = driver.set_alone(app, worker, mode)
+        except EosctlError as exc:
+            outcome.detail = f"it is no member of the group, and could not be given {mode.value}: {exc.message}"
+            raise RefusedError(
+                f"{worker}: {outcome.detail}",
+                hint=f"--accept-gone {quote(worker)} goes on without it, if it is gone for good.",
+            ) from exc
+        outcome.name_backup(acted)
+        return acted.words
+
+    def end(words: str) -> Note:
+        run.memory = replace(run.memory, next_start={**run.memory.next_start, worker: frozenset({mode})})
+        outcome.outcome, outcome.detail = "done", f"{words}; it is no member of the group, and was not started"
+        run.app.on_event(Event(f"{worker}: {outcome.detail}", standings=standings((worker,), mode, "done")))
+        return Note("configured", {"worker": worker, "mode": mode.value, "words": words})
+
+    return Step(f"{worker} {mode.value}", configure, after=end)
 
 
 def _timeout_s(run: _Run, workers: tuple[str, ...]) -> float:
@@ -331,39 +322,102 @@ def _require_untouched(run: _Run, members: Mapping[str, str]) -> None:
         raise RefusedError(touched_by_others(", ".join(changes)), hint=TOUCHED_HINT)
 
 
-def _act(run: _Run, app: App, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | None) -> tuple[Before, Acted]:
-    """Lets the driver do its part, unless a run that was killed had come further; a step that failed is done again."""
-    roll = run.roll
-    if again is not None and again.restarted and roll.begun is not None and roll.begun.stopped is None:
-        before, acted = Before(dict(again.members)), Acted(again.words)
-        if not roll.driver.waits_for_person:
-            return before, acted
-    else:
-        look_s = run.look_s
+@dataclass(slots=True)
+class _Restart:
+    """The restart of some workers: what there was `before` it, and how it `settled`; `app` has the time of one step.
+
+    `again` is what a run that was cut off has left of it.
+    """
+
+    run: _Run
+    app: App
+    outcome: StepOutcome
+    workers: tuple[str, ...]
+    again: OpenStep | None
+    before: Before = field(init=False)
+    settled: Settled = field(init=False)
+
+    def begin(self) -> Note | None:
+        """Looks at what there is before the restart; None where a run that was killed had come further."""
+        again, run = self.again, self.run
+        if again is not None and self._came_further(again):
+            self.before = Before(dict(again.members))
+            return None
+        mode, at_once, look_s = self.outcome.mode, run.roll.driver.at_once, run.look_s
         as_it_is = again or _nobody_there(run)
-        group = observe_workers(look_app(app, look_s)) if as_it_is else await_calm(app, workers, mode, look_s=look_s)
-        group = group.named_as(known_nodes(run.memory, again.members, workers) if again else KnownNodes(run.names))
-        at_once = roll.driver.at_once
+        look = look_app(self.app, look_s)
+        group = observe_workers(look) if as_it_is else await_calm(self.app, self.workers, mode, look_s=look_s)
+        group = group.named_as(known_nodes(run.memory, again.members, self.workers) if again else KnownNodes(run.names))
         if again is None:
             _require_untouched(run, members_of(group))
         members = _members(group, again, at_once=at_once)
-        before = Before(
+        self.before = Before(
             members,
-            read_claim(look_app(app, look_s), group),
-            {} if at_once else {url: each for url, each in members_of(group).items() if url not in workers},
-            read_ids(look_app(app, look_s), group) if mode is Mode.ENABLED else {},
+            read_claim(look_app(self.app, look_s), group),
+            {} if at_once else {url: each for url, each in members_of(group).items() if url not in self.workers},
+            read_ids(look_app(self.app, look_s), group) if mode is Mode.ENABLED else {},
             owners_of(group),
         )
-        require_ours(look_app(app, look_s), run.claim)
-        roll.journal.write("start", mode=mode.value, workers=list(workers), members=members, at_once=at_once)
-        words = f"{', '.join(workers)}: restarting as {mode.value}"
-        app.on_event(Event(words, standings=standings(workers, mode, "restarting")))
-    if again is not None and made_before(look_app(app, run.look_s), roll.driver, mode, again.members.values()):
-        acted = Acted(f"the pods were made as {mode.value} before this run")
-    else:
-        acted = roll.driver.bring(app, workers, mode)
-    roll.journal.write("restarted", words=acted.words, backup=acted.backup)
-    return before, acted
+        require_ours(look_app(self.app, look_s), run.claim)
+        return Note(
+            "start", {"mode": mode.value, "workers": list(self.workers), "members": members, "at_once": at_once}
+        )
+
+    def bring(self) -> str:
+        """Lets the driver do its part, and waits for the gates; returns what the modes are taken from."""
+        acted = self._act()
+        self.outcome.name_backup(acted)
+        self.settled = _settle(self.run, self.app, self._expected(acted))
+        return "; ".join(self.settled.evidence)
+
+    def end(self, _evidence: str) -> Note:
+        """What is remembered of the workers."""
+        settled = self.settled
+        facts = {"members": dict(settled.members), "evidence": list(settled.evidence)}
+        return Note("done", {**facts, "at_once": self.run.roll.driver.at_once, "renamed": dict(settled.renamed)})
+
+    def _came_further(self, again: OpenStep) -> bool:
+        """Whether a run that was killed had the driver's part done; a step that failed is done again."""
+        begun = self.run.roll.begun
+        return again.restarted and begun is not None and begun.stopped is None
+
+    def _act(self) -> Acted:
+        again, roll, mode, app = self.again, self.run.roll, self.outcome.mode, self.app
+        if again is not None and self._came_further(again):
+            if not roll.driver.waits_for_person:
+                return Acted(again.words)
+        else:
+            words = f"{', '.join(self.workers)}: restarting as {mode.value}"
+            app.on_event(Event(words, standings=standings(self.workers, mode, "restarting")))
+        look = look_app(app, self.run.look_s)
+        if again is not None and made_before(look, roll.driver, mode, again.members.values()):
+            acted = Acted(f"the pods were made as {mode.value} before this run")
+        else:
+            acted = roll.driver.bring(app, self.workers, mode)
+        roll.journal.write("restarted", words=acted.words, backup=acted.backup)
+        return acted
+
+    def _expected(self, acted: Acted) -> Expected:
+        run, roll, driver = self.run, self.run.roll, self.run.roll.driver
+        timeout_s = _timeout_s(run, self.workers)
+        modern = {name for name, it in run.memory.brought.items() if it.mode is not Mode.DISABLED}
+        return Expected(
+            workers=self.workers,
+            mode=self.outcome.mode,
+            before=self.before,
+            connectors=roll.connectors,
+            excused=roll.excused,
+            fenceable=frozenset(self.workers) | modern,
+            words=acted.words,
+            settle_timeout_s=timeout_s,
+            patience_s=None if driver.waits_for_person else timeout_s,
+            look_s=run.look_s,
+            at_once=driver.at_once,
+            count=driver.expected if isinstance(driver, OwnsWorkers) else None,
+            files=tuple(driver.files(self.workers)),
+            mirror_maker=roll.mirror_maker,
+            alike=known_nodes(run.memory, self.before.members).alike,
+        )
 
 
 def _members(group: GroupObservation, again: OpenStep | None, *, at_once: bool) -> dict[str, str | None]:
@@ -376,26 +430,3 @@ def _members(group: GroupObservation, again: OpenStep | None, *, at_once: bool) 
     there: dict[str, str | None] = {**members_of(group)}
     gone = [name for name in (again.members if again else ()) if name not in there]
     return {**dict.fromkeys(gone), **there}
-
-
-def _expected(run: _Run, mode: Mode, workers: tuple[str, ...], *, before: Before, acted: Acted) -> Expected:
-    roll = run.roll
-    timeout_s = _timeout_s(run, workers)
-    return Expected(
-        workers=workers,
-        mode=mode,
-        before=before,
-        connectors=roll.connectors,
-        excused=roll.excused,
-        fenceable=frozenset(workers)
-        | {name for name, it in run.memory.brought.items() if it.mode is not Mode.DISABLED},
-        words=acted.words,
-        settle_timeout_s=timeout_s,
-        patience_s=None if roll.driver.waits_for_person else timeout_s,
-        look_s=run.look_s,
-        at_once=roll.driver.at_once,
-        count=roll.driver.expected if isinstance(roll.driver, OwnsWorkers) else None,
-        files=tuple(roll.driver.files(workers)),
-        mirror_maker=roll.mirror_maker,
-        alike=known_nodes(run.memory, before.members).alike,
-    )

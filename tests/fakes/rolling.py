@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eosctl.core.upgrade import Mode
-from eosctl.errors import EosctlError
+from eosctl.errors import EosctlError, ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_drivers import Acted, Driver
@@ -21,7 +21,7 @@ from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_topic import created
 from tests.fakes.connectors import FakeConnector
-from tests.fakes.faults import Call, Kill
+from tests.fakes.faults import Call, Kill, KilledError
 from tests.fakes.world import CONFIGS, OFFSETS, World
 
 W1, W2, W3 = "http://w1:8083", "http://w2:8083", "http://w3:8083"
@@ -198,6 +198,14 @@ class FakeDriver:
 def roll(app: App, driver: Driver, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:
     """What `upgrade apply` does, with a minute for each step."""
     return apply_roll(app, prepare_roll(app, RollRequest(target, settle_timeout_s=60.0, **request), driver))
+
+
+def came_to_its_end(app: App, driver: Driver, target: Mode, **request: Any) -> bool:
+    """Whether the roll was neither killed nor interrupted."""
+    try:
+        return roll(app, driver, target, **request).exit_code is not ExitCode.INTERRUPTED
+    except (KilledError, KeyboardInterrupt):
+        return False
 
 
 def outcomes(report: Report) -> list[tuple[object, object, object]]:

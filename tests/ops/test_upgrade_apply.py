@@ -12,7 +12,7 @@ import pytest
 
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_plan import make_plan, plan_file_text, read_plan
-from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, RefusedError, StalePlanError, UsageError
+from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_drivers import Acted
@@ -23,7 +23,7 @@ from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.ops.upgrade_status import upgrade_status, verify_upgrade
 from eosctl.ops.workers import observe_workers
 from tests.fakes.faults import Call, KilledError
-from tests.fakes.rolling import W1, W2, W3, FakeDriver, RollWorld, outcomes, roll, world
+from tests.fakes.rolling import W1, W2, W3, FakeDriver, RollWorld, came_to_its_end, outcomes, roll, world
 
 FENCING = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing"
 
@@ -72,12 +72,9 @@ def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
         there = world(w1=before, w2=before)
         there.kill.error, there.kill.at = error, kill_at
         app, driver = there.app(tmp_path / str(kill_at)), FakeDriver(there)
-        try:
-            roll(app, driver, target)
-        except (KilledError, KeyboardInterrupt, InterruptedByUserError):
-            there.kill.at = None
-        else:
+        if came_to_its_end(app, driver, target):
             break
+        there.kill.at = None
         left = what_is_left(there, app)
         if left in gone_on_from:
             continue
@@ -93,6 +90,27 @@ def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
         assert len(there.starts) <= 2 * 2 + 1, f"cut off at call {kill_at}: one step at most is done twice"
     assert kill_at > 40, "fewer calls than that were never made"
     assert len(gone_on_from) > 10, "they differ at least from step to step"
+
+
+def test_after_ctrl_c_the_rows_so_far_are_reported(tmp_path: Path) -> None:
+    """Only the error was left, and not what had been done to which worker, nor from which copy to go back."""
+    there = world(w1="disabled", w2="disabled")
+
+    def press_ctrl_c(_call: Call) -> None:
+        if len(there.starts) == 2:
+            raise KeyboardInterrupt
+
+    there.connect.before("start_worker", press_ctrl_c)
+    app, driver = there.app(tmp_path), FakeDriver(there)
+    report = roll(app, driver)
+    assert report.exit_code is ExitCode.INTERRUPTED
+    assert outcomes(report) == [
+        ("preparing", W2, "done"), ("preparing", W1, "failed"), ("enabled", W2, "not_reached"),
+        ("enabled", W1, "not_reached"),
+    ]  # fmt: skip
+    assert [problem.code for problem in report.problems] == ["interrupted", "upgrade_unfinished"]
+    assert str(report.problems[1].hint).startswith("Go on: eosctl upgrade apply --resume")
+    assert report.rows[1]["detail"] == "interrupted"
 
 
 def what_is_left(there: RollWorld, app: App) -> object:

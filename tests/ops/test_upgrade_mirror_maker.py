@@ -11,7 +11,7 @@ import pytest
 
 from eosctl.core.upgrade import Mode
 from eosctl.core.worker_config import parse_worker_config
-from eosctl.errors import ExitCode, InterruptedByUserError, RefusedError, UnsupportedError, UsageError
+from eosctl.errors import ExitCode, RefusedError, UnsupportedError, UsageError
 from eosctl.ops.app import App
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
 from eosctl.ops.upgrade_drivers import Acted, Driver
@@ -22,7 +22,7 @@ from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.ops.upgrade_status import verify_upgrade
 from eosctl.report import Report
 from tests.fakes.faults import KilledError
-from tests.fakes.rolling import LEADER_ID, W1, W2, W3, FakeDriver, RollWorld, outcomes, roll, world
+from tests.fakes.rolling import LEADER_ID, W1, W2, W3, FakeDriver, RollWorld, came_to_its_end, outcomes, roll, world
 from tests.fakes.world import STATUSES
 
 N1, N2, N3 = "10.0.0.1", "10.0.0.2", "10.0.0.3"
@@ -188,12 +188,9 @@ def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
         there.kill.error, there.kill.at = error, kill_at
         at = {FIRST: W2, SECOND: W1} if hosts[0] == FIRST else {}
         app, driver = there.app(tmp_path / str(kill_at)), NodeDriver(there, at=at)
-        try:
-            roll(app, driver, target, accepted=VERSIONS)
-        except (KilledError, KeyboardInterrupt, InterruptedByUserError):
-            there.kill.at = None
-        else:
+        if came_to_its_end(app, driver, target, accepted=VERSIONS):
             break
+        there.kill.at = None
         begun = any("begin" in path.read_text() for path in app.state_dir.rglob("*.ndjson"))
         again = roll(app, driver, target, resume=begun, accepted=VERSIONS)
         assert again.exit_code is ExitCode.OK, (kill_at, again.problems)
