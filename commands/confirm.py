@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, UnconfirmedError, UsageError
 from eosctl.render import render_problems, render_report
 from eosctl.report import Problem, Report
@@ -19,23 +20,6 @@ if TYPE_CHECKING:
     from eosctl.ops.audit import AuditedCommand
     from eosctl.ops.plan import Plan
     from eosctl.profiles import Target
-
-# options by which a user sets a check aside; a test compares this with the options of every writing command
-OVERRIDES = frozenset(
-    {
-        *(
-            "accept_drift",
-            "accept_gate",
-            "accept_gone",
-            "allow_leader",
-            "allow_open_transactions",
-            "create_unknown",
-            "discard_prepared",
-        ),
-        *("force", "force_running", "force_shape"),
-        *("live", "no_fence", "overwrite_newer", "start_over", "unknown_liveness", "workers_down"),
-    }
-)
 
 _MOST_PLAN_ROWS = 50
 """Who has to agree to more reads them with `--dry-run`, which prints every row that the plan has."""
@@ -130,7 +114,7 @@ def _action(session: Session, target: Target) -> AuditedCommand:
     return AuditedCommand(
         command=context.command_path.partition(" ")[2],
         arguments=given,
-        overrides=[name for name in given.keys() & OVERRIDES if given[name]],
+        overrides=[waiver.option for waiver in Waiver if given.get(waiver.option)],
         target=target,
         sudo_user=session.environ.get("SUDO_USER"),
     )

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.errors import InputFileError
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlCommand, pass_app, write_options
+from .options import EosctlCommand, pass_app, waivers, write_options
 
 _VIA_HELP = "native: InitProducerId per id; connect: the leader's own fencing of a STOPPED --connector, about one id a \
 second, which also writes the task-count record (Kafka 3.5); producer: librdkafka, for what the native wire can't \
@@ -27,13 +28,7 @@ authenticate to."
 @click.option("--match", metavar="REGEX", help="Every known id that matches as a whole (Python's re).")
 @click.option("--connector", metavar="NAME", help="The ids that Connect itself would fence: tasks 0 to R-1.")
 @click.option("--tasks", type=click.IntRange(min=0), metavar="N", help="R, in place of the newest task-count record.")
-@click.option("--live", is_flag=True, help="Also ids of tasks that run now; those tasks fail.")
-@click.option("--unknown-liveness", is_flag=True, help="Also ids of tasks of which nobody can say whether they run.")
-@click.option(
-    "--discard-prepared", is_flag=True, help="Also open transactions that Flink may have prepared; lost then."
-)
-@click.option("--allow-leader", is_flag=True, help="Also what may be the id of a Connect leader.")
-@click.option("--create-unknown", is_flag=True, help="Also ids that no coordinator knows: fencing creates them.")
+@waivers(Waiver.LIVE, Waiver.UNKNOWN_LIVENESS, Waiver.DISCARD_PREPARED, Waiver.ALLOW_LEADER, Waiver.CREATE_UNKNOWN)
 @click.option("--via", type=click.Choice(["native", "connect", "producer"]), default="native", help=_VIA_HELP)
 @write_options
 @pass_app

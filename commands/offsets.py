@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlGroup, pass_app, write_options
+from .options import EosctlGroup, pass_app, waivers, write_options
 from .session import Session
 
 # sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
@@ -54,12 +55,6 @@ def one_connector(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--connector", "connectors", multiple=True, required=True, metavar="NAME", help="A connector (repeatable)."
     )(function)
-
-
-def running_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The two ways round the rule that tasks must not run."""
-    function = click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")(function)
-    return click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")(function)
 
 
 def refuse_documents(output: str) -> None:
@@ -162,7 +157,7 @@ def diff_command(
     "--from", "source", metavar="STORE", help="Take from this store, TOPIC or TOPIC@PROFILE [default: the other]."
 )
 @_DEDICATED_TOPIC
-@running_options
+@waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
 def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **given: Any) -> Report:
@@ -194,8 +189,7 @@ def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **giv
 
 @offsets.command("restore")
 @click.argument("backup")
-@click.option("--overwrite-newer", is_flag=True, help="Also take back what someone else wrote since.")
-@running_options
+@waivers(Waiver.OVERWRITE_NEWER, Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
 def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, dry_run: bool, **given: Any) -> Report:

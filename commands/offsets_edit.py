@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .offsets import running_options
-from .options import EosctlCommand, pass_app, write_options
+from .options import EosctlCommand, pass_app, waivers, write_options
 
 _VIA = click.option(
     "--via",
@@ -41,8 +41,7 @@ _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="Th
     help="Of --as-of: the log to take it from [default: the connector's own topic, else global].",
 )
 @_VIA
-@running_options
-@click.option("--force-shape", is_flag=True, help="Write although a member's type changes; a task may fail on it.")
+@waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING, Waiver.FORCE_SHAPE)
 @write_options
 @pass_app
 def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:
@@ -100,7 +99,7 @@ def _pairs(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 @click.option("--partition", "partitions", multiple=True, metavar="JSON", help="A source partition (repeatable).")
 @click.option("--all-partitions", "everything", is_flag=True, help="Everything that the connector has.")
 @_VIA
-@running_options
+@waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
 def reset(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlCommand, pass_app, write_options
+from .options import EosctlCommand, pass_app, waivers, write_options
 
 
 @click.command("import", cls=EosctlCommand)
@@ -22,8 +23,7 @@ from .options import EosctlCommand, pass_app, write_options
 @click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
 @click.option("--keep-partitions", is_flag=True, help="Each record onto the partition that the file says.")
 @click.option("--rewrite", is_flag=True, help="Also what the store has already: aborted records then count no more.")
-@click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")
-@click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")
+@waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
 def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.migration import MigrationPlan, Selection, read_plan
 from eosctl.core.migration_rules import Policy
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlCommand, pass_app, write_options
+from .options import EosctlCommand, pass_app, waivers, write_options
 from .session import read_text_file
 
 if TYPE_CHECKING:
@@ -71,13 +72,9 @@ def engine_options(function: Any) -> Any:
 @click.option("--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Only plan, into this file.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Apply this plan.")
 @click.option("--resume", is_flag=True, help="With --plan: go on where a run of it was cut off.")
-@click.option("--allow-open-transactions", is_flag=True, help="Go on without what open transactions hide.")
-@click.option(
-    "--accept-drift", multiple=True, type=click.Choice(["source", "target"]),
-    help="Write what the plan has read, though newer offsets came.",
-)  # fmt: skip
-@click.option("--workers-down", is_flag=True, help="The Connect group is empty (checked).")
-@click.option("--force-running", is_flag=True, help="Write although tasks run or may run.")
+@waivers(Waiver.ALLOW_OPEN_TRANSACTIONS)
+@waivers(Waiver.ACCEPT_DRIFT, multiple=True, type=click.Choice(["source", "target"]))
+@waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @click.option("--prune", is_flag=True, help="Then remove the snapshots of plans that are over; backups stay.")
 @engine_options
 @write_options
@@ -179,8 +176,8 @@ def _allowances(given: dict[str, Any]) -> Allowances:
     return Allowances(
         workers_down=given["workers_down"],
         force_running=given["force_running"],
-        open_transactions=given["allow_open_transactions"],
-        drift=frozenset(given["accept_drift"]),
+        allow_open_transactions=given["allow_open_transactions"],
+        accept_drift=frozenset(given["accept_drift"]),
     )
 
 

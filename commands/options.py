@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.errors import ExitCode, RefusedError
 
 from .candidates import offer_names
@@ -163,15 +164,15 @@ def validation_option(function: _F) -> _F:
     return option(function)
 
 
-def accept_gate_option(function: _F) -> _F:
-    """Adds --accept-gate."""
-    return click.option(
-        "--accept-gate",
-        "accept_gate",
-        multiple=True,
-        metavar="GATE",
-        help="Go on though this gate fails or can't be told (repeatable); what FAILED before may stay so.",
-    )(function)
+def waivers(*given: Waiver, **settings: Any) -> Callable[[_F], _F]:
+    """The options that waive these checks; flags, unless click's `settings` say what they take."""
+
+    def with_options(function: _F) -> _F:
+        for waiver in reversed(given):
+            function = click.option(str(waiver), help=waiver.help, **(settings or {"is_flag": True}))(function)
+        return function
+
+    return with_options
 
 
 def write_options(function: _F) -> _F:

@@ -6,12 +6,13 @@ from typing import IO
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlGroup, pass_app, write_options
+from .options import EosctlGroup, pass_app, waivers, write_options
 
 
 @click.group("task-counts", cls=EosctlGroup)
@@ -124,7 +125,7 @@ def clean_command(app: App, yes: bool, dry_run: bool) -> Report:
 @click.option(
     "--count", required=True, type=click.IntRange(0, 10_000), metavar="N", help="How many tasks the record says."
 )
-@click.option("--no-fence", is_flag=True, help="Leave the ids of the old record unfenced: zombies may write on.")
+@waivers(Waiver.NO_FENCE)
 @write_options
 @pass_app
 def write_command(

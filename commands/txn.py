@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import Duration, EosctlGroup, pass_app, write_options
+from .options import Duration, EosctlGroup, pass_app, waivers, write_options
 
 _STATES = (
     "Empty",
@@ -134,7 +135,7 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
 @click.option("--producer-id", type=int, metavar="ID", help="Its producer id, with the two epochs.")
 @click.option("--producer-epoch", type=int, metavar="N", help="The epoch of that producer.")
 @click.option("--coordinator-epoch", type=int, metavar="N", help="The coordinator epoch that the marker shall bear.")
-@click.option("--force", is_flag=True, help="Also if a coordinator still knows the transaction, or can't be asked.")
+@waivers(Waiver.FORCE)
 @write_options
 @pass_app
 def abort_command(

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .kubernetes_options import kubernetes_driver_of, place_options, pod_options
-from .options import EosctlGroup, accept_gate_option, pass_app, validation_option
+from .options import EosctlGroup, pass_app, validation_option, waivers
 from .upgrade_apply import apply_command
 
 
@@ -86,7 +87,7 @@ def status_command(app: App) -> Report:
     type=click.Choice(["preparing", "enabled", "disabled"]),
     help="The mode that every worker shall have.",
 )
-@accept_gate_option
+@waivers(Waiver.ACCEPT_GATE, multiple=True, metavar="GATE")
 @place_options("also hold its pods against the members (repeatable).")
 @pass_app
 def verify_command(app: App, target: str, *, accept_gate: tuple[str, ...], **workloads: Any) -> Report:

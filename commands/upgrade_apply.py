@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
 from .kubernetes_options import kubernetes_driver_of, place_options, pod_options
-from .options import Duration, EosctlCommand, accept_gate_option, pass_app, write_options
+from .options import Duration, EosctlCommand, pass_app, waivers, write_options
 from .session import read_text_file
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
     help="Who changes and restarts the workers.",
 )
 @click.option("--resume", is_flag=True, help="Go on with an upgrade that was cut off or stopped.")
-@click.option("--start-over", is_flag=True, help="Forget an unfinished upgrade and plan anew.")
-@accept_gate_option
+@waivers(Waiver.START_OVER)
+@waivers(Waiver.ACCEPT_GATE, multiple=True, metavar="GATE")
 @click.option(
     "--settle-timeout", type=Duration(), default="10m", metavar="DURATION", show_default=True,
     help="How long a worker may take to be back, with everything as before.",
@@ -78,10 +79,7 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 )  # fmt: skip
 @click.option("--with-secrets", is_flag=True, help="With --print-patch: also patches that have passwords in them.")
 @click.option("--sandbox", metavar="NAME", help="sandbox: its name (default: default).")
-@click.option(
-    "--accept-gone", multiple=True, metavar="URL",
-    help="This worker will never start again: do not miss it (repeatable).",
-)  # fmt: skip
+@waivers(Waiver.ACCEPT_GONE, multiple=True, metavar="URL")
 @write_options
 @pass_app
 def apply_command(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from shlex import join
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.config_topic import ConnectorState, IgnoredRecord
 from eosctl.core.config_topic_cleaning import stop_and_resume, written_anew
 from eosctl.core.findings import Finding
@@ -157,7 +158,7 @@ def _forgotten(case: Case) -> Iterable[Finding]:
 
 def _implausible(case: Case) -> Iterable[Finding]:
     connector, recorded = case.connector, case.connector.task_count_record
-    write = ("task-counts", "write", "--no-fence", "--count", str(connector.task_count or 0))
+    write = ("task-counts", "write", Waiver.NO_FENCE, "--count", str(connector.task_count or 0))
     if recorded is not None and not 0 <= recorded <= MAX_PLAUSIBLE_TASKS:
         yield Finding(
             "implausible",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from shlex import join
 
 from eosctl.core import connector_findings as connectors
+from eosctl.core.allowances import Waiver
 from eosctl.core.client_overrides import client_overrides
 from eosctl.core.collision_findings import collisions, leader_collisions
 from eosctl.core.findings import ERROR, Finding
@@ -275,8 +276,8 @@ def _the_first(sentences: Sequence[str]) -> list[str]:
 
 _RULES: tuple[_Rule, ...] = (
     _Rule(MEMBERS_GATE,
-          "Start it; --connect-map says where it is reached; `upgrade apply --accept-gone` gives up one that an "
-          "upgrade lost. Each needs a URL of its own.", members_known),
+          f"Start it; --connect-map says where it is reached; `upgrade apply {Waiver.ACCEPT_GONE}` gives up one that "
+          "an upgrade lost. Each needs a URL of its own.", members_known),
     _Rule("group_stable", "Start its workers, or wait for the end of the rebalance.", group_stable),
     _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster, guards_data=True),
     _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", worker_versions, guards_data=True),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.client_settings import ClientSettings
 from eosctl.errors import UnsupportedError, UsageError
 
@@ -89,6 +90,6 @@ def no_native_login(settings: ClientSettings) -> UnsupportedError:
         f"eosctl can't ask about transactions with a login by SASL {settings.sasl_mechanism}: librdkafka, which may "
         "know that login, has no such requests",
         hint="Log in with SCRAM, PLAIN, OAUTHBEARER or a certificate, maybe at another listener. Of what eosctl does "
-        "with transactions, only `eosctl fence --via producer --create-unknown` can do without, where librdkafka was "
-        "built with Kerberos.",
+        f"with transactions, only `eosctl fence --via producer {Waiver.CREATE_UNKNOWN}` can do without, where "
+        "librdkafka was built with Kerberos.",
     )

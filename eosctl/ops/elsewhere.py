@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.own_brokers import brokers_of_ids
 from eosctl.deadline import Deadline
@@ -55,7 +56,7 @@ def where_ids_are(app: App, connector: str, config: Mapping[str, object] | None)
             f"the config of {connector} names Kafka brokers of its own ({brokers.servers}), where its transactional "
             f"ids are, and {brokers.why_not}; nothing was fenced or written",
             hint="Stop the connector, and make a profile that leads there: `eosctl fence TXN_ID -p PROFILE "
-            "--unknown-liveness` fences ids there, where nobody can say whether their tasks run.",
+            f"{Waiver.UNKNOWN_LIVENESS}` fences ids there, where nobody can say whether their tasks run.",
         )
     return Elsewhere(brokers.settings)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.fencing import (
     FENCE_TRANSACTION_TIMEOUT_MS,
     Described,
@@ -192,7 +193,9 @@ def _waivable() -> Iterator[None]:
     try:
         yield
     except (NotFoundError, RefusedError) as error:
-        raise type(error)(error.message, hint=f"{error.hint} If all is right, add --unknown-liveness.") from error
+        raise type(error)(
+            error.message, hint=f"{error.hint} If all is right, add {Waiver.UNKNOWN_LIVENESS}."
+        ) from error
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:
@@ -203,7 +206,7 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str,
     except UnsupportedError as error:
         if request.via == "producer" and request.create_unknown:
             return "", dict.fromkeys(ids, KafkaFault(TRANSACTIONAL_ID_NOT_FOUND, "TRANSACTIONAL_ID_NOT_FOUND"))
-        hint = "Add --via producer --create-unknown to fence with librdkafka, without looking first."
+        hint = f"Add --via producer {Waiver.CREATE_UNKNOWN} to fence with librdkafka, without looking first."
         raise UnsupportedError(error.message, hint=hint) from error
 
 
@@ -317,7 +320,7 @@ def _recheck_liveness(app: App, plan: FencePlan) -> None:
     if started:
         raise StalePlanError(
             f"since the plan was made, {tasks_text(started)} began to run; nothing was fenced",
-            hint="Stop the connector and plan again, or fence live tasks with --live.",
+            hint=f"Stop the connector and plan again, or fence live tasks with {Waiver.LIVE}.",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.fencing import FenceItem, FenceOutcome, LiveTask, blocked_leaders, blocked_live
 from eosctl.errors import RefusedError
 from eosctl.ops.app import App
@@ -21,7 +22,7 @@ def refuse_leaders(items: Sequence[FenceItem]) -> None:
     raise RefusedError(
         f"{_some(item.transactional_id for item in items)} may be the id of a Connect leader",
         hint="A leader that loses it fails its next write to the config topic, and can stay stuck until a rebalance. "
-        "If that is what you want, add --allow-leader. Ids of a Connect task: name them with --connector.",
+        f"If that is what you want, add {Waiver.ALLOW_LEADER}. Ids of a Connect task: name them with --connector.",
     )
 
 
@@ -34,7 +35,7 @@ def refuse_live(items: Sequence[FenceItem]) -> None:
     raise RefusedError(
         f"cannot fence {_some(item.transactional_id for item in items)}: {tasks_text(tasks)} now",
         hint=f"A fenced task goes FAILED at its next commit and Connect does not restart it. "
-        f"Stop {_some(connectors)} first, or add --live and restart the tasks afterwards.",
+        f"Stop {_some(connectors)} first, or add {Waiver.LIVE} and restart the tasks afterwards.",
     )
 
 
@@ -48,8 +49,8 @@ def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[str, Problem]) -
     do = problem.hint or "Name a worker that answers with -u."
     raise RefusedError(
         f"cannot fence {_some(tasks)}: {problem.message}",
-        hint=f"{do} If the tasks may fail, add --unknown-liveness: a fenced task goes FAILED at its next commit and "
-        "Connect does not restart it.",
+        hint=f"{do} If the tasks may fail, add {Waiver.UNKNOWN_LIVENESS}: a fenced task goes FAILED at its next commit "
+        "and Connect does not restart it.",
     )
 
 
@@ -60,7 +61,7 @@ def refuse_prepared(items: Sequence[FenceItem]) -> None:
     raise RefusedError(
         f"cannot fence {_some(item.transactional_id for item in items)}: {PREPARED}",
         hint="Let the job restore from its last checkpoint, which commits them; or, if their data may be lost, add "
-        "--discard-prepared. Ids of a Connect task: name them with --connector.",
+        f"{Waiver.DISCARD_PREPARED}. Ids of a Connect task: name them with --connector.",
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.fencing import LiveTask
 from eosctl.core.ids import may_be_task, task_of
 from eosctl.deadline import Deadline
@@ -49,7 +50,8 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
     Raises RefusedError when a worker that was named belongs to another Kafka cluster.
     """
     if request.live and request.unknown_liveness:
-        return Liveness(problems=(liveness_unknown("nobody was asked, as told by --live and --unknown-liveness"),))
+        why = f"nobody was asked, as told by {Waiver.LIVE} and {Waiver.UNKNOWN_LIVENESS}"
+        return Liveness(problems=(liveness_unknown(why),))
     app = _with_part_of_the_time(app, request)
     groups, doubt = list_connect_groups(app)
     by_id: dict[str, LiveTask] = {}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.migration import (
     MigrationPlan,
     Parts,
@@ -126,7 +127,7 @@ class Migration:
             routes=routes,
             tally=_NOTHING,
             snapshot_base=str(self.snapshots.resolve()),
-            overrides=("allow-open-transactions",) if request.allow_open_transactions else (),
+            overrides=(Waiver.ALLOW_OPEN_TRANSACTIONS.word,) if request.allow_open_transactions else (),
             parts=parts,
             planned_at=rfc3339(self.app.clock.now_ms()) or "",
         )

@@ -226,10 +226,10 @@ class _Run:
             moved = moved_topics(
                 self.migration.app.with_whole_timeout(),
                 wanted,
-                allow_open_transactions=self.allowances.open_transactions,
+                allow_open_transactions=self.allowances.allow_open_transactions,
                 created=created and side == "target",
             )
-            accepted = side in self.allowances.drift
+            accepted = side in self.allowances.accept_drift
             if not moved or (accepted and side == "source"):
                 continue
             drift = self.folder / f"drift-{side}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.ids import stop_request
 from eosctl.core.wording import counted
@@ -18,7 +19,7 @@ from eosctl.ops.workers import discover_urls, read_group
 from eosctl.report import Problem
 
 _POLL_S = 0.25
-_FORCE = "--force-running writes all the same."
+_FORCE = f"{Waiver.FORCE_RUNNING} writes all the same."
 
 
 def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, force_running: bool) -> None:
@@ -86,7 +87,7 @@ def _statuses(app: App) -> Mapping[str, ConnectorStatus]:
         require_ever_there(app, Known(may_be_new=True))
         raise RefusedError(
             "whether the connectors' tasks run is not known, as there is no Connect worker to ask; nothing was written",
-            hint=f"Give --connect-url, or --workers-down if the whole group is stopped. {_FORCE}",
+            hint=f"Give --connect-url, or {Waiver.WORKERS_DOWN} if the whole group is stopped. {_FORCE}",
         )
     return _statuses_at(app, urls)
 
@@ -164,8 +165,8 @@ def _refuse_members(app: App, connectors: Sequence[str]) -> None:
     group, _cluster_id = read_group(app, gone_ok=True)
     if group.members:
         raise RefusedError(
-            f"--workers-down was given, but group {group.group_id} has {counted(len(group.members), 'member')}; "
+            f"{Waiver.WORKERS_DOWN} was given, but group {group.group_id} has {counted(len(group.members), 'member')}; "
             "nothing was written",
-            hint="Stop the workers, or stop the connectors and leave --workers-down out.",
+            hint=f"Stop the workers, or stop the connectors and leave {Waiver.WORKERS_DOWN} out.",
         )
     refuse_never_there(app, group, connectors, Known(may_be_new=True))

@@ -117,7 +117,11 @@ def _stale(app: App, plan: MigrationPlan, allowances: Allowances, *, resume: boo
     quick = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.remaining_s()), app.clock))
     try:
         refuse_stale(
-            quick, plan, accepted=allowances.drift, past=past, allow_open_transactions=allowances.open_transactions
+            quick,
+            plan,
+            accepted=allowances.accept_drift,
+            past=past,
+            allow_open_transactions=allowances.allow_open_transactions,
         )
     except EosctlError as exc:
         return exc

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.migration import MigrationPlan, PlannedTopic
 from eosctl.core.offset_keys import key_owner
 from eosctl.errors import StalePlanError
@@ -22,7 +23,7 @@ def drift_error(side: str, drifted: Sequence[str]) -> StalePlanError:
     """The refusal of a plan one side of which has new offsets of these connectors."""
     return StalePlanError(
         f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
-        hint=f"Stop these connectors and plan again. --accept-drift {side} {_ACCEPTED[side]}.",
+        hint=f"Stop these connectors and plan again. {Waiver.ACCEPT_DRIFT} {side} {_ACCEPTED[side]}.",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.migration import FILE_PREFIX, PlannedTopic, topic_of
 from eosctl.core.records import Bounds, TopicDescription
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
@@ -130,7 +131,8 @@ def refuse_open_transactions(planned: Sequence[PlannedTopic], *, allowed: bool) 
     if hidden and not allowed:
         raise RefusedError(
             f"an open transaction on {some(hidden)} may hide committed offsets",
-            hint="`eosctl txn hanging` tells whose it is; --allow-open-transactions goes on without what it hides.",
+            hint="`eosctl txn hanging` tells whose it is; "
+            f"{Waiver.ALLOW_OPEN_TRANSACTIONS} goes on without what it hides.",
         )
 
 

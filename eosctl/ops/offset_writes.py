@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 
-from eosctl.core.allowances import NOTHING_WAIVED, Allowances
+from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.migration_rules import KeyAction
 from eosctl.core.offset_views import (
@@ -241,7 +241,7 @@ def check_writable(app: App, plan: OffsetWritePlan) -> None:
         raise RefusedError(
             f"{counted(undecided, 'offset was', 'offsets were')} written by someone else since the backup was made; "
             "nothing was written",
-            hint="See which with --dry-run; --overwrite-newer puts the backup over them.",
+            hint=f"See which with --dry-run; {Waiver.OVERWRITE_NEWER} puts the backup over them.",
         )
     if plan.refusal is not None:
         raise plan.refusal

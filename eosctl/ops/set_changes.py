@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.known_sources import KnownSource, known_source, lsn_number, lsn_texts
 from eosctl.core.offset_changes import Change, MemberChange, offset_changes, type_name
 from eosctl.core.offset_log import members_of
@@ -87,7 +88,7 @@ def shape_refusal(changes: Iterable[KeyChange]) -> RefusedError | None:
     return RefusedError(
         f"{first.member} of {json_text(key.partition)} is {type_name(first.before)} now, and would be "
         f"{type_name(first.after)}{more}: a task that expects the other type fails; nothing was written",
-        hint=f"{better}Write the type that is there; --force-shape writes what was given.",
+        hint=f"{better}Write the type that is there; {Waiver.FORCE_SHAPE} writes what was given.",
     )
 
 

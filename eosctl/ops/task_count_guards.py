@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from shlex import join, quote
 
 from eosctl.core.absent_group import Recorded
+from eosctl.core.allowances import Waiver
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import DEAD, EMPTY, STABLE
 from eosctl.core.connector_entry import plugin_type
@@ -122,7 +123,8 @@ def refuse_implausible(connector: ConnectorState) -> None:
     if not 0 <= recorded <= MAX_PLAUSIBLE_TASKS:
         raise RefusedError(
             f"the record says {recorded} tasks, which no connector has: fencing so many ids would never end",
-            hint="Fence the ids that exist (eosctl fence --prefix GROUP-CONNECTOR-), then write with --no-fence.",
+            hint="Fence the ids that exist (eosctl fence --prefix GROUP-CONNECTOR-), then write with "
+            f"{Waiver.NO_FENCE}.",
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from shlex import quote
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.config_records import task_count_key, task_count_value
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import EMPTY, STABLE, ConnectGroup
@@ -68,7 +69,7 @@ def refuse_hidden_records(topic: ConfigTopic, *, group_id: str) -> None:
             f"topic {topic.read.topic}: an open transaction hides newer records; nothing was written",
             hint=f"`eosctl txn hanging --topic {quote(topic.read.topic)}` tells whose it is. Wait for its end, or end "
             f"it, and run again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends "
-            f"it at once; so does `eosctl fence {quote(leader)} --allow-leader`, if the group has no members.",
+            f"it at once; so does `eosctl fence {quote(leader)} {Waiver.ALLOW_LEADER}`, if the group has no members.",
         )
 
 

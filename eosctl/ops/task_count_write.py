@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.config_records import task_count_key
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.task_count_writes import decisions, with_record
@@ -86,10 +87,11 @@ def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
         return []
     due = fencing_decision(scene.connector).fence_count > 0
     lost = "; fencing is due, and this record tells the leader that it is done" if due else ""
+    stay = counted(recorded, "recorded id stays as it is", "recorded ids stay as they are")
     return [
         Problem(
             "not_fenced",
-            f"--no-fence: {counted(recorded, 'recorded id stays as it is', 'recorded ids stay as they are')}{lost}",
+            f"{Waiver.NO_FENCE}: {stay}{lost}",
             hint=f"eosctl fence --connector {shlex.quote(request.connector)} --tasks {recorded}",
             severity="warning",
         )
@@ -199,7 +201,7 @@ def _report(
         summary={"fences": len(plan.fence.wanted()) if plan.fence else 0, "outcome": outcome},
         data={
             "fenced_before": plan.request.fence and (fenced is None or fenced.exit_code is ExitCode.OK),
-            "overrides": [] if plan.request.fence else ["no-fence"],
+            "overrides": [] if plan.request.fence else [Waiver.NO_FENCE.word],
             "fence": fence,
             **(data or {}),
         },

@@ -12,6 +12,7 @@ from functools import partial
 from shlex import quote
 
 from eosctl.core.acl_lines import grant_hint
+from eosctl.core.allowances import Waiver
 from eosctl.core.hanging import coordinator_accounts_for, find_hanging
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.deadline import Deadline
@@ -99,12 +100,12 @@ def plan_abort(app: App, request: AbortRequest) -> AbortPlan:
         raise RefusedError(
             "whether the transaction is hanging is not known: a coordinator that may have it open can't be asked "
             f"({'; '.join(map(str, listings.missing))})",
-            hint="Bring the broker back, then run again. --force aborts all the same.",
+            hint=f"Bring the broker back, then run again. {Waiver.FORCE} aborts all the same.",
         )
     if known_as is not None and not request.force:
         raise RefusedError(
             f"the transaction is not hanging: {known_as} has it open, and its coordinator will end it",
-            hint=f"End it now with `eosctl fence {quote(known_as)}`, or insist with --force.",
+            hint=f"End it now with `eosctl fence {quote(known_as)}`, or insist with {Waiver.FORCE}.",
         )
     reason = hanging[0].reason.value if hanging else None
     lso = _last_stable_offset(app, request)

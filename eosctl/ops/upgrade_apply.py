@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.connect_group import EMPTY, STABLE
 from eosctl.core.deployers import Origin
 from eosctl.core.gate import Gate
@@ -212,7 +213,7 @@ def _gone(request: RollRequest, newest: Roll | None) -> frozenset[str]:
     strangers = sorted(gone - known)
     if strangers:
         raise UsageError(
-            f"--accept-gone {strangers[0]}: no upgrade of this group knows that worker",
+            f"{Waiver.ACCEPT_GONE} {strangers[0]}: no upgrade of this group knows that worker",
             hint=f"It knows {', '.join(sorted(known)) or 'none'}; a worker that was given up is not missed any more.",
         )
     return gone
@@ -221,7 +222,7 @@ def _gone(request: RollRequest, newest: Roll | None) -> frozenset[str]:
 def _require_gone(gone: frozenset[str], view: GroupLook) -> None:
     there = sorted(gone & view.members.keys())
     if there:
-        raise RefusedError(f"--accept-gone {there[0]}: it is a member of the group; nothing was written")
+        raise RefusedError(f"{Waiver.ACCEPT_GONE} {there[0]}: it is a member of the group; nothing was written")
 
 
 def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Roll | None, driver: Driver) -> Lenience:
@@ -261,13 +262,14 @@ def _require_gates(names: Collection[str]) -> None:
     unknown = sorted(set(names) - {*GATE_IDS, *DRIVER_GATE_IDS})
     if unknown:
         raise UsageError(
-            f"there is no gate {unknown[0]}", hint=f"--accept-gate takes {', '.join((*GATE_IDS, *DRIVER_GATE_IDS))}."
+            f"there is no gate {unknown[0]}",
+            hint=f"{Waiver.ACCEPT_GATE} takes {', '.join((*GATE_IDS, *DRIVER_GATE_IDS))}.",
         )
 
 
 def accept_hint(gates: Sequence[Gate]) -> str:
     """How to go on all the same; more time is named where a gate is only unknown."""
-    names = " ".join(f"--accept-gate {gate.id}" for gate in gates)
+    names = " ".join(f"{Waiver.ACCEPT_GATE} {gate.id}" for gate in gates)
     more_time = " --timeout gives a look more time." if any(gate.status == "unknown" for gate in gates) else ""
     return f"{names} goes on as it is.{more_time}"
 
@@ -294,7 +296,7 @@ def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: L
     silent = {worker.name for worker in view.observation.workers if worker.mode is Mode.UNREACHABLE}
     ill = sorted(((begun.known - view.members.keys()) | silent) - under_way)
     text = f"{', '.join(ill)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
-    fix = "Start it; if it is gone for good, say so with --accept-gone and its URL."
+    fix = f"Start it; if it is gone for good, say so with {Waiver.ACCEPT_GONE} and its URL."
     return [Gate(MEMBERS_GATE, "fail", text, fix)] if ill else []
 
 
@@ -317,7 +319,7 @@ def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal
         if request.target not in (None, unfinished.target):
             raise RefusedError(
                 f"the unfinished upgrade leads to {unfinished.target.value}, not to {request.target}",
-                hint="Leave out --to, or use --start-over in place of --resume.",
+                hint=f"Leave out --to, or use {Waiver.START_OVER} in place of --resume.",
             )
         if request.plan is not None and request.plan.digest() != unfinished.digest:
             raise RefusedError("the unfinished upgrade was begun with another plan", hint="Leave the plan out.")
@@ -326,7 +328,7 @@ def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal
         journal.refuse_held(f"the upgrade of group {app.target.group_id}")
         raise RefusedError(
             f"{describe_roll(unfinished)}; nothing was written",
-            hint="--resume goes on with it; --start-over forgets it and plans anew, from what is seen now.",
+            hint=f"--resume goes on with it; {Waiver.START_OVER} forgets it and plans anew, from what is seen now.",
         )
     return None
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from shlex import quote
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.connect_group import EMPTY
 from eosctl.core.mirror_maker_nodes import KnownNodes
 from eosctl.core.upgrade import Mode
@@ -288,7 +289,7 @@ def _set_alone(run: _Run, mode: Mode, worker: str) -> Step[str]:
             outcome.detail = f"it is no member of the group, and could not be given {mode.value}: {exc.message}"
             raise RefusedError(
                 f"{worker}: {outcome.detail}",
-                hint=f"--accept-gone {quote(worker)} goes on without it, if it is gone for good.",
+                hint=f"{Waiver.ACCEPT_GONE} {quote(worker)} goes on without it, if it is gone for good.",
             ) from exc
         outcome.name_backup(acted)
         return acted.words

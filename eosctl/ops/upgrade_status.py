@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.gate import Gate
 from eosctl.core.upgrade import Mode, UpgradeWorker
@@ -118,7 +119,7 @@ def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
 
 
 def _gate_problem(gate: Gate) -> Problem:
-    more = "; it is accepted as it is (--accept-gate)" if gate.accepted else ""
+    more = f"; it is accepted as it is ({Waiver.ACCEPT_GATE})" if gate.accepted else ""
     return Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}{more}", gate.fix, "warning")
 
 
@@ -130,7 +131,7 @@ def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
                 f"its file says {worker.mode.value}, and no request confirms it"
                 if worker.mode is not Mode.UNKNOWN else "no request reaches it, and no file tells"
             ),
-            "--accept-gate modes_proven goes by its file (-w); `eosctl upgrade apply` knows what it restarted.",
+            f"{Waiver.ACCEPT_GATE} modes_proven goes by its file (-w); `eosctl upgrade apply` knows what it restarted.",
             {"mode": worker.mode.value, "evidence": list(worker.evidence)},
         )  # fmt: skip
     unproven = worker.mode in (Mode.NOT_ENABLED, Mode.UNKNOWN) and not (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.upgrade import POSSIBLE, Mode
 from eosctl.ops.upgrade_apply import PreparedRoll
 
@@ -29,7 +30,7 @@ def undo_command(roll: PreparedRoll, *, unfinished: bool) -> str | None:
     if origin is None or origin is roll.target:
         return None
     words = ["eosctl", "upgrade", "apply", "--to", origin.value, "--driver", roll.driver.name]
-    return shlex.join([*words, *roll.request.driver_options, *(["--start-over"] if unfinished else ())])
+    return shlex.join([*words, *roll.request.driver_options, *([Waiver.START_OVER] if unfinished else ())])
 
 
 def resume_command(roll: PreparedRoll) -> str:
@@ -39,5 +40,5 @@ def resume_command(roll: PreparedRoll) -> str:
 
 def command_to_resume(driver: str, options: Sequence[str], accepted: Iterable[str]) -> str:
     """The same for a roll that only the journal knows."""
-    gates = [word for name in sorted(accepted) for word in ("--accept-gate", name)]
+    gates = [word for name in sorted(accepted) for word in (Waiver.ACCEPT_GATE, name)]
     return shlex.join(["eosctl", "upgrade", "apply", "--resume", "--driver", driver, *options, *gates])

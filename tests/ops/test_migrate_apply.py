@@ -76,14 +76,14 @@ def migration(scene: KillableScene) -> Migration:
 def test_drift_of_one_side_does_not_excuse_that_of_the_other(scene: KillableScene, side: str, other: str) -> None:
     scene.put(SOURCE if side == "source" else "offsets-a", {OLD: b'{"n":1000}'})
     with pytest.raises(StalePlanError, match=f"the {side} has new offsets of a"):
-        scene.run(allowances=Allowances(force_running=True, drift=frozenset({other})))
-    assert scene.run(allowances=Allowances(force_running=True, drift=frozenset({side}))).exit_code is ExitCode.OK
+        scene.run(allowances=Allowances(force_running=True, accept_drift=frozenset({other})))
+    assert scene.run(allowances=Allowances(force_running=True, accept_drift=frozenset({side}))).exit_code is ExitCode.OK
 
 
 @pytest.mark.parametrize("resumed", [False, True])
 def test_what_an_accepted_drift_is_written_over_is_in_the_backup(scene: KillableScene, resumed: bool) -> None:
     """The backup was of the plan's time: `restore` brought that back, and the newer value was lost."""
-    allowances = Allowances(force_running=True, drift=frozenset({"target"}))
+    allowances = Allowances(force_running=True, accept_drift=frozenset({"target"}))
     undisturbed = KillableScene(scene.folder / "undisturbed").run().data["backup"]
     before = {entry.before.key: entry.before.value for entry in read_backup(str(undisturbed))}
     if resumed:
@@ -101,7 +101,7 @@ def test_partitions_that_were_added_since_are_drift(scene: KillableScene, topic:
     """Keys have another home then; the plan's records went to the old one, and the new partition was not read."""
     scene.brokers.state.topics[topic].partitions.append(FakePartition())
     with pytest.raises(StalePlanError, match=f"topic {topic} has 4 partitions, the plan says 3"):
-        scene.run(allowances=Allowances(force_running=True, drift=frozenset({"source", "target"})))
+        scene.run(allowances=Allowances(force_running=True, accept_drift=frozenset({"source", "target"})))
     assert scene.topics.writes == 0
 
 
@@ -159,7 +159,7 @@ def test_a_run_that_resumes_writes_with_as_many_tasks_as_before(tmp_path: Path, 
     scene.put("offsets-a", {OLD: b'{"n":1000}'})
     scene.stages.parallelism = TASKS + 5
     assert scene.stages.write_tasks(scene.planned) > TASKS
-    allowances = Allowances(force_running=True, drift=frozenset({"target"}))
+    allowances = Allowances(force_running=True, accept_drift=frozenset({"target"}))
     runs = 1
     while scene.run(resume=True, allowances=allowances).exit_code is not ExitCode.OK:
         runs += 1  # the first one only found out that the target differs
@@ -171,7 +171,7 @@ def test_a_run_that_resumes_writes_with_as_many_tasks_as_before(tmp_path: Path, 
 
 def test_a_write_that_is_done_again_and_killed_is_not_over(tmp_path: Path) -> None:
     """It had ended in an earlier run, whose comparison found that the target differs."""
-    allowances = Allowances(force_running=True, drift=frozenset({"target"}))
+    allowances = Allowances(force_running=True, accept_drift=frozenset({"target"}))
     kills = 0
     while True:
         scene = KillableScene(tmp_path / f"killed after {kills}")

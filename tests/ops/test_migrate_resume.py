@@ -171,7 +171,7 @@ def test_someone_else_wrote_meanwhile(scene: KillableScene, accepted: bool) -> N
         with pytest.raises(StalePlanError, match="the target has new offsets of a"):
             scene.run(resume=True)
         return
-    allowances = Allowances(force_running=True, drift=frozenset({"target"}))
+    allowances = Allowances(force_running=True, accept_drift=frozenset({"target"}))
     scene.run(resume=True, allowances=allowances)
     assert scene.target() == EXPECTED
 
@@ -185,7 +185,7 @@ def test_a_target_that_differs_in_the_end_leaves_the_plan_unfinished(scene: Kill
         scene.run()
     with pytest.raises(StalePlanError, match="the target has new offsets of a"):
         scene.run(resume=True)
-    mended = scene.run(resume=True, allowances=Allowances(force_running=True, drift=frozenset({"target"})))
+    mended = scene.run(resume=True, allowances=Allowances(force_running=True, accept_drift=frozenset({"target"})))
     assert (mended.exit_code, mended.summary["sent"], mended.summary["differing"]) == (ExitCode.OK, 1, 0)
     assert scene.target() == EXPECTED
     with pytest.raises(RefusedError, match="was applied before"):

@@ -20,7 +20,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def accepting(*sides: str) -> Allowances:
-    return Allowances(force_running=True, drift=frozenset(sides))
+    return Allowances(force_running=True, accept_drift=frozenset(sides))
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,7 @@ def _migrated(
     cluster: Cluster, engine: Engine, folder: Path, wanted: MigrationRequest, *, applied: bool
 ) -> Mapping[str, Any]:
     """Plans, and applies that if it is to be `applied`."""
-    allowances = replace(DOWN, open_transactions=True)
+    allowances = replace(DOWN, allow_open_transactions=True)
     with prepared_migration(app(cluster, folder), wanted, engine, allowances=allowances) as prepared:
         assert (prepared.apply is None) is (wanted.policy is Policy.FAIL)
         if not applied or prepared.apply is None:
