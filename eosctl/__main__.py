@@ -30,7 +30,10 @@ def main() -> None:
         run_in_venv(extras=("spark",), argv=["-m", "eosctl", *sys.argv[1:]])
     signal.signal(signal.SIGINT, on_interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
-    module.root(prog_name="eosctl")
+    try:
+        module.root(prog_name="eosctl")
+    finally:
+        gc.freeze()  # nothing is left but to end: Python would look for cycles among all that was loaded
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -212,6 +212,8 @@ class AuditLog:
 
 @frozen
 class _Draft:
+    """The file of a write that is under way, and its lock."""
+
     path: Path
     descriptor: int
 

@@ -6,14 +6,15 @@ Every feature makes its own by a function `prepare_…`, beside what applies it;
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.errors import RefusedError
+from eosctl.frozen import frozen
 from eosctl.profiles import Target
 from eosctl.report import Problem, Report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """Something to write, ready to be shown, asked about and applied; nothing was written so far.
 
