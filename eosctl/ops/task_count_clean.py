@@ -82,8 +82,8 @@ def clean_journal(app: App, topic: str, *, cluster_id: str) -> Journal:
     return journal_of(app, "task-counts-clean", topic, cluster_id=cluster_id)
 
 
-def plan_clean(app: App) -> CleanPlan:
-    """Reads topic, settings and group; writes nothing.
+def plan_clean(app: App, *, held: bool = False) -> CleanPlan:
+    """Reads topic, settings and group; writes nothing. `held`: the caller has the lock.
 
     Raises NotFoundError for a group that was never there; RefusedError for a topic that is not compacted, while an open
     transaction holds the cleaner back, for a record that compaction would keep, and while another eosctl cleans.
@@ -96,7 +96,8 @@ def plan_clean(app: App) -> CleanPlan:
         app, group, topic.state.connectors, Known(recorded=Recorded.of(topic.state, topic.read), ask_workers=False)
     )
     journal = clean_journal(app, topic.read.topic, cluster_id=topic.cluster_id)
-    journal.refuse_held(f"topic {topic.read.topic}")
+    if not held:
+        journal.refuse_held(f"topic {topic.read.topic}")
     begun = unfinished_clean(journal)
     now: Settings = {name: own.get(name) for name in WHILE_CLEANING}
     records = tuple(bad_records(topic.state, topic.read.records))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -19,6 +20,7 @@ from eosctl.ops.config_topic import ConfigTopic, read_config_topic
 from eosctl.ops.plan import Plan
 from eosctl.ops.task_count_clean import CleanPlan, clean_report, plan_clean, require_unchanged, show_clean
 from eosctl.report import Json, Problem, Report
+from eosctl.state.steps import Note, Progress, Step, Work, carry_out
 
 _POLL_S = 1.0
 _ROLL_EVERY_S = 20.0
@@ -41,13 +43,22 @@ def apply_clean(app: App, plan: CleanPlan) -> Report:
     anew: the time in which a person read the plan does not count.
     """
     app = app.with_whole_timeout()
-    require_unchanged(plan, plan_clean(app))
-    with plan.journal.hold(f"topic {plan.topic.read.topic}"):
-        data: dict[str, Json] = {}
+    data: dict[str, Json] = {}
+
+    def begin() -> Note:
         if plan.records:
             data["backup"] = _keep(app, plan)
-        plan.journal.write("begin", before=dict(plan.before), offsets=sorted(plan.offsets()))
-        return _run(app, plan, data)
+        return Note("begin", {"before": dict(plan.before), "offsets": sorted(plan.offsets())})
+
+    work = Work(
+        steps=lambda: _steps(app, plan),
+        journal=plan.journal,
+        subject=f"topic {plan.topic.read.topic}",
+        recheck=lambda: require_unchanged(plan, plan_clean(app, held=True)),
+        begin=begin,
+        close=lambda _progress: _close(app.with_whole_timeout(), plan),
+    )
+    return _result(app, plan, carry_out(work), data)
 
 
 def _keep(app: App, plan: CleanPlan) -> str:
@@ -57,36 +68,40 @@ def _keep(app: App, plan: CleanPlan) -> str:
     return backup
 
 
-def _run(app: App, plan: CleanPlan, data: dict[str, Json]) -> Report:
-    problems: list[Problem] = []
-    code, left = ExitCode.OK, plan.offsets()
-    try:
-        if plan.records:
-            if plan.breaks_readers():
-                app.on_event(Event("do not restart a worker until this has ended", warning=True))
-            _overwrite(app, plan)
-            _await_cleaner(app, plan)
-    except KeyboardInterrupt:
-        code = ExitCode.INTERRUPTED
-        problems.append(Problem("interrupted", "interrupted before the records were gone", hint=_AGAIN))
-    except EosctlError as exc:
-        code = exc.exit_code
-        problems.append(Problem(exc.code, exc.message, hint=exc.hint))
-    back = _set_back(app.with_whole_timeout(), plan)
-    if back is not None:
-        code = ExitCode.PARTIAL if code is not ExitCode.INTERRUPTED else code
-        problems.append(back)
-    else:
-        problems += plan.journal.close()
+def _steps(app: App, plan: CleanPlan) -> Iterator[Step[None]]:
+    """None where only the settings are to be set back, which closing does."""
+    if not plan.records:
+        return
+    if plan.breaks_readers():
+        app.on_event(Event("do not restart a worker until this has ended", warning=True))
+    yield Step("overwrite", lambda: _overwrite(app, plan))
+    yield Step("clean", lambda: _await_cleaner(app, plan))
+
+
+def _close(app: App, plan: CleanPlan) -> list[Problem]:
+    """Sets the settings back, whatever became of the steps; the journal stays open where that fails."""
+    problem = _set_back(app, plan)
+    return plan.journal.close() if problem is None else [problem]
+
+
+def _result(app: App, plan: CleanPlan, progress: Progress[None], data: dict[str, Json]) -> Report:
+    error, code = progress.error, progress.exit_code(touched=False)
+    problems = [] if error is None else [Problem.of(error)]
+    if progress.interrupted:
+        problems = [Problem("interrupted", "interrupted before the records were gone", hint=_AGAIN)]
+    elif any(each.code == _NOT_SET_BACK for each in progress.problems):
+        code = ExitCode.PARTIAL
     try:
         left = _left(app.with_whole_timeout(), plan) if plan.records else frozenset()
         outcomes = {offset: "still_there" if offset in left else "removed" for offset in plan.offsets()}
-    except EosctlError:
+    except (EosctlError, KeyboardInterrupt):
         outcomes = dict.fromkeys(plan.offsets(), "unknown")
+    problems += progress.problems
     report = clean_report(app, "task-counts-clean-result", plan, outcomes, problems=problems, data=data)
     return replace(report, exit_code=code)
 
 
+_NOT_SET_BACK = "settings_not_set_back"
 _AGAIN = "Run the same command again. Until then do not restart a worker."
 
 
@@ -177,7 +192,7 @@ def _set_back(app: App, plan: CleanPlan) -> Problem | None:
 def _not_back(plan: CleanPlan, reason: str) -> Problem:
     before = ", ".join(f"{name}={'the default' if value is None else value}" for name, value in plan.before.items())
     return Problem(
-        "settings_not_set_back",
+        _NOT_SET_BACK,
         f"the settings of topic {plan.topic.read.topic} are not set back to {before}: {reason}",
         hint="`eosctl task-counts clean` sets them back.",
     )

@@ -199,6 +199,20 @@ def test_ctrl_c_sets_the_settings_back(world: World) -> None:
     assert (settings(world), unfinished(world)) == (BEFORE, [])
 
 
+def test_who_presses_ctrl_c_twice_gets_the_rows_as_well(world: World) -> None:
+    """Whether the records are gone was looked at then, and the second one took the report away."""
+    puts(world, BAD, GOOD)
+
+    def interrupt(event: Event) -> None:
+        if event.message == "waiting for the log cleaner":
+            raise KeyboardInterrupt
+        if event.message.endswith("are as before"):
+            world.topics.fail_next("read", KeyboardInterrupt())
+
+    report = clean(replace(world.app(), on_event=interrupt))
+    assert (outcomes(report), report.exit_code) == (["unknown"], ExitCode.INTERRUPTED)
+
+
 def test_an_error_sets_the_settings_back(world: World) -> None:
     puts(world, BAD, GOOD)
     world.topics.fail_next("write", BrokerError("no room"))
