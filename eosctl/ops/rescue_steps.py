@@ -137,7 +137,10 @@ def _write(app: App, plan: RescuePlan, left: dict[str, object]) -> str:
     left["backup"] = written.backup
     if written.outcome != "written":
         reason = written.failure.message if written.failure else "something else was written at the same time"
-        raise EosctlError(f"the task-count record is {written.outcome}: {reason}")
+        error = InterruptedByUserError if written.interrupted else EosctlError
+        raise error(f"the task-count record is {written.outcome}: {reason}")
+    if written.interrupted:
+        raise InterruptedByUserError("interrupted when the record was written")
     assert written.now is not None  # noqa: S101 - what was written was read
     return f"the task-count record {count} is at offset {written.now.record_offset}, after the task commit"
 

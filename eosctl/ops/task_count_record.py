@@ -14,7 +14,7 @@ from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connect_group import EMPTY, STABLE, ConnectGroup
 from eosctl.core.ids import leader_transactional_id, own_transactional_id
 from eosctl.core.records import OutRecord, Record
-from eosctl.errors import EosctlError, NotFoundError, RefusedError
+from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_record_backup
@@ -47,6 +47,11 @@ class RecordWrite:
     backup: str
     now: ConnectorState | None = None
     failure: EosctlError | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C came while it was written, or read back."""
+        return isinstance(self.failure, InterruptedByUserError)
 
 
 def find_connector(topic: ConfigTopic, name: str, *, group_id: str) -> ConnectorState:
@@ -97,7 +102,7 @@ def _newest_commit_ms(topic: ConfigTopic, connector: ConnectorState) -> int:
 
 
 def write_record(app: App, scene: Scene, count: int, *, name: str) -> RecordWrite:
-    """Backs up the old record, writes the new one and finds out by reading what became of it.
+    """Backs up the old record, writes the new one and finds out by reading what became of it, also after Ctrl-C.
 
     To workers that run it is a transaction under eosctl's own id: the leader would lose a fight for its id. Without
     any it goes under the leader's id, so that a leader which is a zombie can't write after it.
@@ -114,13 +119,17 @@ def write_record(app: App, scene: Scene, count: int, *, name: str) -> RecordWrit
     try:
         with app.topics() as store:
             store.write([OutRecord(topic, key, value, partition=0)], transactional_id=transactional_id)
-    except EosctlError as exc:  # whether it was written is found out by reading, not by guessing
-        failure = exc
+    except (EosctlError, KeyboardInterrupt) as exc:  # whether it was written is found out by reading, not by guessing
+        failure = _failure(exc)
     try:
         now = _read_back(app.with_whole_timeout(), scene.connector)
-    except EosctlError as exc:
-        failure = failure or exc
+    except (EosctlError, KeyboardInterrupt) as exc:
+        failure = failure or _failure(exc)
     return RecordWrite(_outcome(scene.connector, now, count, failure), backup, now, failure)
+
+
+def _failure(exc: EosctlError | KeyboardInterrupt) -> EosctlError:
+    return exc if isinstance(exc, EosctlError) else InterruptedByUserError("interrupted while the record was written")
 
 
 def _read_back(app: App, then: ConnectorState) -> ConnectorState | None:

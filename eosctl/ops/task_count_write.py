@@ -7,7 +7,7 @@ left to fence. So the ids that it would have fenced are fenced here first.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -29,8 +29,9 @@ from eosctl.ops.task_count_guards import (
     refuse_running_round,
     says_already,
 )
-from eosctl.ops.task_count_record import Scene, write_record
+from eosctl.ops.task_count_record import RecordWrite, Scene, write_record
 from eosctl.report import Problem, Report, Row
+from eosctl.state.steps import Progress, Step, Work, carry_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,31 +132,72 @@ def show_write(app: App, plan: TaskCountWritePlan) -> Report:
     return _report(app, "task-counts-write-plan", plan, after, outcome, problems, data=data)
 
 
+@dataclass(slots=True)
+class _SoFar:
+    """What the steps have done until now."""
+
+    fenced: Report | None = None
+    written: RecordWrite | None = None
+
+    @property
+    def fencing_failed(self) -> bool:
+        """Whether an id is not fenced, so that nothing may be written."""
+        return self.fenced is not None and self.fenced.exit_code is not ExitCode.OK
+
+
 def apply_write(app: App, plan: TaskCountWritePlan) -> Report:
     """Fences, writes and reads back if the plan still holds; raises StalePlanError or RefusedError before that.
 
-    The deadline starts anew: the time in which a person read the plan does not count.
+    After Ctrl-C and errors the report says what was done until then. The deadline starts anew: the time in which a
+    person read the plan does not count.
     """
-    app = app.with_whole_timeout()
-    _recheck(plan.scene, observe_for_write(app, plan.request.connector))
-    kind, problems = "task-counts-write-result", list(plan.problems)
-    fenced = apply_fence(app, plan.fence) if plan.fence else None
-    if fenced is not None and fenced.exit_code is not ExitCode.OK:
+    app, so_far = app.with_whole_timeout(), _SoFar()
+    progress = carry_out(Work(lambda: _steps(app, plan, so_far), recheck=lambda: _recheck(app, plan.scene)))
+    return _result(app, plan, so_far, progress)
+
+
+def _steps(app: App, plan: TaskCountWritePlan, so_far: _SoFar) -> Iterator[Step[None]]:
+    fence = plan.fence
+
+    def write() -> None:
+        if fence is not None:
+            _recheck(app, plan.scene)  # fencing many ids takes a while
+        so_far.written = write_record(app, plan.scene, plan.request.count, name="task-counts-write")
+
+    if fence is not None:
+
+        def fence_ids() -> None:
+            so_far.fenced = apply_fence(app, fence)
+
+        yield Step("fence", fence_ids)
+    if not so_far.fencing_failed:
+        yield Step("write", write)
+
+
+def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progress[None]) -> Report:
+    fenced, written = so_far.fenced, so_far.written
+    after: ConnectorState | None = plan.scene.connector
+    outcome, data = "not_written", {}
+    problems, code = list(plan.problems), progress.exit_code(touched=fenced is not None)
+    if progress.error is not None:
+        problems.append(Problem.of(progress.error))
+    if fenced is not None and so_far.fencing_failed:
         problems += [problem for problem in fenced.problems if problem.severity == "error"]
-        not_written = Problem("not_written", "not every recorded id is fenced, so the record was not written")
-        report = _report(app, kind, plan, plan.scene.connector, "not_written", (*problems, not_written), fenced=fenced)
-        return replace(report, exit_code=fenced.exit_code)
-    if fenced is not None:
-        _recheck(plan.scene, observe_for_write(app, plan.request.connector))  # fencing many ids takes a while
-    written = write_record(app, plan.scene, plan.request.count, name="task-counts-write")
-    if written.failure is not None:
-        problems.append(Problem.of(written.failure))
-    data = {"backup": written.backup, "undo": undo_command(plan.scene, plan.request)}
-    report = _report(app, kind, plan, written.now, written.outcome, problems, fenced=fenced, data=data)
-    return report if written.outcome == "written" else replace(report, exit_code=ExitCode.PARTIAL)
+        problems.append(Problem("not_written", "not every recorded id is fenced, so the record was not written"))
+        code = fenced.exit_code
+    if written is not None:
+        after, outcome = written.now, written.outcome
+        data = {"backup": written.backup, "undo": undo_command(plan.scene, plan.request)}
+        code = ExitCode.OK if written.outcome == "written" else ExitCode.PARTIAL
+        if written.failure is not None:
+            problems.append(Problem.of(written.failure))
+            code = ExitCode.INTERRUPTED if written.interrupted else code
+    report = _report(app, "task-counts-write-result", plan, after, outcome, problems, fenced=fenced, data=data)
+    return replace(report, exit_code=code)
 
 
-def _recheck(then: Scene, now: Scene) -> None:
+def _recheck(app: App, then: Scene) -> None:
+    now = observe_for_write(app, then.connector.name)
     if then.cluster_id != now.cluster_id:
         raise StalePlanError(f"the plan was made for cluster {then.cluster_id}, this is {now.cluster_id}")
     if then.connector != now.connector or then.group_state != now.group_state:

@@ -69,13 +69,14 @@ class Work(Generic[Done]):
 
     `subject` is what the journal's lock keeps others from; `locks` are further ones. `recheck` raises where the plan
     does not hold any more. `begin` returns the first entry. `close` ends the journal in a way of its own; without it
-    the journal is closed where every step ended. `journal` None: the cluster alone shows how far such a work came.
+    the journal is closed where every step ended. `journal` None: the cluster alone shows how far such a work came, and
+    none of its steps has an entry.
     """
 
     steps: Callable[[], Iterable[Step[Done]]]
-    journal: Journal | None
-    subject: str
     recheck: Callable[[], None]
+    journal: Journal | None = None
+    subject: str = ""
     begin: Callable[[], Note | None] = lambda: None
     close: Callable[[Progress[Done]], Sequence[Problem]] | None = None
     locks: Sequence[tuple[Journal, str]] = ()

@@ -15,7 +15,6 @@ from eosctl.core.task_count_findings import MAX_PLAUSIBLE_TASKS
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.deadline import Deadline
 from eosctl.errors import (
-    EosctlError,
     ExitCode,
     NotFoundError,
     RefusedError,
@@ -23,6 +22,7 @@ from eosctl.errors import (
     UnauthorizedError,
     UnreachableError,
 )
+from eosctl.events import Event
 from eosctl.ops.task_count_write import TaskCountWritePlan, WriteRequest, apply_write, plan_write, show_write
 from eosctl.report import Report
 from tests.fakes.broker import Seen
@@ -301,6 +301,26 @@ def test_of_two_failures_of_a_write_the_first_is_told(scene: Scene) -> None:
     assert [problem.message for problem in report.problems] == ["not authorized: writing"]
 
 
+@pytest.mark.parametrize(
+    ("call", "done", "outcome"),
+    [("write", False, "not_written"), ("write", True, "written"), ("read", True, "unconfirmed")],
+)
+def test_after_ctrl_c_the_rows_so_far_are_reported(scene: Scene, *, call: str, done: bool, outcome: str) -> None:
+    """Only the error was left: neither the ids that were fenced, nor whether the record was written, nor its backup."""
+    stop(scene)
+    plan = plan_write(scene.app(), WriteRequest("c", 5))
+
+    def press_ctrl_c(event: Event) -> None:
+        if event.message.startswith("backup: "):
+            scene.topics.fail_next(call, KeyboardInterrupt(), done=done)
+
+    report = apply_write(replace(scene.app(), on_event=press_ctrl_c), plan)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.INTERRUPTED, outcome)
+    assert [problem.code for problem in report.problems] == ["interrupted"]
+    assert report.data["fence"]["summary"]["counts"] == {"fenced": 3}  # type: ignore[index]  # plain data
+    assert Path(str(report.data["backup"])).exists()
+
+
 def _restarted(scene: Scene) -> None:
     """Somebody has started the connector, and it has its tasks."""
     scene.connect.add("c", {"tasks.max": "2"})
@@ -311,13 +331,16 @@ def _reconfigured(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("happens", "error", "complaint"),
-    [(_restarted, RefusedError, "has 2 tasks"), (_reconfigured, StalePlanError, "changed since the plan was made")],
+    ("happens", "code", "complaint"),
+    [(_restarted, "refused", "has 2 tasks"), (_reconfigured, "stale_plan", "changed since the plan was made")],
 )
 def test_what_changes_while_ids_are_fenced_stops_the_record(
-    scene: Scene, happens: Callable[[Scene], None], error: type[EosctlError], complaint: str
+    scene: Scene, happens: Callable[[Scene], None], code: str, complaint: str
 ) -> None:
-    """Fencing many ids takes a while, and a record after a task set that was not seen would hide its ids."""
+    """Fencing many ids takes a while, and a record after a task set that was not seen would hide its ids.
+
+    Only the error was left, and not the ids that were fenced.
+    """
     stop(scene)
     plan = plan_write(scene.app(), WriteRequest("c", 0))
 
@@ -327,8 +350,10 @@ def test_what_changes_while_ids_are_fenced_stops_the_record(
         return answer
 
     scene.brokers.tamper = after_the_last
-    with pytest.raises(error, match=complaint):
-        apply_write(scene.app(), plan)
+    report = apply_write(scene.app(), plan)
+    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "not_written")
+    assert (report.problems[0].code, complaint in report.problems[0].message) == (code, True)
+    assert report.data["fence"]["summary"]["counts"] == {"fenced": 3}  # type: ignore[index]  # plain data
     assert scene.brokers.count("InitProducerId") == 3, "all of them were fenced by then"
     assert scene.records() == []
 

@@ -48,9 +48,7 @@ def work(
         raises(between)
         yield step("two", second)
 
-    return Work(
-        steps, journal, "it", recheck=lambda: raises(stale), begin=lambda: Note("begin", {"of": "it"}), locks=locks
-    )
+    return Work(steps, lambda: raises(stale), journal, "it", begin=lambda: Note("begin", {"of": "it"}), locks=locks)
 
 
 def events(journal: Journal) -> list[object]:
@@ -103,8 +101,7 @@ def test_nothing_begins_while_another_one_has_a_lock(journal: Journal, held: str
 
 
 def test_a_feature_may_close_in_its_own_way(journal: Journal) -> None:
-    closing: Work[str] = Work(
-        lambda: (), journal, "it", recheck=lambda: None, close=lambda _all: journal.close("stopped")
-    )
+    none: list[Step[str]] = []
+    closing = Work(lambda: none, lambda: None, journal, "it", close=lambda _all: journal.close("stopped"))
     assert carry_out(closing) == Progress({})
     assert events(journal) == ["stopped"]
