@@ -17,6 +17,7 @@ import urllib3
 
 from eosctl.connect.pools import open_pool, resolve_url
 from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.connector_entry import ConnectorEntry, read_entry
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.kafka_version import HEALTH_SINCE, kafka_version
 from eosctl.core.worker_url import NOT_REACHED_HINT, parse_worker_url
@@ -138,16 +139,24 @@ class RestConnectWorker:
             raise self._failure("GET /health", answer)
         return "starting" if (kafka_version(self.root()["version"]) or (0, 0)) >= HEALTH_SINCE else "unknown"
 
-    def connectors(self) -> Mapping[str, Mapping[str, object]]:
-        """`GET /connectors?expand=info&expand=status`: connector name -> {"info": …, "status": …}."""
+    def connectors(self) -> Mapping[str, ConnectorEntry]:
+        """`GET /connectors?expand=info&expand=status`: every connector by its name."""
+        request = "GET /connectors"
         found = self._mapping("GET", "/connectors?expand=info&expand=status")
-        if not all(isinstance(entry, dict) for entry in found.values()):
-            raise self._not_connect("GET /connectors", "its answer does not map names to connectors")
-        return {name: entry for name, entry in found.items() if isinstance(entry, dict)}
+        return {name: self._entry(request, entry) for name, entry in found.items()}
 
-    def connector_status(self, connector: str) -> Mapping[str, object]:
-        """`GET /connectors/{c}/status`: as `connectors` has it under "status"; raises NotFoundError."""
-        return self._mapping("GET", f"{_path(connector)}/status")
+    def connector_status(self, connector: str) -> ConnectorEntry:
+        """`GET /connectors/{c}/status`: as `connectors` has it, without config and task set; raises NotFoundError."""
+        target = f"{_path(connector)}/status"
+        return self._entry(f"GET {target}", {"status": self._mapping("GET", target)})
+
+    def _entry(self, request: str, entry: object) -> ConnectorEntry:
+        if not isinstance(entry, dict):
+            raise self._not_connect(request, "its answer does not map names to connectors")
+        try:
+            return read_entry(entry)
+        except ValueError as exc:
+            raise self._not_connect(request, "its answer has a task without a number") from exc
 
     def connector_config(self, connector: str) -> Mapping[str, str]:
         """`GET /connectors/{c}/config`; raises NotFoundError."""

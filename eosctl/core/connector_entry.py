@@ -1,4 +1,4 @@
-"""A connector's entry in `GET /connectors?expand=info&expand=status`: the one place that takes it apart. Pure.
+"""A connector as Connect's REST interface shows it: the one place that takes its answer apart. Pure.
 
 What is missing, or is not what Connect answers, is left out: a worker of any version may be asked.
 """
@@ -6,15 +6,15 @@ What is missing, or is not what Connect answers, is left out: a worker of any ve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 UNTOLD = "unknown"
 """The state of a part of which the answer says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class PartTold:
-    """The connector itself or one task: `worker_id` is the host:port where it is, `trace` that of its failure."""
+class PartStatus:
+    """The connector itself: `worker_id` is the host:port where it is, `trace` that of its failure."""
 
     state: str = UNTOLD
     worker_id: str = ""
@@ -22,32 +22,73 @@ class PartTold:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorEntry:
-    """`itself` None: the answer tells no state; `wanted` are the task numbers of the newest task set."""
+class TaskStatus:
+    """One task: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.
 
-    type: str
-    config: Mapping[str, str]
-    itself: PartTold | None
-    tasks: Mapping[int, PartTold]
-    wanted: tuple[int, ...]
+    `worker_id` is the host:port where it is, `trace` the stack trace of a FAILED one, else empty.
+    """
+
+    task: int
+    state: str
+    worker_id: str
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorEntry:
+    """`itself` None: the answer tells no state; `tasks` by number; `wanted` are the numbers of the newest task set.
+
+    `type` is source, sink or unknown.
+    """
+
+    type: str = UNTOLD
+    config: Mapping[str, str] = field(default_factory=dict)
+    itself: PartStatus | None = None
+    tasks: tuple[TaskStatus, ...] = ()
+    wanted: tuple[int, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """The connector's own: RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, …, or unknown."""
+        return UNTOLD if self.itself is None else self.itself.state
+
+    @property
+    def trace(self) -> str:
+        """That of the connector's own failure."""
+        return "" if self.itself is None else self.itself.trace
+
+    def parts(self) -> tuple[PartStatus | TaskStatus, ...]:
+        """The connector itself, where its state is told, and its tasks."""
+        return self.tasks if self.itself is None else (self.itself, *self.tasks)
+
+    def workers(self) -> frozenset[str]:
+        """The host:port of each worker that has a part of it."""
+        return frozenset(part.worker_id for part in self.parts() if part.worker_id)
 
 
 def read_entry(entry: Mapping[str, object]) -> ConnectorEntry:
-    """The parts of an entry."""
+    """From an entry in `GET /connectors?expand=info&expand=status`; raises ValueError for a task without a number."""
     info, status = mapping_of(entry.get("info")), mapping_of(entry.get("status"))
     itself = mapping_of(status.get("connector"))
     tasks = [mapping_of(each) for each in _list_of(status.get("tasks"))]
     return ConnectorEntry(
         type=str(info.get("type") or status.get("type") or UNTOLD),
         config={key: str(value) for key, value in mapping_of(info.get("config")).items() if value is not None},
-        itself=_part(itself) if itself else None,
-        tasks={int(str(each.get("id"))): _part(each) for each in tasks},
+        itself=read_part(itself) if itself else None,
+        tasks=tuple(sorted((read_task(int(str(each.get("id"))), each) for each in tasks), key=lambda each: each.task)),
         wanted=tuple(sorted(int(str(mapping_of(each).get("task"))) for each in _list_of(info.get("tasks")))),
     )
 
 
-def _part(said: Mapping[str, object]) -> PartTold:
-    return PartTold(str(said.get("state", UNTOLD)), str(said.get("worker_id") or ""), str(said.get("trace") or ""))
+def read_part(said: Mapping[str, object]) -> PartStatus:
+    """The connector's own status, as REST and the status topic spell it."""
+    return PartStatus(str(said.get("state", UNTOLD)), str(said.get("worker_id") or ""), str(said.get("trace") or ""))
+
+
+def read_task(number: int, said: Mapping[str, object]) -> TaskStatus:
+    """The status of a task, as REST and the status topic spell it."""
+    part = read_part(said)
+    return TaskStatus(number, part.state, part.worker_id, part.trace)
 
 
 def mapping_of(value: object) -> Mapping[str, object]:

@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from eosctl.core.failure_scenarios import what_it_died_of
+from eosctl.core.connector_entry import ConnectorEntry
+from eosctl.core.failure_scenarios import failed_in_fencing, what_it_died_of
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
-from eosctl.core.rescue import SeenTask
 
 RUNNING = "RUNNING"
 _AT_REST = frozenset({RUNNING, "PAUSED", "STOPPED"})
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorSeen:
-    """A connector as REST tells it; `wanted` are the task numbers of its newest task set."""
-
-    state: str
-    tasks: tuple[SeenTask, ...]
-    wanted: tuple[int, ...]
-    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +28,7 @@ class RestartJudgement:
 
 def judge_connectors(
     before: Mapping[str, str],
-    now: Mapping[str, ConnectorSeen],
+    now: Mapping[str, ConnectorEntry],
     owned: Collection[Work],
     *,
     excused: Collection[Work] = (),
@@ -59,7 +49,7 @@ def judge_connectors(
             left.append(f"connector {name}")
             continue
         failed = [task for task in seen.tasks if task.state == "FAILED" and (name, task.task) not in excused]
-        fencing = [task for task in failed if task.fencing_failed and "Authorization" not in task.trace]
+        fencing = [task for task in failed if failed_in_fencing(task) and "Authorization" not in task.trace]
         if seen.state == "FAILED":
             broken.append(f"connector {name} is FAILED: {what_it_died_of(seen.trace)}")
         broken += [f"{name}/{t.task} is FAILED: {what_it_died_of(t.trace)}" for t in failed if t not in fencing]
@@ -70,7 +60,7 @@ def judge_connectors(
     return RestartJudgement(tuple(waiting), tuple(to_restart), tuple(broken), tuple(left))
 
 
-def _awaited(name: str, seen: ConnectorSeen, owned: Collection[Work]) -> list[str]:
+def _awaited(name: str, seen: ConnectorEntry, owned: Collection[Work]) -> list[str]:
     if seen.state not in _AT_REST:
         return [f"connector {name} is {seen.state}"]
     states = {task.task: task.state for task in seen.tasks}

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from eosctl.core.connector_entry import TaskStatus
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.stack_trace import causes_of
@@ -253,6 +254,12 @@ def known_failure(trace: str) -> Scenario | None:
             if any(text in cause.text for text in scenario.texts) and all(text in said for text in scenario.texts):
                 return scenario
     return None
+
+
+def failed_in_fencing(task: TaskStatus) -> bool:
+    """Whether it is FAILED for want of a finished fencing round."""
+    known = known_failure(task.trace) if task.state == "FAILED" else None
+    return known is not None and known.fencing
 
 
 def denied_topics(trace: str) -> tuple[str, ...]:

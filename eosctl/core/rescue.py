@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from eosctl.core.config_topic import ConnectorState
-from eosctl.core.failure_scenarios import known_failure
+from eosctl.core.connector_entry import TaskStatus
+from eosctl.core.failure_scenarios import failed_in_fencing
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.task_counts import fencing_decision
 from eosctl.core.wording import counted
@@ -30,22 +31,6 @@ class RescueVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenTask:
-    """One task as REST tells it; `worker` is its host:port."""
-
-    task: int
-    state: str
-    worker: str
-    trace: str = ""
-
-    @property
-    def fencing_failed(self) -> bool:
-        """Whether it is FAILED for want of a finished fencing round."""
-        known = known_failure(self.trace) if self.state == "FAILED" else None
-        return known is not None and known.fencing
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The verdict, and what was seen that led to it."""
 
@@ -53,7 +38,7 @@ class Diagnosis:
     seen: str
 
 
-def diagnose(connector: ConnectorState, tasks: Sequence[SeenTask], *, restarted: bool = False) -> Diagnosis:
+def diagnose(connector: ConnectorState, tasks: Sequence[TaskStatus], *, restarted: bool = False) -> Diagnosis:
     """Whether native fencing and a record heal this connector; `restarted` by a rescue that was then cut off.
 
     While fencing is due (commit newer than record) no task of the newest set can have begun, so all of them must be
@@ -63,7 +48,7 @@ def diagnose(connector: ConnectorState, tasks: Sequence[SeenTask], *, restarted:
     return Diagnosis(_verdict(connector, tasks, restarted=restarted), seen)
 
 
-def _verdict(connector: ConnectorState, tasks: Sequence[SeenTask], *, restarted: bool) -> RescueVerdict:
+def _verdict(connector: ConnectorState, tasks: Sequence[TaskStatus], *, restarted: bool) -> RescueVerdict:
     failed = [task for task in tasks if task.state == "FAILED"]
     complete = bool(tasks) and [task.task for task in tasks] == connector.task_ids
     if not complete or connector.target_state != "STARTED":
@@ -73,18 +58,18 @@ def _verdict(connector: ConnectorState, tasks: Sequence[SeenTask], *, restarted:
             return RescueVerdict.WATCH
         if all(task.state == "RUNNING" for task in tasks):
             return RescueVerdict.HEALTHY
-        blamed = bool(failed) and all(task.fencing_failed for task in failed)
+        blamed = bool(failed) and all(failed_in_fencing(task) for task in failed)
         return RescueVerdict.RESTART if blamed else RescueVerdict.OTHER
     blamed = any(FENCING_FAILED in task.trace for task in failed)
     due = fencing_decision(connector).fence_count > 0
     return RescueVerdict.FENCE if blamed and due and len(failed) == len(tasks) else RescueVerdict.OTHER
 
 
-def describe_tasks(tasks: Sequence[SeenTask]) -> str:
+def describe_tasks(tasks: Sequence[TaskStatus]) -> str:
     """`109 tasks (109 FAILED; 109 FAILED in zombie fencing)`."""
     states = Counter(task.state for task in tasks)
     listed = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
-    blamed = sum(task.fencing_failed for task in tasks)
+    blamed = sum(failed_in_fencing(task) for task in tasks)
     return f"{counted(len(tasks), 'task')} ({listed}; {blamed} FAILED in zombie fencing)"
 
 

@@ -1,4 +1,4 @@
-"""Connectors and tasks as the config and the status topic have them, in the shape of REST's answer. Pure.
+"""Connectors and tasks as the config and the status topic have them. Pure.
 
 Where no worker can be asked (a dedicated MirrorMaker) these topics tell the same: REST reads its states there, too
 (`KafkaStatusBackingStore`, 2.3 to 4.3).
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from eosctl.core.config_topic import ConfigState
-from eosctl.core.connector_entry import plugin_type
+from eosctl.core.connector_entry import ConnectorEntry, TaskStatus, plugin_type, read_part, read_task
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.records import Record
 
@@ -59,32 +59,26 @@ def _json_object(value: bytes | None) -> Mapping[str, object] | None:
     return read if isinstance(read, dict) else None
 
 
-def as_rest_tells(
+def connectors_as_written(
     state: ConfigState, statuses: Mapping[Work, Mapping[str, object]] | None
-) -> dict[str, Mapping[str, object]]:
-    """What `GET /connectors?expand=info&expand=status` would say; without `statuses` nothing of their states."""
+) -> dict[str, ConnectorEntry]:
+    """The connectors as a worker's REST interface would show them; without `statuses` their states are not known."""
     return {
-        name: {
-            "info": {
-                "name": name,
-                "type": plugin_type(each.config),
-                "config": {key: value for key, value in each.config.items() if value is not None},
-                "tasks": [{"connector": name, "task": number} for number in each.task_ids],
-            },
-            **({} if statuses is None else {"status": _status(name, each.task_ids, statuses)}),
-        }
+        name: ConnectorEntry(
+            type=plugin_type(each.config),
+            config={key: str(value) for key, value in each.config.items() if value is not None},
+            itself=None if statuses is None else read_part(statuses.get((name, CONNECTOR_ITSELF), _UNTOLD)),
+            tasks=tuple(_tasks(name, each.task_ids, statuses or {})),
+            wanted=tuple(sorted(each.task_ids)),
+        )
         for name, each in state.connectors.items()
         if each.config is not None
     }
 
 
-def _status(name: str, numbers: Iterable[int], statuses: Mapping[Work, Mapping[str, object]]) -> Mapping[str, object]:
-    told = ((number, statuses.get((name, number))) for number in numbers)
-    return {
-        "name": name,
-        "connector": statuses.get((name, CONNECTOR_ITSELF), _UNTOLD),
-        "tasks": [{"id": number, **status} for number, status in told if status is not None],
-    }
+def _tasks(name: str, numbers: Iterable[int], statuses: Mapping[Work, Mapping[str, object]]) -> Iterator[TaskStatus]:
+    told = ((number, statuses.get((name, number))) for number in sorted(numbers))
+    return (read_task(number, status) for number, status in told if status is not None)
 
 
 def version_at(owned: Iterable[Work], statuses: Mapping[Work, Mapping[str, object]]) -> str | None:

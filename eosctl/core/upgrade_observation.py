@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from eosctl.core.aborted_offsets import AbortedOffset
 from eosctl.core.client_settings import ClientSettings
 from eosctl.core.config_topic import ConfigState
-from eosctl.core.connector_entry import read_entry
+from eosctl.core.connector_entry import ConnectorEntry, PartStatus, TaskStatus
 from eosctl.core.id_collisions import GroupWork
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import TopicDescription
@@ -59,11 +59,10 @@ class ObservedConnector:
         return {int(part[5:]): state for part, state in self.states.items() if part.startswith("task ")}
 
 
-def observed_connector(name: str, answer: Mapping[str, object]) -> ObservedConnector:
-    """A connector from its entry in `GET /connectors?expand=info&expand=status`."""
-    entry = read_entry(answer)
-    parts = {} if entry.itself is None else {"connector": entry.itself}
-    parts |= {f"task {number}": task for number, task in entry.tasks.items()}
+def observed_connector(name: str, entry: ConnectorEntry) -> ObservedConnector:
+    """A connector as a worker shows it."""
+    parts: dict[str, PartStatus | TaskStatus] = {} if entry.itself is None else {"connector": entry.itself}
+    parts |= {f"task {task.task}": task for task in entry.tasks}
     return ObservedConnector(
         name=name,
         type=entry.type,

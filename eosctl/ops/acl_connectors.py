@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connector_entry import plugin_type
@@ -68,9 +67,7 @@ def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
         except EosctlError as exc:
             failures.append(exc)
         else:
-            infos = {name: cast("Mapping[str, Any]", entry["info"]) for name, entry in there.items()}
             return {
-                name: ConnectorState(name, info["config"], task_count=len(info["tasks"]))
-                for name, info in infos.items()
+                name: ConnectorState(name, entry.config, task_count=len(entry.wanted)) for name, entry in there.items()
             }
     raise no_answer("no worker tells which connectors there are", failures)

@@ -51,7 +51,7 @@ def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:
         status = app.worker(seen.url).connector_status(connector)
     except EosctlError:
         return True
-    now, then = observed_connector(connector, {"status": status}), seen.parts
+    now, then = observed_connector(connector, status), seen.parts
     return (now.states, now.workers, now.traces) != (then.states, then.workers, then.traces)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.java_properties import PROVIDER
@@ -111,13 +110,8 @@ def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
         except EosctlError as exc:
             problems.append(Problem("connect_not_asked", exc.message, hint=exc.hint, severity="warning"))
             continue
-        return {name: _config_of(answer) for name, answer in there.items()}
+        return {name: entry.config for name, entry in there.items()}
     return None
-
-
-def _config_of(answer: Mapping[str, object]) -> Mapping[str, str]:
-    info = cast("Mapping[str, Mapping[str, str]]", answer.get("info") or {})
-    return info.get("config") or {}
 
 
 def _from_config_topic(app: App, topics: TopicStore, problems: list[Problem]) -> Configs | None:

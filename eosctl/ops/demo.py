@@ -271,9 +271,8 @@ def _look_at_upgrade(walk: Walk) -> None:
 
 def _tasks(walk: Walk, connector: str) -> list[str]:
     """The states of the connector's tasks, as REST has them."""
-    status = walk.worker().connectors().get(connector, {}).get("status")
-    tasks = status.get("tasks") if isinstance(status, Mapping) else None
-    return [str(task["state"]) for task in tasks] if isinstance(tasks, list) else []
+    entry = walk.worker().connectors().get(connector)
+    return [task.state for task in entry.tasks] if entry is not None else []
 
 
 def _is_blocked(walk: Walk, topic: str) -> bool:

@@ -8,7 +8,6 @@ reaches the global topic only, and a key that REST would spell otherwise stays w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eosctl.core.config_records import decode_value
@@ -132,10 +131,10 @@ def _kind_of(app: App, connector: str) -> str | None:
         return None
     for _url, worker in in_turn(app, urls):
         try:
-            status = worker.connectors().get(connector, {}).get("status")
+            entry = worker.connectors().get(connector)
         except EosctlError:
             continue
-        return str(status.get("type")) if isinstance(status, Mapping) else None
+        return None if entry is None else entry.type
     return None
 
 

@@ -19,7 +19,6 @@ from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescrip
 from eosctl.core.wording import counted
 from eosctl.errors import ConnectError, EosctlError, RefusedError, UnauthorizedError, UsageError
 from eosctl.ops.app import App
-from eosctl.ops.connector_statuses import status_of
 from eosctl.ops.ending_tasks import tasks_left
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.group_leader import leader_worker, session_headers
@@ -52,12 +51,11 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
     entry = there.get(request.connector)
     if entry is None:
         raise unknown_connector(f"there is no connector {request.connector}", request.connector, there)
-    status = status_of(entry)
-    at = {task.worker_id for task in status.tasks}
-    if status.state != "STOPPED" or (at and not tasks_left(app, [request.connector]).disproves(at)):
-        tasks = counted(len(status.tasks), "task")
+    at = {task.worker_id for task in entry.tasks}
+    if entry.state != "STOPPED" or (at and not tasks_left(app, [request.connector]).disproves(at)):
+        tasks = counted(len(entry.tasks), "task")
         raise RefusedError(
-            f"connector {request.connector} is {status.state} with {tasks}; --via connect needs it STOPPED",
+            f"connector {request.connector} is {entry.state} with {tasks}; --via connect needs it STOPPED",
             hint=f"`eosctl connectors stop {quote(request.connector)}` (Kafka 3.5+), then run again.",
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eosctl.core.connect_group import STABLE, ConnectGroup
+from eosctl.core.connector_entry import TaskStatus
 from eosctl.core.fencing import LiveTask, TaskLiveness, judge_task
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.worker_url import parse_worker_url
@@ -16,7 +17,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.ops.app import App
 from eosctl.ops.connect_groups import liveness_unknown
-from eosctl.ops.connector_statuses import TaskStatus, running_tasks
+from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S
 from eosctl.ops.fence_gather import FenceRequest
 from eosctl.ops.worker_view import silences_of

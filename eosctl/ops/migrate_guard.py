@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from eosctl.core.allowances import Waiver
 from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.connector_entry import ConnectorEntry
 from eosctl.core.ids import stop_request
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.ops.absent_group import Known, refuse_never_there, require_ever_there
 from eosctl.ops.app import App
-from eosctl.ops.connector_statuses import ConnectorStatus, connector_statuses
+from eosctl.ops.connector_statuses import connector_statuses
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S, TasksLeft, tasks_left
 from eosctl.ops.workers import discover_urls, read_group
 from eosctl.report import Problem
@@ -77,7 +78,7 @@ def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
     return _running(connector_statuses(app), connectors, tasks_left(app, connectors))
 
 
-def _statuses(app: App) -> Mapping[str, ConnectorStatus]:
+def _statuses(app: App) -> Mapping[str, ConnectorEntry]:
     """What the workers say, those that were named or else the group's.
 
     Raises RefusedError where there are none, NotFoundError where their group was never there.
@@ -92,13 +93,11 @@ def _statuses(app: App) -> Mapping[str, ConnectorStatus]:
     return _statuses_at(app, urls)
 
 
-def _statuses_at(app: App, urls: Sequence[str]) -> Mapping[str, ConnectorStatus]:
+def _statuses_at(app: App, urls: Sequence[str]) -> Mapping[str, ConnectorEntry]:
     return connector_statuses(replace(app, target=replace(app.target, connect_urls=tuple(urls))))
 
 
-def _refuse_not_stopped(
-    there: Mapping[str, ConnectorStatus], connectors: Sequence[str], left: TasksLeft | None
-) -> None:
+def _refuse_not_stopped(there: Mapping[str, ConnectorEntry], connectors: Sequence[str], left: TasksLeft | None) -> None:
     running = _running(there, connectors, left)
     if running:
         raise RefusedError(
@@ -116,7 +115,7 @@ def _urls(app: App) -> list[str]:
         return []
 
 
-def _running(there: Mapping[str, ConnectorStatus], connectors: Sequence[str], left: TasksLeft | None) -> list[str]:
+def _running(there: Mapping[str, ConnectorEntry], connectors: Sequence[str], left: TasksLeft | None) -> list[str]:
     """Those that are not STOPPED; with `left` also those of which REST shows tasks that members do not disprove."""
     return [
         f"{name} ({status.state}, {counted(len(status.tasks), 'task')})"

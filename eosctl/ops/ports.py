@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from eosctl.core.acl import Acl
+    from eosctl.core.connector_entry import ConnectorEntry
     from eosctl.core.records import (
         Bounds,
         KnownBounds,
@@ -178,11 +179,11 @@ class ConnectWorker(Protocol):
     def health(self) -> str:
         """`healthy`, `starting`, `unhealthy`, or `unknown` below Kafka 3.9."""
 
-    def connectors(self) -> Mapping[str, Mapping[str, object]]:
-        """`GET /connectors?expand=info&expand=status`: connector name -> {"info": …, "status": …}."""
+    def connectors(self) -> Mapping[str, ConnectorEntry]:
+        """`GET /connectors?expand=info&expand=status`: every connector by its name."""
 
-    def connector_status(self, connector: str) -> Mapping[str, object]:
-        """`GET /connectors/{c}/status`: as `connectors` has it under "status"; raises NotFoundError."""
+    def connector_status(self, connector: str) -> ConnectorEntry:
+        """`GET /connectors/{c}/status`: as `connectors` has it, without config and task set; raises NotFoundError."""
 
     def connector_config(self, connector: str) -> Mapping[str, str]:
         """`GET /connectors/{c}/config`; raises NotFoundError."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.connect_group import STABLE
+from eosctl.core.connector_entry import TaskStatus
 from eosctl.core.fencing_rounds import ROUND_S
-from eosctl.core.rescue import Diagnosis, RescueVerdict, SeenTask, diagnose
+from eosctl.core.rescue import Diagnosis, RescueVerdict, diagnose
 from eosctl.core.wording import counted
 from eosctl.core.worker_url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
@@ -41,7 +42,7 @@ class Patient:
     """
 
     scene: Scene
-    tasks: Sequence[SeenTask]
+    tasks: Sequence[TaskStatus]
     diagnosis: Diagnosis
     round_over: bool
     journal: Journal
@@ -121,8 +122,7 @@ def examine(app: App, name: str) -> Patient:
     with app.topics() as store:
         topic = read_config_topic(app, store)
     connector = find_connector(topic, name, group_id=group.group_id)
-    statuses = running_tasks(app).get(name, ())
-    tasks = [SeenTask(each.task, each.state, each.worker_id, each.trace) for each in statuses]
+    tasks = running_tasks(app).get(name, ())
     leader = parse_worker_url(group.leader_url).text if group.leader_url else ""
     journal = journal_of(app, "rescue", name, cluster_id=cluster_id)
     begun = unfinished_rescue(journal, connector)
@@ -130,7 +130,7 @@ def examine(app: App, name: str) -> Patient:
         scene=scene_of(topic, connector, group),
         tasks=tasks,
         diagnosis=diagnose(connector, tasks, restarted=begun is not None and begun.restarted is not None),
-        round_over=all(leader.partition("://")[2] == task.worker for task in tasks),
+        round_over=all(leader.partition("://")[2] == task.worker_id for task in tasks),
         journal=journal,
         begun=begun,
         at=where_ids_are(app, name, connector.config),

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eosctl.core.config_topic import fold_config_topic
-from eosctl.core.connector_entry import PartTold, read_entry
 from eosctl.core.kafka_version import is_older, shown_version
 from eosctl.core.store_names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
@@ -109,19 +108,19 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
     entry = there.get(connector)
     if entry is None:
         raise unknown_connector(f"the worker at {worker.url} knows no connector {connector}", connector, there)
-    told = read_entry(entry)
-    itself, tasks = told.itself or PartTold(), [task for _number, task in sorted(told.tasks.items())]
     return ConnectorNow(
         url=url,
         shown_url=worker.url,
         version=worker.root()["version"],
-        config=told.config,
-        kind=told.type,
-        state=itself.state,
-        tasks=tuple(task.state for task in tasks),
-        task_workers=frozenset(task.worker_id for task in tasks),
-        task_count=len(told.wanted),
-        trace=next((each.trace.splitlines()[0] for each in (itself, *tasks) if each.trace), ""),
+        config=entry.config,
+        kind=entry.type,
+        state=entry.state,
+        tasks=tuple(task.state for task in entry.tasks),
+        task_workers=frozenset(task.worker_id for task in entry.tasks),
+        task_count=len(entry.wanted),
+        trace=next(
+            (trace.splitlines()[0] for trace in (entry.trace, *(task.trace for task in entry.tasks)) if trace), ""
+        ),
         parts=observed_connector(connector, entry),
     )
 

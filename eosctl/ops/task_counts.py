@@ -142,17 +142,12 @@ def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mappi
             problems.append(_not_asked(exc.message, exc.hint))
             continue
         problems += _foreign_topic_problems(topic, url, set(connectors))
-        return {name: _type_of(answer) for name, answer in connectors.items()}
+        return {name: entry.type for name, entry in connectors.items()}
     return None
 
 
 def _not_asked(message: str, hint: str | None = None) -> Problem:
     return Problem("connect_not_asked", message, hint=hint, severity="warning")
-
-
-def _type_of(answer: Mapping[str, object]) -> str:
-    info = answer.get("info")
-    return str(info.get("type")) if isinstance(info, Mapping) else "unknown"
 
 
 def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) -> list[Problem]:

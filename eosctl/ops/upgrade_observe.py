@@ -11,12 +11,13 @@ from dataclasses import replace
 from eosctl.core.aborted_offsets import aborted_offsets
 from eosctl.core.config_records import OFFSETS_TOPIC
 from eosctl.core.config_view import differing_connectors
+from eosctl.core.connector_entry import ConnectorEntry
 from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
 from eosctl.core.kafka_version import is_older
 from eosctl.core.offset_records import newest_commits
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds
-from eosctl.core.status_topic import as_rest_tells, version_at
+from eosctl.core.status_topic import connectors_as_written, version_at
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade import CONNECT_SETTING, MIRROR_MAKER_SETTING, Mode, UpgradeWorker
 from eosctl.core.upgrade_observation import (
@@ -258,7 +259,7 @@ def _as_written(app: App, group: GroupObservation, observation: Observation) -> 
     statuses: Mapping[Work, Mapping[str, object]] = {}
     try:
         with app.topics() as store:
-            entries: Mapping[str, Mapping[str, object]] = as_rest_tells(read_config_topic(app, store).state, None)
+            entries: Mapping[str, ConnectorEntry] = connectors_as_written(read_config_topic(app, store).state, None)
             try:
                 written = written_connectors(app, store)
                 entries, statuses = written.entries, written.statuses

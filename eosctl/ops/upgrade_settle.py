@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from eosctl.core.connector_entry import PartTold, read_entry
-from eosctl.core.connector_states import ConnectorSeen, judge_connectors
+from eosctl.core.connector_states import judge_connectors
 from eosctl.core.ids import leader_transactional_id
-from eosctl.core.rescue import SeenTask
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.upgrade import POSSIBLE, Mode
 from eosctl.core.worker_modes import files_of, read_worker_file
@@ -247,9 +245,8 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
     """gate connectors_healthy: connectors and tasks as before; tasks that failed in fencing are restarted once."""
     worker = None if expected.mirror_maker else _other_worker(app, group, expected)
     answer = written_connectors(app).entries if worker is None else worker.connectors()
-    now = {name: _seen(entry) for name, entry in answer.items()}
     owned = {work for member in group.members for work in member.tasks or ()}
-    judged = judge_connectors(expected.connectors, now, owned, excused=expected.excused)
+    judged = judge_connectors(expected.connectors, answer, owned, excused=expected.excused)
     watch.left = judged.left
     now_s = app.clock.monotonic_s()
     long_ago = [name for name, at_s in watch.restarted_s.items() if now_s - at_s > RESTART_SHOWS_AFTER_S]
@@ -279,7 +276,7 @@ def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: An
         for work, url in owners_of(group).items()
         if url in enabled and (expected.at_once or url in expected.workers or before.get(work, url) != url)
     } - expected.excused
-    running = {(name, task.task) for name, entry in answer.items() for task in _seen(entry).tasks
+    running = {(name, task.task) for name, entry in answer.items() for task in entry.tasks
                if task.state == "RUNNING"}  # fmt: skip
     ids = {work: each for work, each in ids_of_tasks(app, answer).items() if work in owned & running}
     idle = without_ids(app, ids, expected.before.ids)
@@ -287,13 +284,6 @@ def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: An
         tasks = ", ".join(f"{name}/{number}" for name, number in sorted(ids))
         watch.proofs.append(f"{tasks} took transactional ids, as tasks of an enabled worker do")
     return "; ".join(f"{name}/{number} has not taken its transactional id" for name, number in idle)
-
-
-def _seen(entry: Mapping[str, object]) -> ConnectorSeen:
-    told = read_entry(entry)
-    tasks = (SeenTask(number, task.state, task.worker_id, task.trace) for number, task in told.tasks.items())
-    itself = told.itself or PartTold()
-    return ConnectorSeen(itself.state, tuple(tasks), told.wanted, itself.trace)
 
 
 def _judge_leader(app: App, group: GroupObservation, expected: Expected, watch: _Watch) -> str:

@@ -6,8 +6,8 @@ Reads only. Ids of connectors that write to another Kafka cluster are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
 
+from eosctl.core.connector_entry import ConnectorEntry
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.core.group_protocol import Work
 from eosctl.core.hanging import is_forgotten
@@ -17,7 +17,7 @@ from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.ops.app import App
 
 _FENCED_ONLY_MS = 1
-Answer = Mapping[str, Mapping[str, object]]
+Answer = Mapping[str, ConnectorEntry]
 """What a worker says of all connectors."""
 
 
@@ -26,10 +26,8 @@ def ids_of_tasks(app: App, answer: Answer) -> dict[Work, str]:
     group_id = app.target.require_group_id()
     found: dict[Work, str] = {}
     for name, entry in answer.items():
-        info = cast("Mapping[str, Any]", entry.get("info") or {})
-        if info.get("type") == "source" and not (info.get("config") or {}).get(CLUSTER_PROPERTY):
-            numbers = (int(task["task"]) for task in info.get("tasks") or ())
-            found |= {(name, number): task_transactional_id(group_id, name, number) for number in numbers}
+        if entry.type == "source" and not entry.config.get(CLUSTER_PROPERTY):
+            found |= {(name, number): task_transactional_id(group_id, name, number) for number in entry.wanted}
     return found
 
 

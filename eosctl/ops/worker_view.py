@@ -95,14 +95,7 @@ def connectors_at(app: App, url: str) -> Connectors | None:
         found = _impatient(app).worker(url).connectors()
     except EosctlError:
         return None
-    return {name: _workers_of(entry.get("status")) for name, entry in found.items()}
-
-
-def _workers_of(status: object) -> frozenset[str]:
-    said = status if isinstance(status, Mapping) else {}
-    tasks = said.get("tasks")
-    parts = [said.get("connector"), *(tasks if isinstance(tasks, list) else [])]
-    return frozenset(str(part["worker_id"]) for part in parts if isinstance(part, Mapping) and part.get("worker_id"))
+    return {name: entry.workers() for name, entry in found.items()}
 
 
 def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:

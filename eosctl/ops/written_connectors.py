@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eosctl.core.connector_entry import ConnectorEntry
 from eosctl.core.group_protocol import Work
-from eosctl.core.status_topic import as_rest_tells, read_statuses
+from eosctl.core.status_topic import connectors_as_written, read_statuses
 from eosctl.errors import NotFoundError
 from eosctl.ops.app import App
 from eosctl.ops.config_topic import read_config_topic
@@ -15,9 +16,9 @@ from eosctl.ops.ports import TopicStore
 
 @dataclass(frozen=True, slots=True)
 class WrittenConnectors:
-    """`entries` as a worker's REST interface would tell them; `statuses` are the records of the status topic."""
+    """`entries` as a worker's REST interface would show them; `statuses` are the records of the status topic."""
 
-    entries: Mapping[str, Mapping[str, object]]
+    entries: Mapping[str, ConnectorEntry]
     statuses: Mapping[Work, Mapping[str, object]]
 
 
@@ -37,4 +38,4 @@ def written_connectors(app: App, store: TopicStore | None = None) -> WrittenConn
             hint="Give MirrorMaker's file with -w: it names the status.storage.topic.",
         )
     statuses = read_statuses(store.read(topic, isolation="read_uncommitted", newest_per_key=True).records)
-    return WrittenConnectors(as_rest_tells(state, statuses), statuses)
+    return WrittenConnectors(connectors_as_written(state, statuses), statuses)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from eosctl.connect.rest import RestConnectWorker
+from eosctl.core.connector_entry import ConnectorEntry
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,
@@ -140,7 +141,7 @@ def test_values_of_answers(server: Server) -> None:
     server.answer("/connector-plugins", (200, [{"class": "P", "type": "source"}]))
     worker = _worker(server.url)
     assert worker.root() == ROOT
-    assert worker.connectors() == {"c": {"info": {}, "status": {}}}
+    assert worker.connectors() == {"c": ConnectorEntry()}
     assert worker.connector_config("c") == {"a": "1"}
     assert worker.offsets("c") == [{"partition": {"f": 1}, "offset": None}]
     assert worker.plugins() == [{"class": "P", "type": "source"}]
@@ -246,6 +247,13 @@ def test_json_of_another_shape_is_not_connect(
     server.answer(path, (200, {"offsets": 3, "c": 3}))
     with pytest.raises(ConnectError, match="answers, but not as a Kafka Connect worker does"):
         call(_worker(server.url))
+
+
+def test_a_task_without_a_number_is_not_of_connect(server: Server) -> None:
+    """It used to end the command as a fault of eosctl's own."""
+    server.answer("/connectors", (200, {"c": {"status": {"tasks": [{"state": "RUNNING"}]}}}))
+    with pytest.raises(ConnectError, match="a task without a number"):
+        _worker(server.url).connectors()
 
 
 STALE = "Cannot complete request momentarily due to stale configuration"

@@ -111,8 +111,8 @@ class Group:
 
     def state(self, name: str, url: str = "") -> tuple[str, ...]:
         """The connector's state, and those of its tasks."""
-        status: Any = self.at(url or self.urls[0]).connectors().get(name, {}).get("status")
-        return (status["connector"]["state"], *(task["state"] for task in status["tasks"])) if status else ()
+        entry = self.at(url or self.urls[0]).connectors().get(name)
+        return () if entry is None else (entry.state, *(task.state for task in entry.tasks))
 
     def put(self, name: str) -> dict[Work, str]:
         """A connector whose task runs, and is owned; who owns what then."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -54,9 +53,8 @@ def _tells(group: Group, url: str, owners: Mapping[Work, str]) -> bool:
     """Whether a worker names just these owners."""
     told: dict[Work, str] = {}
     for name, entry in group.at(url).connectors().items():
-        status: Any = entry["status"]
-        told[name, CONNECTOR_ITSELF] = status["connector"]["worker_id"]
-        told |= {(name, task["id"]): task["worker_id"] for task in status["tasks"]}
+        told[name, CONNECTOR_ITSELF] = entry.itself.worker_id if entry.itself else ""
+        told |= {(name, task.task): task.worker_id for task in entry.tasks}
     return {work: f"http://{worker_id}" for work, worker_id in told.items()} == owners
 
 

@@ -6,7 +6,7 @@ import base64
 import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.connect.signing import signature_headers
 from eosctl.core.client_settings import ClientSettings
+from eosctl.core.connector_entry import ConnectorEntry
 from eosctl.core.upgrade import Mode
 from eosctl.core.worker_modes import probe_config
 from eosctl.deadline import Clock, Deadline
@@ -52,14 +53,14 @@ class Subject:
         """Whether workers run, which may be done with a change before the next look."""
         return not isinstance(self.worker, FakeConnectWorker)
 
-    def entry(self) -> Any:
-        """The connector's entry of `connectors()`; None when there is none."""
+    def entry(self) -> ConnectorEntry | None:
+        """The connector as `connectors()` has it; None when there is none."""
         return self.worker.connectors().get(self.name)
 
     def state(self) -> tuple[str, ...]:
         """The connector's state, and those of its tasks."""
-        status = (self.entry() or {}).get("status")
-        return (status["connector"]["state"], *(task["state"] for task in status["tasks"])) if status else ()
+        entry = self.entry()
+        return () if entry is None else (entry.state, *(task.state for task in entry.tasks))
 
     def wait_state(self, *states: str) -> None:
         """Waits until REST shows this of connector and tasks; a task that has gone may leave its last status."""
@@ -135,7 +136,9 @@ def test_the_status_of_one_is_that_of_the_listing(subject: Subject) -> None:
         subject.worker.connector_status(subject.name)
     subject.put()
     subject.wait_state("RUNNING", "RUNNING")
-    assert subject.worker.connector_status(subject.name) == subject.entry()["status"]
+    entry = subject.entry()
+    assert entry is not None
+    assert subject.worker.connector_status(subject.name) == replace(entry, config={}, wanted=())
 
 
 def test_the_worker_names_its_version_and_its_cluster(subject: Subject) -> None:
@@ -167,13 +170,15 @@ def test_the_life_of_a_connector(subject: Subject) -> None:
     assert worker.topics(name) == [subject.config["topic"]]
     assert worker.connector_config(name) == {**subject.config, "name": name}
     entry = subject.entry()
-    assert entry["info"]["type"] == "source"
-    assert entry["info"]["config"] == {**subject.config, "name": name}
-    assert entry["info"]["tasks"] == [{"connector": name, "task": 0}]
-    assert [(task["id"], bool(task["worker_id"])) for task in entry["status"]["tasks"]] == [(0, True)]
+    assert entry is not None
+    assert (entry.type, entry.config) == ("source", {**subject.config, "name": name})
+    assert entry.wanted == (0,)
+    assert [(task.task, bool(task.worker_id)) for task in entry.tasks] == [(0, True)]
+    assert entry.itself is not None
+    assert entry.itself.worker_id
     worker.set_state(name, "stop")
     subject.wait_state("STOPPED")
-    assert subject.entry()["info"]["tasks"] == []
+    assert (subject.entry() or entry).wanted == ()
     assert all(set(entry) == {"partition", "offset"} for entry in worker.offsets(name))
     worker.set_state(name, "resume")
     subject.wait_state("RUNNING", "RUNNING")
@@ -241,8 +246,8 @@ def test_a_task_that_was_restarted_is_shown_as_failed_for_a_while(subject: Subje
 
 def _trace(subject: Subject) -> str | None:
     """The failure that one look tells of the task; the next look may find the task running again."""
-    tasks = (subject.entry() or {"status": {"tasks": []}})["status"]["tasks"]
-    return next((task["trace"] for task in tasks if task["state"] == "FAILED"), None)
+    tasks = (subject.entry() or ConnectorEntry()).tasks
+    return next((task.trace for task in tasks if task.state == "FAILED"), None)
 
 
 def _broken(subject: Subject) -> dict[str, str]:
@@ -270,7 +275,9 @@ def test_tasks_are_made_only_while_a_connector_is_started(subject: Subject) -> N
     subject.put(**{"batch.size": "7"})
     assert worker.connector_config(name)["batch.size"] == "7"
     wait_until(lambda: subject.state() == ("PAUSED",), what="PAUSED with the new config", clock=subject.clock)
-    assert subject.entry()["info"]["tasks"] == []
+    entry = subject.entry()
+    assert entry is not None
+    assert entry.wanted == ()
     worker.set_state(name, "resume")
     subject.wait_state("RUNNING", "RUNNING")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.connector_entry import ConnectorEntry, PartTold, read_entry
+from eosctl.core.connector_entry import ConnectorEntry, PartStatus, TaskStatus, read_entry
 
 
 def test_an_entry_has_config_states_and_the_newest_task_set() -> None:
@@ -19,8 +19,8 @@ def test_an_entry_has_config_states_and_the_newest_task_set() -> None:
         },
     }  # fmt: skip
     assert read_entry(entry) == ConnectorEntry(
-        "source", {"a": "1"}, PartTold("RUNNING", "w:1"),
-        {0: PartTold("FAILED", "w:2", "boom"), 1: PartTold("unknown")}, (0, 1),
+        "source", {"a": "1"}, PartStatus("RUNNING", "w:1"),
+        (TaskStatus(0, "FAILED", "w:2", "boom"), TaskStatus(1, "unknown", "")), (0, 1),
     )  # fmt: skip
 
 
@@ -28,8 +28,15 @@ def test_an_entry_has_config_states_and_the_newest_task_set() -> None:
     "entry", [{}, {"info": None, "status": None}, {"info": {"tasks": None}, "status": {"tasks": 1}}]
 )
 def test_what_is_not_told_is_left_out(entry: dict[str, object]) -> None:
-    assert read_entry(entry) == ConnectorEntry("unknown", {}, None, {}, ())
+    assert read_entry(entry) == ConnectorEntry("unknown", {}, None, (), ())
 
 
 def test_the_type_is_taken_from_the_status_where_the_info_does_not_tell() -> None:
     assert read_entry({"info": {"type": ""}, "status": {"type": "sink"}}).type == "sink"
+
+
+def test_the_workers_are_those_of_all_parts() -> None:
+    tasks = (TaskStatus(0, "RUNNING", "w:2"), TaskStatus(1, "UNASSIGNED", ""))
+    entry = ConnectorEntry("source", {}, PartStatus("RUNNING", "w:1"), tasks)
+    assert entry.workers() == {"w:1", "w:2"}
+    assert ConnectorEntry().workers() == frozenset()

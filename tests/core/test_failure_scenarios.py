@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.failure_scenarios import failure_findings
-from eosctl.core.rescue import SeenTask
+from eosctl.core.connector_entry import TaskStatus
+from eosctl.core.failure_scenarios import failed_in_fencing, failure_findings
 from eosctl.core.upgrade_observation import ObservedConnector
 
 ZOMBIE = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing\n"
@@ -180,5 +180,5 @@ def test_a_denied_topic_is_named() -> None:
 )
 def test_rescue_heals_what_fencing_heals(trace: str, expected: bool) -> None:
     """A leader whose name nobody resolves was taken for one that fences slowly."""
-    assert SeenTask(0, "FAILED", "w:1", trace).fencing_failed is expected
-    assert not SeenTask(0, "RUNNING", "w:1", trace).fencing_failed
+    assert failed_in_fencing(TaskStatus(0, "FAILED", "w:1", trace)) is expected
+    assert not failed_in_fencing(TaskStatus(0, "RUNNING", "w:1", trace))

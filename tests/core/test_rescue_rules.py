@@ -8,8 +8,9 @@ import pytest
 
 from eosctl.core.config_records import task_count_value
 from eosctl.core.config_topic import ConnectorState
+from eosctl.core.connector_entry import TaskStatus
 from eosctl.core.fencing_rounds import FENCING_FAILED
-from eosctl.core.rescue import RescueVerdict, SeenTask, diagnose
+from eosctl.core.rescue import RescueVerdict, diagnose
 from eosctl.core.task_count_findings import AliveTask
 from eosctl.core.task_count_writes import decisions, left_out, with_record
 from eosctl.core.task_counts import decision_after_commit
@@ -34,8 +35,8 @@ def connector(**changes: Any) -> ConnectorState:
     return ConnectorState("c", **{**values, **changes})
 
 
-def tasks(*seen: tuple[str, str]) -> list[SeenTask]:
-    return [SeenTask(number, state, "w:1", trace) for number, (state, trace) in enumerate(seen)]
+def tasks(*seen: tuple[str, str]) -> list[TaskStatus]:
+    return [TaskStatus(number, state, "w:1", trace) for number, (state, trace) in enumerate(seen)]
 
 
 FENCED_OUT = (("FAILED", TRACE), ("FAILED", TRACE))

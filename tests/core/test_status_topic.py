@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.connector_entry import PartStatus, read_part, read_task
 from eosctl.core.group_protocol import CONNECTOR_ITSELF
 from eosctl.core.records import Record
-from eosctl.core.status_topic import as_rest_tells, read_statuses, unassigned_since, version_at
+from eosctl.core.status_topic import connectors_as_written, read_statuses, unassigned_since, version_at
 from tests.fakes.config_topic import config_records, created
 
 
@@ -39,12 +39,12 @@ def test_the_newest_record_of_each_connector_and_task_counts() -> None:
 
 def test_the_answer_of_rest_is_made_of_configs_and_states() -> None:
     state = fold_config_topic(config_records(*created("a", 2)))
-    entry: Any = as_rest_tells(state, {("a", -1): RUNS, ("a", 1): RUNS, ("a", 2): RUNS})["a"]
-    assert entry["status"] == {"name": "a", "connector": RUNS, "tasks": [{"id": 1, **RUNS}]}
-    assert entry["info"]["tasks"] == [{"connector": "a", "task": 0}, {"connector": "a", "task": 1}]
-    untold: Any = as_rest_tells(state, {})["a"]
-    assert untold["status"]["connector"] == {"state": "UNASSIGNED"}
-    assert "status" not in as_rest_tells(state, None)["a"]
+    entry = connectors_as_written(state, {("a", -1): RUNS, ("a", 1): RUNS, ("a", 2): RUNS})["a"]
+    assert entry.itself == read_part(RUNS)
+    assert entry.tasks == (read_task(1, RUNS),)
+    assert entry.wanted == (0, 1)
+    assert connectors_as_written(state, {})["a"].itself == PartStatus("UNASSIGNED")
+    assert connectors_as_written(state, None)["a"].itself is None
 
 
 def test_a_version_is_taken_only_where_all_that_is_owned_agrees() -> None:

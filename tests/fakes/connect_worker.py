@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from eosctl.connect.rest import REBALANCE_PATIENCE_S
 from eosctl.connect.signing import ALGORITHM_HEADER, SIGNATURE_HEADER
+from eosctl.core.connector_entry import ConnectorEntry, read_entry
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, NotFoundError, UnauthorizedError, UnreachableError, UnsupportedError
 from tests.fakes.connectors import STOPPED, TARGETS, FakeConnector
@@ -39,18 +40,17 @@ class FakeConnectWorker:
         with self._asked("health"):
             return "starting" if self._member in self.group.starting else self.group.health
 
-    def connectors(self) -> Mapping[str, Mapping[str, object]]:
+    def connectors(self) -> Mapping[str, ConnectorEntry]:
         with self._asked("connectors"):
             known = self.group.connectors.items()
-            return {name: connector.expanded(name) for name, connector in known if connector.state}
+            return {name: read_entry(connector.expanded(name)) for name, connector in known if connector.state}
 
-    def connector_status(self, connector: str) -> Mapping[str, object]:
+    def connector_status(self, connector: str) -> ConnectorEntry:
         with self._asked("connector_status", connector):
             known = self.group.connectors.get(connector)
             if known is None or not known.state:
                 raise NotFoundError(f"{self.url}: No status found for connector {connector}")
-            told: Mapping[str, object] = known.expanded(connector)["status"]
-            return told
+            return read_entry({"status": known.expanded(connector)["status"]})
 
     def connector_config(self, connector: str) -> Mapping[str, str]:
         with self._asked("connector_config", connector):

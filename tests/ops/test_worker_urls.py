@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from eosctl.core.connector_entry import TaskStatus
 from eosctl.core.worker_url import NOT_REACHED_HINT
 from eosctl.errors import (
     ConnectError,
@@ -19,7 +20,7 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.ops.app import App
-from eosctl.ops.connector_statuses import TaskStatus, running_tasks
+from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.worker_report import list_workers, probe_workers
 from eosctl.ops.workers import discover_urls, observe_workers
 from tests.fakes.connect import FakeConnect
