@@ -27,6 +27,7 @@ from eosctl.ops.migrate import Migration, existing_snapshot
 from eosctl.ops.migrate_clean import backup_lines, delete_copies
 from eosctl.ops.migrate_guard import refuse_running, refuse_running_source
 from eosctl.ops.migrate_journal import Past, Stage, migration_journal, read_past, resume_command, stages_of
+from eosctl.ops.migrate_report import Applied
 from eosctl.ops.migrate_stale import drift_error
 from eosctl.ops.migrate_targets import create_missing, wait_until_visible
 from eosctl.ops.migrate_topics import app_of, moved_topics, present_topics, some
@@ -35,23 +36,6 @@ from eosctl.ops.offset_journal import offsets_journal
 from eosctl.report import Json
 
 _FENCE_TIMEOUT_MS = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
-
-    Nothing was sent where one of the target `topics` was refused. `skipped` are the stages that were over before;
-    `backup` is None where nothing can be overwritten.
-    """
-
-    sent: SentCounts
-    compared: Comparison
-    topics: TopicsMade
-    backup: Path | None
-    overrides: tuple[str, ...]
-    already: int = 0
-    skipped: tuple[Stage, ...] = ()
 
 
 def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:

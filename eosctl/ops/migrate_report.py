@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eosctl.core.migration import MigrationPlan, PlannedTopic, topic_of
-from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch
+from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
 from eosctl.core.murmur2 import partition_for
 from eosctl.core.offset_records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
 from eosctl.ops.backups import undo_command
-from eosctl.ops.migrate_journal import resume_command
+from eosctl.ops.migrate_journal import Stage, resume_command
+from eosctl.ops.new_topics import TopicsMade
 from eosctl.ops.offset_comparison import comparison_exit_code, hidden_problem
 from eosctl.ops.offset_rows import MOST_ROWS, value_json
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 
-if TYPE_CHECKING:
-    from eosctl.ops.migrate_apply import Applied
-    from eosctl.ops.new_topics import TopicsMade
-
 _MOST_REASONS = 5
 """Hundreds of topics are mostly refused for one reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
+
+    Nothing was sent where one of the target `topics` was refused. `skipped` are the stages that were over before;
+    `backup` is None where nothing can be overwritten.
+    """
+
+    sent: SentCounts
+    compared: Comparison
+    topics: TopicsMade
+    backup: Path | None
+    overrides: tuple[str, ...]
+    already: int = 0
+    skipped: tuple[Stage, ...] = ()
 
 
 def plan_row(decided: DecidedKey) -> Row:
