@@ -149,17 +149,14 @@ def _known_ids(app: App) -> list[str] | None:
 
 def recorded_of(app: App) -> Recorded | None:
     """What the target's config topic has; None where it is not to be read."""
-    from eosctl.core.config_topic import fold_config_topic  # most commands meet no absent group
+    from eosctl.ops.config_topic_reader import find_config_topic  # most commands meet no absent group
 
-    topic = app.target.config_topic
     try:
         with app.topics() as store:
-            if topic not in store.describe([topic]):
-                return None
-            read = store.read(topic)
-            return Recorded.of(fold_config_topic(read.records), read)
+            found = find_config_topic(app, store)
     except EosctlError:
         return None
+    return None if found is None else Recorded.of(found.state, found.read)
 
 
 def _other_groups(app: App, group_id: str) -> dict[str, OtherGroup] | None:

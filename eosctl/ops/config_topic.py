@@ -1,46 +1,30 @@
-"""The group's config topic, read and folded, and what an open transaction hides of it. Reads only."""
+"""The group's config topic for those who need it, and what an open transaction hides of it. Reads only."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from eosctl.core.config_topic import ConfigState, fold_config_topic
-from eosctl.core.records import TopicDescription, TopicRead
+from eosctl.core.config_topic import fold_config_topic
+from eosctl.core.records import TopicRead
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, NotFoundError
+from eosctl.errors import NotFoundError
 from eosctl.ops.absent_group import require_ever_there
 from eosctl.ops.app import App
+from eosctl.ops.config_topic_reader import ConfigTopic, find_config_topic
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigTopic:
-    """A config topic as read: `state` is what workers that read committed records hold."""
-
-    cluster_id: str
-    read: TopicRead
-    state: ConfigState
-    description: TopicDescription
-
-
 def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_committed") -> ConfigTopic:
     """Reads and folds the target's config topic; raises NotFoundError, or EosctlError if it can't be a config topic."""
-    topic = app.target.config_topic
-    description = store.describe([topic]).get(topic)
-    if description is None:
+    found = find_config_topic(app, store, isolation=isolation, strict=True)
+    if found is None:
         require_ever_there(app)
         raise NotFoundError(
-            f"there is no topic {topic}", hint="Name the worker's config.storage.topic with --config-topic, or give -w."
+            f"there is no topic {app.target.config_topic}",
+            hint="Name the worker's config.storage.topic with --config-topic, or give -w.",
         )
-    if description.partitions != 1:
-        raise EosctlError(
-            f"topic {topic} has {description.partitions} partitions; workers refuse a config topic with more than one",
-            hint="Is it the config.storage.topic of this group? If so, no worker can start on it: `eosctl doctor` has "
-            "the commands that lead to one with a single partition.",
-        )
-    read = store.read(topic, isolation=isolation)
-    return ConfigTopic(store.cluster_id(), read, fold_config_topic(read.records), description)
+    return found
 
 
 def read_both_views(app: App, store: TopicStore) -> tuple[ConfigTopic, ConfigTopic]:

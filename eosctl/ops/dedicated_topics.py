@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.java_properties import PROVIDER
 from eosctl.core.own_brokers import OwnBrokers, own_brokers
 from eosctl.core.store_names import PLACE, topic_for
 from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import EosctlError, UsageError
 from eosctl.ops.app import App
+from eosctl.ops.config_topic_reader import find_config_topic
 from eosctl.ops.ports import TopicStore
 from eosctl.report import Problem
 
@@ -115,20 +115,20 @@ def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
 
 
 def _from_config_topic(app: App, topics: TopicStore, problems: list[Problem]) -> Configs | None:
-    name = app.target.config_topic
-    if name not in topics.describe([name]):
+    found = find_config_topic(app, topics)
+    if found is None:
         problems.append(
             Problem(
                 "dedicated_topics_unknown",
-                f"which connectors have offsets topics of their own is not known: no worker, no config topic {name}",
+                "which connectors have offsets topics of their own is not known: no worker, no config topic "
+                f"{app.target.config_topic}",
                 hint="Give --connect-url, --config-topic, or --dedicated-topic 'offsets-{connector}'.",
                 severity="warning",
             )
         )
         return None
-    state = fold_config_topic(topics.read(name).records)
     return {
         connector: {key: value for key, value in there.config.items() if isinstance(value, str)}
-        for connector, there in state.connectors.items()
+        for connector, there in found.state.connectors.items()
         if there.config is not None
     }

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.allowances import Waiver
-from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.connector_entry import ConnectorEntry
 from eosctl.core.ids import stop_request
 from eosctl.core.wording import counted
@@ -14,6 +13,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.ops.absent_group import Known, refuse_never_there, require_ever_there
 from eosctl.ops.app import App
+from eosctl.ops.config_topic_reader import find_config_topic
 from eosctl.ops.connector_statuses import connector_statuses
 from eosctl.ops.ending_tasks import ENDING_PATIENCE_S, TasksLeft, tasks_left
 from eosctl.ops.workers import discover_urls, read_group
@@ -130,18 +130,16 @@ def _running(there: Mapping[str, ConnectorEntry], connectors: Sequence[str], lef
 
 def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
     """A connector that the workers do not know has no tasks, unless they are workers of another group."""
-    topic = app.target.config_topic
     if not absent:
         return
     with app.topics() as topics:
-        if topic not in topics.describe([topic]):
-            return
-        state = fold_config_topic(topics.read(topic).records)
-    strangers = [name for name in absent if name in state.connectors and state.connectors[name].config is not None]
+        found = find_config_topic(app, topics)
+    known = {} if found is None else found.state.connectors
+    strangers = [name for name in absent if name in known and known[name].config is not None]
     if strangers:
         raise RefusedError(
-            f"topic {topic} has the config of {', '.join(strangers)}, which the worker does not know: whether tasks "
-            "run can't be told; nothing was written",
+            f"topic {app.target.config_topic} has the config of {', '.join(strangers)}, which the worker does not "
+            "know: whether tasks run can't be told; nothing was written",
             hint=f"Name a worker and the config topic of the same group. {_FORCE}",
         )
 

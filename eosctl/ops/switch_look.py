@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eosctl.core.config_topic import fold_config_topic
 from eosctl.core.kafka_version import is_older, shown_version
 from eosctl.core.store_names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.upgrade_observation import ObservedConnector, observed_connector
 from eosctl.errors import EosctlError, RefusedError, UnsupportedError
 from eosctl.ops.app import App
+from eosctl.ops.config_topic_reader import find_config_topic
 from eosctl.ops.dedicated_topics import TOPIC_PROPERTY, describe_unknown
 from eosctl.ops.unknown_connector import unknown_connector
 from eosctl.ops.worker_view import refuse_unreachable
@@ -171,14 +171,13 @@ def require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
 
 def _require_same_config_topic(app: App, connector: str, now: ConnectorNow) -> None:
     """Raises RefusedError unless the group's config topic has the very config that the worker shows."""
-    name = app.target.config_topic
     with app.topics() as topics:
-        there = name in topics.describe([name])
-        state = fold_config_topic(topics.read(name).records) if there else None
-    known = state.connectors.get(connector) if state is not None else None
+        found = find_config_topic(app, topics)
+    known = None if found is None else found.state.connectors.get(connector)
+    wrong = "does not exist" if found is None else f"has another config of {connector}, or none"
     if known is None or known.config != now.config:
         raise RefusedError(
-            f"topic {name} {'does not exist' if not there else f'has another config of {connector}, or none'}: "
+            f"topic {app.target.config_topic} {wrong}: "
             f"the worker at {now.shown_url} is of another group, or its config just changed",
             hint="Name the config and offsets topics of the worker's group: --config-topic, --offset-topic.",
         )

@@ -21,7 +21,8 @@ from eosctl.core.kafka_scripts import only_compacted
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
-from eosctl.ops.config_topic import ConfigTopic, read_config_topic
+from eosctl.ops.config_topic import read_config_topic
+from eosctl.ops.config_topic_reader import ConfigTopic
 from eosctl.ops.journal import Journal, journal_of
 from eosctl.ops.task_count_record import refuse_hidden_records
 from eosctl.ops.workers import read_group

@@ -16,7 +16,8 @@ from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_removed
-from eosctl.ops.config_topic import ConfigTopic, read_config_topic
+from eosctl.ops.config_topic import read_config_topic
+from eosctl.ops.config_topic_reader import ConfigTopic
 from eosctl.ops.plan import Plan
 from eosctl.ops.task_count_clean import CleanPlan, clean_report, plan_clean, require_unchanged, show_clean
 from eosctl.report import Json, Problem, Report

@@ -25,7 +25,8 @@ from eosctl.errors import RefusedError
 from eosctl.events import Event
 from eosctl.ops.absent_group import Known, refuse_never_there
 from eosctl.ops.app import App
-from eosctl.ops.config_topic import ConfigTopic, read_config_topic
+from eosctl.ops.config_topic import read_config_topic
+from eosctl.ops.config_topic_reader import ConfigTopic
 from eosctl.ops.connector_statuses import running_tasks
 from eosctl.ops.task_count_record import Scene, find_connector, scene_of
 from eosctl.ops.workers import read_group

@@ -18,7 +18,8 @@ from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, Re
 from eosctl.events import Event
 from eosctl.ops.app import App
 from eosctl.ops.backups import keep_record_backup
-from eosctl.ops.config_topic import ConfigTopic, read_config_topic
+from eosctl.ops.config_topic import read_config_topic
+from eosctl.ops.config_topic_reader import ConfigTopic
 
 _READ_BACK_S = 0.1
 _READ_BACK_TIMES = 20

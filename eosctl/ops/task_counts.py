@@ -20,7 +20,8 @@ from eosctl.core.transactions import TransactionListing
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
 from eosctl.ops.absent_group import Known, doubt_about
 from eosctl.ops.app import App
-from eosctl.ops.config_topic import ConfigTopic, blocked_problems, read_both_views, read_config_topic
+from eosctl.ops.config_topic import blocked_problems, read_both_views, read_config_topic
+from eosctl.ops.config_topic_reader import ConfigTopic
 from eosctl.ops.elsewhere import task_clusters
 from eosctl.ops.workers import discover_urls, in_turn, read_group
 from eosctl.report import Json, Problem, Report, Row
