@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from eosctl.core.acl_request import AclRequest
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlGroup, pass_app, write_options
-
-if TYPE_CHECKING:
-    from eosctl.ops.acl_wanted import AclRequest
+from .options import EosctlGroup, pass_app, pass_request, write_options
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _ROLES = (
@@ -92,7 +90,8 @@ def _scope_options(function: _F) -> _F:
     help="Rows, shell lines, or YAML for for_each = yamldecode(file(...)).acls.",
 )  # fmt: skip
 @pass_app
-def generate_command(app: App, *, script: str, **scope: Any) -> Report:
+@pass_request(AclRequest)
+def generate_command(app: App, request: AclRequest, *, script: str) -> Report:
     """Which rights are needed, for which principal, and why.
 
     Looks at no ACL; with --tasks (or --prefixed) it needs no cluster at all. Where the cluster (-b) or a worker (-u) is
@@ -106,14 +105,15 @@ def generate_command(app: App, *, script: str, **scope: Any) -> Report:
     """
     from eosctl.ops.acls import generate_acls
 
-    return generate_acls(app, _request(scope), script=None if script == "table" else script)
+    return generate_acls(app, request, script=None if script == "table" else script)
 
 
 @acls.command("check")
 @_scope_options
 @click.option("--strict", is_flag=True, help="Exit 3 on warnings too.")
 @pass_app
-def check_command(app: App, *, strict: bool, **scope: Any) -> Report:
+@pass_request(AclRequest)
+def check_command(app: App, request: AclRequest, *, strict: bool) -> Report:
     """Hold the needed rights against the cluster's ACLs; exit 3 when one is missing or denied.
 
     Counts literal, prefixed and wildcard patterns, User:* and DENY, which always wins. What an ACL gives to single
@@ -126,14 +126,15 @@ def check_command(app: App, *, strict: bool, **scope: Any) -> Report:
     """
     from eosctl.ops.acls import check_acls
 
-    return check_acls(app, _request(scope), strict=strict)
+    return check_acls(app, request, strict=strict)
 
 
 @acls.command("apply")
 @_scope_options
 @write_options
 @pass_app
-def apply_command(app: App, *, yes: bool, dry_run: bool, **scope: Any) -> Report:
+@pass_request(AclRequest)
+def apply_command(app: App, request: AclRequest, *, yes: bool, dry_run: bool) -> Report:
     """Add the ACLs that are missing, and none else.
 
     Each is literal (or prefixed: with --prefixed, and of TOPIC*), for one principal, on every host. Nothing is removed:
@@ -144,10 +145,4 @@ def apply_command(app: App, *, yes: bool, dry_run: bool, **scope: Any) -> Report
     """
     from eosctl.ops.acls_apply import prepare_acls
 
-    return settle(prepare_acls(app, _request(scope)), yes=yes, dry_run=dry_run)
-
-
-def _request(scope: dict[str, Any]) -> AclRequest:
-    from eosctl.ops.acl_wanted import AclRequest
-
-    return AclRequest(**scope)
+    return settle(prepare_acls(app, request), yes=yes, dry_run=dry_run)

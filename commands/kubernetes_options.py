@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from eosctl.errors import UsageError
+from eosctl.frozen import frozen
 from eosctl.ops.app import App
 
 if TYPE_CHECKING:
+    from eosctl.ops.upgrade_drivers.kubectl import Kubectl
     from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -53,37 +56,57 @@ def pod_options(*, prefix: str = "") -> Callable[[_F], _F]:
     return add
 
 
-def kubernetes_driver_of(
-    app: App, given: Mapping[str, Any], *, only_look: bool = False, watches: bool = False
-) -> KubernetesDriver | None:
-    """The driver for the workloads that are named; None where none is. `only_look`: they need not be fit for a change.
+@frozen
+class PodOptions:
+    """Where in Kubernetes the workers run, and how the mode is set in a pod."""
 
-    `watches`: somebody else changes them.
+    workload: tuple[str, ...] = ()
+    namespace: str | None = None
+    context: str | None = None
+    kubeconfig: str | None = None
+    env_name: str | None = None
+    container: str | None = None
+    configmap: str | None = None
+    key: str | None = None
 
-    Raises what `kubernetes_driver` raises, and UsageError for options that only a workload gives a meaning to.
-    """
-    from eosctl.ops.upgrade_drivers.kubectl import Kubectl
-    from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver, named_workloads
-    from eosctl.ops.upgrade_drivers.mode_places import MountedProperties
+    def named_workloads(self, app: App) -> KubernetesDriver | None:
+        """The driver that only looks at the workloads, which need not be fit for a change; None where none is named."""
+        from eosctl.ops.upgrade_drivers.kubernetes import named_workloads
 
-    if not given["workload"]:
-        alone = [name for name, value in given.items() if value]
-        if alone:
+        return named_workloads(app, self.workload, self._kubectl()) if self._names_one() else None
+
+    def kubernetes_driver(self, app: App, *, watches: bool = False) -> KubernetesDriver | None:
+        """The driver for the workloads that are named; None where none is. `watches`: somebody else changes them.
+
+        Raises what `kubernetes_driver` raises, and UsageError for options that only a workload gives a meaning to.
+        """
+        from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
+        from eosctl.ops.upgrade_drivers.mode_places import MountedProperties
+
+        if not self._names_one():
+            return None
+        if (self.configmap is None) != (self.key is None):
+            raise UsageError("--configmap and --key go together")
+        if self.configmap is not None and self.env_name is not None:
+            raise UsageError("--configmap and --env-name contradict each other: the mode stands in one place")
+        file = None if self.configmap is None or self.key is None else MountedProperties(self.configmap, self.key)
+        return kubernetes_driver(
+            app,
+            self.workload,
+            self._kubectl(),
+            variable=self.env_name,
+            container=self.container,
+            file=file,
+            watches=watches,
+        )
+
+    def _names_one(self) -> bool:
+        alone = [each.name for each in fields(PodOptions) if getattr(self, each.name)]
+        if alone and not self.workload:
             raise UsageError(f"--{alone[0].replace('_', '-')} needs --workload")
-        return None
-    kubectl = Kubectl(given["namespace"], given["context"], given["kubeconfig"])
-    if only_look:
-        return named_workloads(app, given["workload"], kubectl)
-    if (given["configmap"] is None) != (given["key"] is None):
-        raise UsageError("--configmap and --key go together")
-    if given["configmap"] is not None and given["env_name"] is not None:
-        raise UsageError("--configmap and --env-name contradict each other: the mode stands in one place")
-    return kubernetes_driver(
-        app,
-        given["workload"],
-        kubectl,
-        variable=given["env_name"],
-        container=given["container"],
-        file=MountedProperties(given["configmap"], given["key"]) if given["configmap"] else None,
-        watches=watches,
-    )
+        return bool(self.workload)
+
+    def _kubectl(self) -> Kubectl:
+        from eosctl.ops.upgrade_drivers.kubectl import Kubectl
+
+        return Kubectl(self.namespace, self.context, self.kubeconfig)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from eosctl.core.allowances import Waiver
+from eosctl.core.allowances import Allowances, Waiver
 from eosctl.errors import UsageError
+from eosctl.frozen import frozen
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlGroup, pass_app, waivers, write_options
+from .options import EosctlGroup, pass_app, pass_request, waivers, write_options
 from .session import Session
+
+if TYPE_CHECKING:
+    from eosctl.ops.offset_restore import RestoreRequest
+    from eosctl.ops.offset_writes import MergeRequest
 
 # sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
 _ELSEWHERE = {
@@ -64,6 +69,52 @@ def refuse_documents(output: str) -> None:
             f"the records go to stdout, so there is no room for a report (-o {output})",
             hint="Name a FILE for the records, or leave -o out.",
         )
+
+
+@frozen
+class MergeOptions:
+    """The options of `offsets merge`."""
+
+    connectors: tuple[str, ...]
+    everything: bool
+    into: str
+    prefer: str | None
+    source: str | None
+    dedicated_topic: str | None
+    workers_down: bool
+    force_running: bool
+
+    def request(self) -> MergeRequest:
+        """What they ask for; raises UsageError unless either connectors or all are named."""
+        from eosctl.core.offset_views import Prefer
+        from eosctl.ops.offset_writes import MergeRequest, require_choice
+
+        require_choice(self.connectors, everything=self.everything)
+        return MergeRequest(
+            self.connectors,
+            into=self.into,
+            prefer=Prefer(self.prefer) if self.prefer else None,
+            dedicated_topic=self.dedicated_topic,
+            source=self.source,
+            allowances=Allowances(self.workers_down, self.force_running),
+        )
+
+
+@frozen
+class RestoreOptions:
+    """The argument and the options of `offsets restore`."""
+
+    backup: str
+    overwrite_newer: bool
+    workers_down: bool
+    force_running: bool
+
+    def request(self) -> RestoreRequest:
+        """What they ask for."""
+        from eosctl.ops.offset_restore import RestoreRequest
+
+        allowances = Allowances(self.workers_down, self.force_running)
+        return RestoreRequest(self.backup, overwrite_newer=self.overwrite_newer, allowances=allowances)
 
 
 @click.group("offsets", cls=OffsetsGroup)
@@ -160,7 +211,8 @@ def diff_command(
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
-def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **given: Any) -> Report:
+@pass_request(MergeOptions)
+def merge_command(app: App, options: MergeOptions, *, yes: bool, dry_run: bool) -> Report:
     """Give one store what the other has and it lacks, so that a task finds all its offsets.
 
     Do it before the connector's config gets offsets.storage.topic, with --dedicated-topic to name the topic that it
@@ -170,21 +222,9 @@ def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **giv
 
     Example: eosctl offsets merge -b kafka:9092 -u http://connect:8083 --connector orders-source --into dedicated
     """
-    from eosctl.core.allowances import Allowances
-    from eosctl.core.offset_views import Prefer
     from eosctl.ops.offset_apply import prepare_merge
-    from eosctl.ops.offset_writes import MergeRequest, require_choice
 
-    require_choice(given["connectors"], everything=everything)
-    request = MergeRequest(
-        given["connectors"],
-        into=given["into"],
-        prefer=Prefer(given["prefer"]) if given["prefer"] else None,
-        dedicated_topic=given["dedicated_topic"],
-        source=given["source"],
-        allowances=Allowances(given["workers_down"], given["force_running"]),
-    )
-    return settle(prepare_merge(app, request), yes=yes, dry_run=dry_run)
+    return settle(prepare_merge(app, options.request()), yes=yes, dry_run=dry_run)
 
 
 @offsets.command("restore")
@@ -192,7 +232,8 @@ def merge_command(app: App, *, everything: bool, yes: bool, dry_run: bool, **giv
 @waivers(Waiver.OVERWRITE_NEWER, Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
-def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, dry_run: bool, **given: Any) -> Report:
+@pass_request(RestoreOptions)
+def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bool) -> Report:
     """Put back what a write replaced, byte for byte, from the backup that it kept.
 
     A key that had no record before gets a tombstone, which Connect reads as no offset. Refused when someone wrote
@@ -200,12 +241,9 @@ def restore_command(app: App, backup: str, *, overwrite_newer: bool, yes: bool, 
 
     Example: eosctl offsets restore ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
     """
-    from eosctl.core.allowances import Allowances
-    from eosctl.ops.offset_restore import RestoreRequest, prepare_restore
+    from eosctl.ops.offset_restore import prepare_restore
 
-    allowances = Allowances(given["workers_down"], given["force_running"])
-    request = RestoreRequest(backup, overwrite_newer=overwrite_newer, allowances=allowances)
-    return settle(prepare_restore(app, request), yes=yes, dry_run=dry_run)
+    return settle(prepare_restore(app, options.request()), yes=yes, dry_run=dry_run)
 
 
 @offsets.command("export")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.core.allowances import Waiver
+from eosctl.core.allowances import Allowances, Waiver
 from eosctl.errors import UsageError
+from eosctl.frozen import frozen
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlCommand, pass_app, waivers, write_options
+from .options import EosctlCommand, pass_app, pass_request, waivers, write_options
+
+if TYPE_CHECKING:
+    from eosctl.deadline import Clock
+    from eosctl.ops.offset_edit import ResetRequest, SetRequest
 
 _VIA = click.option(
     "--via",
@@ -23,6 +27,67 @@ _VIA = click.option(
     help="Write to the topics, or ask a worker (KIP-875); auto asks where that is known to work.",
 )
 _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="The source connector.")
+
+
+@frozen
+class SetOptions:
+    """The options of `offsets set`."""
+
+    connector: str
+    partitions: tuple[str, ...]
+    offsets: tuple[str, ...]
+    as_of: str | None
+    store: str | None
+    via: str
+    workers_down: bool
+    force_running: bool
+    force_shape: bool
+
+    def request(self, clock: Clock) -> SetRequest:
+        """What they ask for; `clock`: an age counts from now. Raises UsageError where it is not said which, or what."""
+        from eosctl.ops.offset_as_of import as_of
+        from eosctl.ops.offset_edit import SetRequest
+
+        return SetRequest(
+            self.connector,
+            offsets=self._pairs(),
+            as_of=as_of(self.as_of, clock, self.partitions, store=self.store) if self.as_of else None,
+            via=self.via,
+            allowances=Allowances(self.workers_down, self.force_running, self.force_shape),
+        )
+
+    def _pairs(self) -> tuple[tuple[str, str], ...]:
+        """The source partitions with their new offsets."""
+        if self.as_of and self.offsets:
+            raise UsageError("--as-of and --offset both say the new offset", hint="Give one of them.")
+        if self.as_of:
+            return ()
+        if self.store:
+            raise UsageError("--from says where --as-of looks", hint="Give --as-of TIME or --as-of OFFSET.")
+        if not self.offsets:
+            raise UsageError("which offset?", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET.")
+        if len(self.partitions) != len(self.offsets):
+            raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
+        return tuple(zip(self.partitions, self.offsets, strict=True))
+
+
+@frozen
+class ResetOptions:
+    """The options of `offsets reset`."""
+
+    connector: str
+    partitions: tuple[str, ...]
+    everything: bool
+    via: str
+    workers_down: bool
+    force_running: bool
+
+    def request(self) -> ResetRequest:
+        """What they ask for."""
+        from eosctl.ops.offset_edit import ResetRequest
+
+        allowances = Allowances(self.workers_down, self.force_running)
+        return ResetRequest(self.connector, self.partitions, self.everything, self.via, allowances)
 
 
 @click.command("set", cls=EosctlCommand)
@@ -44,7 +109,8 @@ _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="Th
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING, Waiver.FORCE_SHAPE)
 @write_options
 @pass_app
-def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:
+@pass_request(SetOptions)
+def set_(app: App, options: SetOptions, *, yes: bool, dry_run: bool) -> Report:
     """Put a connector's offset where it should go on reading, say further back, to read the tail again.
 
     --partition and --offset may be repeated, in pairs. The key that the connector itself wrote is found in any
@@ -64,34 +130,9 @@ def set_(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) ->
       eosctl offsets set -b kafka:9092 --connector c --partition '{"filename":"/f"}' --offset '{"position":0}'
       eosctl offsets set -b kafka:9092 --connector c --as-of 2026-11-21T08:00:00Z
     """
-    from eosctl.core.allowances import Allowances
-    from eosctl.ops.offset_as_of import as_of
-    from eosctl.ops.offset_edit import SetRequest, prepare_set
+    from eosctl.ops.offset_edit import prepare_set
 
-    allowances = Allowances(given["workers_down"], given["force_running"], given["force_shape"])
-    request = SetRequest(
-        connector,
-        offsets=_pairs(given),
-        as_of=as_of(given["as_of"], app.clock, given["partitions"], store=given["store"]) if given["as_of"] else None,
-        via=given["via"],
-        allowances=allowances,
-    )
-    return settle(prepare_set(app, request), yes=yes, dry_run=dry_run)
-
-
-def _pairs(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The source partitions with their new offsets; raises UsageError where it is not said which, or what."""
-    if given["as_of"] and given["offsets"]:
-        raise UsageError("--as-of and --offset both say the new offset", hint="Give one of them.")
-    if given["as_of"]:
-        return ()
-    if given["store"]:
-        raise UsageError("--from says where --as-of looks", hint="Give --as-of TIME or --as-of OFFSET.")
-    if not given["offsets"]:
-        raise UsageError("which offset?", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET.")
-    if len(given["partitions"]) != len(given["offsets"]):
-        raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
-    return tuple(zip(given["partitions"], given["offsets"], strict=True))
+    return settle(prepare_set(app, options.request(app.clock)), yes=yes, dry_run=dry_run)
 
 
 @click.command("reset", cls=EosctlCommand)
@@ -102,7 +143,8 @@ def _pairs(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
-def reset(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:
+@pass_request(ResetOptions)
+def reset(app: App, options: ResetOptions, *, yes: bool, dry_run: bool) -> Report:
     """Delete a connector's offsets, so that it reads these source partitions from their beginning.
 
     With exactly-once support and a dedicated topic the workers' own way to do it is broken from Kafka 3.8 on; this one
@@ -111,9 +153,6 @@ def reset(app: App, connector: str, *, yes: bool, dry_run: bool, **given: Any) -
 
     Example: eosctl offsets reset -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
     """
-    from eosctl.core.allowances import Allowances
-    from eosctl.ops.offset_edit import ResetRequest, prepare_reset
+    from eosctl.ops.offset_edit import prepare_reset
 
-    allowances = Allowances(given["workers_down"], given["force_running"])
-    request = ResetRequest(connector, given["partitions"], given["everything"], given["via"], allowances)
-    return settle(prepare_reset(app, request), yes=yes, dry_run=dry_run)
+    return settle(prepare_reset(app, options.request()), yes=yes, dry_run=dry_run)

@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.core.allowances import Waiver
+from eosctl.core.allowances import Allowances, Waiver
+from eosctl.frozen import frozen
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlCommand, pass_app, waivers, write_options
+from .options import EosctlCommand, pass_app, pass_request, waivers, write_options
+
+if TYPE_CHECKING:
+    from eosctl.ops.offset_import import ImportRequest
+
+
+@frozen
+class ImportOptions:
+    """The argument and the options of `offsets import`."""
+
+    file: str
+    store: str
+    connectors: tuple[str, ...]
+    keep_partitions: bool
+    rewrite: bool
+    workers_down: bool
+    force_running: bool
+
+    def request(self, store: str) -> ImportRequest:
+        """What they ask for, with what the file holds; `store` is without the profile that leads there."""
+        from eosctl.ops.offset_import import ImportRequest, read_offsets_file
+
+        return ImportRequest(
+            read_offsets_file(self.file, stdin=sys.stdin.buffer, connectors=self.connectors),
+            store=store,
+            connectors=self.connectors,
+            keep_partitions=self.keep_partitions,
+            rewrite=self.rewrite,
+            allowances=Allowances(self.workers_down, self.force_running),
+        )
 
 
 @click.command("import", cls=EosctlCommand)
@@ -26,7 +56,8 @@ from .options import EosctlCommand, pass_app, waivers, write_options
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
-def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> Report:
+@pass_request(ImportOptions)
+def import_(app: App, options: ImportOptions, *, yes: bool, dry_run: bool) -> Report:
     """Write the offsets of a file into a store.
 
     FILE is a record file, as `offsets export` writes it, or a KIP-875 body, as GET /connectors/NAME/offsets answers it
@@ -38,21 +69,11 @@ def import_(app: App, file: str, *, yes: bool, dry_run: bool, **given: Any) -> R
 
     Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets
     """
-    from eosctl.core.allowances import Allowances
-    from eosctl.ops.offset_import import ImportRequest, prepare_import, read_offsets_file
+    from eosctl.ops.offset_import import prepare_import
     from eosctl.ops.offset_stores import locate
 
-    connectors: tuple[str, ...] = given["connectors"]
-    app, store = locate(app, given["store"])
-    request = ImportRequest(
-        read_offsets_file(file, stdin=sys.stdin.buffer, connectors=connectors),
-        store=store,
-        connectors=connectors,
-        keep_partitions=given["keep_partitions"],
-        rewrite=given["rewrite"],
-        allowances=Allowances(given["workers_down"], given["force_running"]),
-    )
-    return settle(prepare_import(app, request), yes=yes, dry_run=dry_run)
+    app, store = locate(app, options.store)
+    return settle(prepare_import(app, options.request(store)), yes=yes, dry_run=dry_run)
 
 
 @click.command("lint", cls=EosctlCommand)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eosctl.core.allowances import Waiver
+from eosctl.core.allowances import Allowances, Waiver
 from eosctl.core.migration import MigrationPlan, Selection, read_plan
 from eosctl.core.migration_rules import Policy
 from eosctl.errors import UsageError
+from eosctl.frozen import frozen
 from eosctl.report import Report
 
 from .confirm import settle
-from .options import EosctlCommand, pass_app, waivers, write_options
+from .options import EosctlCommand, pass_app, pass_request, waivers, write_options
 from .session import read_text_file
 
 if TYPE_CHECKING:
-    from eosctl.core.allowances import Allowances
     from eosctl.ops.app import App
     from eosctl.ops.migrate import MigrationRequest
     from eosctl.ops.migrate_run import Engine
@@ -41,6 +41,78 @@ def engine_options(function: Any) -> Any:
     for option in reversed(_ENGINE_OPTIONS):
         function = option(function)
     return function
+
+
+@frozen
+class EngineOptions:
+    """Where the Spark job runs and keeps its snapshot."""
+
+    master: str
+    conf: tuple[str, ...]
+    snapshot_dir: Path | None
+
+    def engine(self, app: App) -> Engine:
+        """The engine that they name."""
+        from eosctl.ops.migrate_run import Engine
+
+        return Engine(self.snapshot_dir or app.state_dir / "migrations", self.master, _pairs(self.conf, "--conf"))
+
+
+@frozen
+class MigrateOptions:
+    """The other options of `offsets migrate`."""
+
+    sources: tuple[str, ...]
+    target: str | None
+    connectors: tuple[str, ...]
+    all_connectors: bool
+    pattern: str | None
+    renames: tuple[str, ...]
+    conflict: str | None
+    dedicated_topic: str | None
+    partitions: int | None
+    replication_factor: int | None
+    plan_out: Path | None
+    plan_file: Path | None
+    resume: bool
+    allow_open_transactions: bool
+    accept_drift: tuple[str, ...]
+    workers_down: bool
+    force_running: bool
+    prune: bool
+
+    def refuse_planning(self) -> None:
+        """Raises UsageError for an option that says what to plan."""
+        source, topics = (self.sources, self.pattern, self.connectors), (self.partitions, self.replication_factor)
+        planning = (*source, *topics, self.all_connectors, self.target, self.renames, self.conflict)
+        if self.plan_out is not None or any(planning) or self.dedicated_topic:
+            hint = "Leave out --plan-out and what chooses offsets."
+            raise UsageError("--plan has everything that is planned", hint=hint)
+
+    def allowances(self) -> Allowances:
+        """The checks that they waive."""
+        return Allowances(
+            workers_down=self.workers_down,
+            force_running=self.force_running,
+            allow_open_transactions=self.allow_open_transactions,
+            accept_drift=frozenset(self.accept_drift),
+        )
+
+    def request(self) -> MigrationRequest:
+        """What they ask to plan."""
+        from eosctl.ops.migrate import MigrationRequest
+        from eosctl.ops.migrate_targets import TopicSize
+
+        return MigrationRequest(
+            sources=self.sources or ("global",),
+            target=self.target or "dedicated",
+            selection=Selection(self.connectors, self.all_connectors, self.pattern),
+            renames=_pairs(self.renames, "--rename"),
+            policy=Policy(self.conflict or Policy.KEEP_TARGET),
+            dedicated_topic=self.dedicated_topic,
+            new_topics=TopicSize(self.partitions, self.replication_factor),
+            allow_open_transactions=self.allow_open_transactions,
+        )
 
 
 @click.command("migrate", cls=EosctlCommand)
@@ -79,9 +151,9 @@ def engine_options(function: Any) -> Any:
 @engine_options
 @write_options
 @pass_app
-def migrate(
-    app: App, *, yes: bool, dry_run: bool, plan_file: Path | None, plan_out: Path | None, resume: bool, **given: Any
-) -> Report:
+@pass_request(EngineOptions)
+@pass_request(MigrateOptions)
+def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: bool, dry_run: bool) -> Report:
     """Move source offsets of many connectors between topics, with Spark.
 
     A connector that gets an offsets topic of its own starts from scratch, whatever the global topic has: its offsets
@@ -107,23 +179,25 @@ def migrate(
     """
     from eosctl.ops.migrate_run import migration_from_file, prepared_migration
 
-    engine, allowances, prune = _engine(app, given), _allowances(given), given["prune"]
-    if plan_file is not None:
-        _refuse_planning_options(plan_out, given)
+    engine, allowances = where.engine(app), options.allowances()
+    if options.plan_file is not None:
+        options.refuse_planning()
         ready = migration_from_file(
             app,
-            _plan(plan_file),
+            _plan(options.plan_file),
             engine,
             allowances=allowances,
-            plan_file=plan_file,
-            resume=resume,
-            prune=prune,
+            plan_file=options.plan_file,
+            resume=options.resume,
+            prune=options.prune,
         )
         return settle(ready, yes=yes, dry_run=dry_run)
-    if resume:
+    if options.resume:
         raise UsageError("what is to be resumed?", hint="Name its plan: --plan FILE; the cut-off run told which.")
-    request = _request(given)
-    with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out, prune=prune) as ready:
+    plan_out, prune = options.plan_out, options.prune
+    with prepared_migration(
+        app, options.request(), engine, allowances=allowances, plan_out=plan_out, prune=prune
+    ) as ready:
         return settle(ready, yes=yes, dry_run=dry_run)
 
 
@@ -133,7 +207,8 @@ def migrate(
 @click.option("--strict", is_flag=True, help="Exit 3, not 7, on keys that an open transaction hides.")
 @engine_options
 @pass_app
-def verify(app: App, *, plan_file: Path, before: bool, strict: bool, **given: Any) -> Report:
+@pass_request(EngineOptions)
+def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, strict: bool) -> Report:
     """Read both sides of a migration again and compare them with its plan; or a write with its backup.
 
     Exit code 3, with the rows that differ, when a key of the target is not what the plan wanted, or a key of the
@@ -156,45 +231,11 @@ def verify(app: App, *, plan_file: Path, before: bool, strict: bool, **given: An
         return verify_backup(app, plan_file, before=before, strict=strict)
     if before:
         raise UsageError("--before is about the backup of a write", hint="A plan tells itself what was there.")
-    return verify_plan(app, _plan(plan_file), _engine(app, given), strict=strict)
+    return verify_plan(app, _plan(plan_file), where.engine(app), strict=strict)
 
 
 def _plan(path: Path) -> MigrationPlan:
     return read_plan(read_text_file(path), path=str(path))
-
-
-def _engine(app: App, given: dict[str, Any]) -> Engine:
-    from eosctl.ops.migrate_run import Engine
-
-    snapshots = given["snapshot_dir"] or app.state_dir / "migrations"
-    return Engine(snapshots, given["master"], _pairs(given["conf"], "--conf"))
-
-
-def _allowances(given: dict[str, Any]) -> Allowances:
-    from eosctl.core.allowances import Allowances
-
-    return Allowances(
-        workers_down=given["workers_down"],
-        force_running=given["force_running"],
-        allow_open_transactions=given["allow_open_transactions"],
-        accept_drift=frozenset(given["accept_drift"]),
-    )
-
-
-def _request(given: dict[str, Any]) -> MigrationRequest:
-    from eosctl.ops.migrate import MigrationRequest
-    from eosctl.ops.migrate_targets import TopicSize
-
-    return MigrationRequest(
-        sources=given["sources"] or ("global",),
-        target=given["target"] or "dedicated",
-        selection=Selection(given["connectors"], given["all_connectors"], given["pattern"]),
-        renames=_pairs(given["renames"], "--rename"),
-        policy=Policy(given["conflict"] or Policy.KEEP_TARGET),
-        dedicated_topic=given["dedicated_topic"],
-        new_topics=TopicSize(given["partitions"], given["replication_factor"]),
-        allow_open_transactions=given["allow_open_transactions"],
-    )
 
 
 def _pairs(words: tuple[str, ...], option: str) -> dict[str, str]:
@@ -205,10 +246,3 @@ def _pairs(words: tuple[str, ...], option: str) -> dict[str, str]:
     if len({left for left, _, _ in pairs}) != len(pairs):
         raise UsageError(f"{option} names one thing twice")
     return {left: right for left, _, right in pairs}
-
-
-def _refuse_planning_options(plan_out: Path | None, given: dict[str, Any]) -> None:
-    names = ["sources", "target", "connectors", "all_connectors", "pattern", "renames", "conflict", "dedicated_topic"]
-    names += ["partitions", "replication_factor"]
-    if plan_out is not None or any(given[name] for name in names):
-        raise UsageError("--plan has everything that is planned", hint="Leave out --plan-out and what chooses offsets.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import click
@@ -149,6 +150,21 @@ def pass_app(function: _F) -> _F:
         return function(session.app(), *args, **kwargs)
 
     return with_app  # type: ignore[return-value]  # functools.wraps keeps the shape click needs
+
+
+def pass_request(kind: type[Any]) -> Callable[[_F], _F]:
+    """Gives the command those of its options that are fields of `kind` as one value of it, after the App."""
+    names = [each.name for each in fields(kind)]
+
+    def with_fields(function: _F) -> _F:
+        @functools.wraps(function)
+        def gathered(*args: Any, **options: Any) -> Any:
+            given = {name: options.pop(name) for name in names if name in options}
+            return function(*args, kind(**given), **options)
+
+        return gathered  # type: ignore[return-value]  # functools.wraps keeps the shape click needs
+
+    return with_fields
 
 
 def validation_option(function: _F) -> _F:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -11,8 +10,8 @@ from eosctl.core.allowances import Waiver
 from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .kubernetes_options import kubernetes_driver_of, place_options, pod_options
-from .options import EosctlGroup, pass_app, validation_option, waivers
+from .kubernetes_options import PodOptions, place_options, pod_options
+from .options import EosctlGroup, pass_app, pass_request, validation_option, waivers
 from .upgrade_apply import apply_command
 
 
@@ -43,8 +42,9 @@ def upgrade() -> None:
 @place_options("also judge the gates of `apply --driver kubernetes` (repeatable).")
 @pod_options()
 @pass_app
+@pass_request(PodOptions)
 def plan_command(
-    app: App, target: str, *, hard: bool, plan_out: Path | None, validate: bool, **workloads: Any
+    app: App, pods: PodOptions, *, target: str, hard: bool, plan_out: Path | None, validate: bool
 ) -> Report:
     """Which workers to restart, in which order, and what has to be true before.
 
@@ -61,7 +61,7 @@ def plan_command(
     from eosctl.core.upgrade import Mode
     from eosctl.ops.upgrade import plan_upgrade
 
-    driver = kubernetes_driver_of(app, workloads)
+    driver = pods.kubernetes_driver(app)
     return plan_upgrade(app, Mode(target), hard=hard, plan_out=plan_out, validate=validate, driver=driver)
 
 
@@ -90,7 +90,8 @@ def status_command(app: App) -> Report:
 @waivers(Waiver.ACCEPT_GATE, multiple=True, metavar="GATE")
 @place_options("also hold its pods against the members (repeatable).")
 @pass_app
-def verify_command(app: App, target: str, *, accept_gate: tuple[str, ...], **workloads: Any) -> Report:
+@pass_request(PodOptions)
+def verify_command(app: App, pods: PodOptions, *, target: str, accept_gate: tuple[str, ...]) -> Report:
     """Exit code 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
 
     Changes nothing; but each source connector validates its config, for which some log in to their databases. A gate
@@ -105,7 +106,7 @@ def verify_command(app: App, target: str, *, accept_gate: tuple[str, ...], **wor
     from eosctl.core.upgrade import Mode
     from eosctl.ops.upgrade_status import verify_upgrade
 
-    driver = kubernetes_driver_of(app, workloads, only_look=True)
+    driver = pods.named_workloads(app)
     return verify_upgrade(app, Mode(target), accepted=frozenset(accept_gate), driver=driver)
 
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
+from eosctl.frozen import frozen
 from eosctl.ops.app import App
 from eosctl.report import Report
 
 from .confirm import settle
-from .kubernetes_options import kubernetes_driver_of, place_options, pod_options
-from .options import Duration, EosctlCommand, pass_app, waivers, write_options
+from .kubernetes_options import PodOptions, place_options, pod_options
+from .options import Duration, EosctlCommand, pass_app, pass_request, waivers, write_options
 from .session import read_text_file
 
 if TYPE_CHECKING:
+    from eosctl.ops.upgrade_apply import RollRequest
     from eosctl.ops.upgrade_drivers import Driver
 
 # option -> the drivers that take it
@@ -41,6 +43,128 @@ _DRIVER_OPTIONS = {
     "sandbox": ("sandbox",),
 }
 _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file"), "kubernetes": ("workload",)}
+
+
+@frozen
+class DriverOptions(PodOptions):
+    """The options that say who changes and restarts the workers."""
+
+    driver_name: str = "print"
+    set_config_command: str | None = None
+    restart_command: str | None = None
+    properties_file: str | None = None
+    unit: str | None = None
+    ssh: str | None = None
+    sudo: bool | None = None
+    no_write: bool | None = None
+    print_patch: bool = False
+    with_secrets: bool = False
+    sandbox: str | None = None
+
+    def words(self) -> Iterator[str]:
+        """The driver's options as they were given, for commands that go on or back."""
+        for option in _DRIVER_OPTIONS:
+            given = getattr(self, option)
+            for value in given if isinstance(given, tuple) else (given,):
+                if value is not None:
+                    yield _flag(option)
+                if isinstance(value, str):
+                    yield value
+
+    def driver(self, app: App) -> Driver:
+        """The driver with its own options; raises UsageError for one that lacks, and for one of another driver."""
+        name = self.driver_name
+        for option, drivers in _DRIVER_OPTIONS.items():
+            if self._has(option) and name not in drivers:
+                raise UsageError(f"{_flag(option)} is for --driver {' or '.join(drivers)}, not for {name}")
+        if self.print_patch and name != "kubernetes":
+            raise UsageError(f"--print-patch is for --driver kubernetes, not for {name}")
+        if self.with_secrets and not self.print_patch:
+            raise UsageError("--with-secrets is for --print-patch")
+        missing = [_flag(option) for option in _NEEDED.get(name, ()) if not self._has(option)]
+        if missing:
+            raise UsageError(f"--driver {name} needs {' and '.join(missing)}")
+        made: Driver | None = _MAKERS[name](self, app)
+        if made is None:  # no workload, which was refused above
+            raise UsageError(f"--driver {name} needs --workload")
+        return made
+
+    def _has(self, option: str) -> bool:
+        return getattr(self, option) not in (None, ())
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+def _print_driver(_options: DriverOptions, _app: App) -> Driver:
+    from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
+
+    return PrintDriver()
+
+
+def _command_driver(options: DriverOptions, _app: App) -> Driver:
+    from eosctl.ops.upgrade_drivers.commands import CommandDriver
+
+    return CommandDriver(str(options.restart_command), options.set_config_command, options.properties_file)
+
+
+def _systemd_driver(options: DriverOptions, _app: App) -> Driver:
+    from eosctl.ops.upgrade_drivers.systemd import SystemdDriver
+
+    return SystemdDriver(str(options.unit), str(options.properties_file), options.ssh, bool(options.sudo))
+
+
+def _kubernetes_driver(options: DriverOptions, app: App) -> Driver | None:
+    return options.kubernetes_driver(app, watches=bool(options.no_write or options.print_patch))
+
+
+def _sandbox_driver(options: DriverOptions, app: App) -> Driver:
+    from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
+
+    return SandboxDriver(app.state_dir / "sandbox" / (options.sandbox or "default"))
+
+
+_MAKERS: dict[str, Callable[[DriverOptions, App], Driver | None]] = {
+    "print": _print_driver,
+    "command": _command_driver,
+    "systemd": _systemd_driver,
+    "kubernetes": _kubernetes_driver,
+    "sandbox": _sandbox_driver,
+}
+
+
+@frozen
+class RollOptions:
+    """The other options of `upgrade apply`."""
+
+    plan_file: Path | None
+    target: str | None
+    resume: bool
+    start_over: bool
+    accept_gate: tuple[str, ...]
+    accept_gone: tuple[str, ...]
+    settle_timeout: float
+
+    def request(self, driver_words: Iterable[str]) -> RollRequest:
+        """What they ask for; raises InputFileError for a file that is no plan."""
+        from eosctl.core.upgrade import Mode
+        from eosctl.core.upgrade_plan import read_plan
+        from eosctl.ops.upgrade_apply import RollRequest
+
+        if self.resume and self.start_over:
+            raise UsageError("--resume and --start-over contradict each other")
+        plan = read_plan(read_text_file(self.plan_file), path=str(self.plan_file)) if self.plan_file else None
+        return RollRequest(
+            target=Mode(self.target) if self.target else None,
+            plan=plan,
+            resume=self.resume,
+            start_over=self.start_over,
+            settle_timeout_s=self.settle_timeout,
+            driver_options=tuple(driver_words),
+            accepted=frozenset(self.accept_gate),
+            gone=frozenset(self.accept_gone),
+        )
 
 
 @click.command("apply", cls=EosctlCommand)
@@ -82,9 +206,9 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 @waivers(Waiver.ACCEPT_GONE, multiple=True, metavar="URL")
 @write_options
 @pass_app
-def apply_command(
-    app: App, *, plan_file: Path | None, driver_name: str, yes: bool, dry_run: bool, **given: Any
-) -> Report:
+@pass_request(RollOptions)
+@pass_request(DriverOptions)
+def apply_command(app: App, options: RollOptions, by: DriverOptions, *, yes: bool, dry_run: bool) -> Report:
     """Restart the workers one by one, in the order of the plan, and check after each that all is as before.
 
     After each restart the worker must be a healthy member again, its mode proven (or taken from its own file, and then
@@ -129,77 +253,12 @@ def apply_command(
 
     Needs Kafka Connect 3.3 or newer.
     """
-    from eosctl.core.upgrade import Mode
-    from eosctl.core.upgrade_plan import read_plan
-    from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
+    from eosctl.ops.upgrade_apply import prepare_roll
     from eosctl.ops.upgrade_roll import prepare_upgrade
 
-    if given["resume"] and given["start_over"]:
-        raise UsageError("--resume and --start-over contradict each other")
-    request = RollRequest(
-        target=Mode(given["target"]) if given["target"] else None,
-        plan=read_plan(read_text_file(plan_file), path=str(plan_file)) if plan_file else None,
-        resume=given["resume"],
-        start_over=given["start_over"],
-        settle_timeout_s=given["settle_timeout"],
-        driver_options=tuple(_driver_words(given)),
-        accepted=frozenset(given["accept_gate"]),
-        gone=frozenset(given["accept_gone"]),
-    )
-    roll = prepare_roll(app, request, _driver(app, driver_name, given))
-    if given["print_patch"]:
+    roll = prepare_roll(app, options.request(by.words()), by.driver(app))
+    if by.print_patch:
         from eosctl.ops.upgrade_patches import patch_report
 
-        return patch_report(app, roll, with_secrets=given["with_secrets"])
-    return settle(prepare_upgrade(app, roll, watching=bool(given["no_write"])), yes=yes, dry_run=dry_run)
-
-
-def _driver_words(given: dict[str, Any]) -> Iterator[str]:
-    """The driver's options as they were given, for commands that go on or back."""
-    for option in _DRIVER_OPTIONS:
-        values = given[option] if isinstance(given[option], tuple) else (given[option],)
-        for value in values:
-            if value is not None:
-                yield f"--{option.replace('_', '-')}"
-            if isinstance(value, str):
-                yield value
-
-
-def _driver(app: App, name: str, given: dict[str, Any]) -> Driver:
-    """The driver with its own options; raises UsageError for one that lacks, and for one of another driver."""
-    for option, drivers in _DRIVER_OPTIONS.items():
-        if given[option] not in (None, ()) and name not in drivers:
-            raise UsageError(f"--{option.replace('_', '-')} is for --driver {' or '.join(drivers)}, not for {name}")
-    if given["print_patch"] and name != "kubernetes":
-        raise UsageError(f"--print-patch is for --driver kubernetes, not for {name}")
-    if given["with_secrets"] and not given["print_patch"]:
-        raise UsageError("--with-secrets is for --print-patch")
-    missing = [f"--{option.replace('_', '-')}" for option in _NEEDED.get(name, ()) if given[option] in (None, ())]
-    if missing:
-        raise UsageError(f"--driver {name} needs {' and '.join(missing)}")
-    return _make(app, name, given)
-
-
-def _make(app: App, name: str, given: dict[str, Any]) -> Driver:
-    match name:
-        case "command":
-            from eosctl.ops.upgrade_drivers.commands import CommandDriver
-
-            return CommandDriver(given["restart_command"], given["set_config_command"], given["properties_file"])
-        case "systemd":
-            from eosctl.ops.upgrade_drivers.systemd import SystemdDriver
-
-            return SystemdDriver(given["unit"], given["properties_file"], given["ssh"], bool(given["sudo"]))
-        case "kubernetes":
-            names = [option for option, drivers in _DRIVER_OPTIONS.items() if "kubernetes" in drivers]
-            watches = bool(given["no_write"] or given["print_patch"])
-            driver = kubernetes_driver_of(app, {option: given[option] for option in names}, watches=watches)
-            if driver is not None:
-                return driver
-        case "sandbox":
-            from eosctl.ops.upgrade_drivers.sandboxes import SandboxDriver
-
-            return SandboxDriver(app.state_dir / "sandbox" / (given["sandbox"] or "default"))
-    from eosctl.ops.upgrade_drivers.by_hand import PrintDriver
-
-    return PrintDriver()
+        return patch_report(app, roll, with_secrets=by.with_secrets)
+    return settle(prepare_upgrade(app, roll, watching=bool(by.no_write)), yes=yes, dry_run=dry_run)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from eosctl.core.acl_request import AclRequest
 from eosctl.core.acl_table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.own_brokers import CLUSTER_PROPERTY
@@ -26,25 +27,6 @@ _WORKER_TOPICS = {
     "status_topic": ("status.storage.topic", "Name it in a profile: eosctl profile set NAME status_topic=TOPIC."),
 }
 _ABOUT_OUTPUTS = {"producer", "consumer", "admin", "observer", "aborter", "acl-writer"}
-
-
-@dataclass(frozen=True, slots=True)
-class AclRequest:
-    """What the user named. No `roles` are Connect's four; one of `tasks` goes for all connectors.
-
-    `principals` are `role=User:name`, or `User:name` for every role that has no other.
-    """
-
-    roles: tuple[str, ...] = ()
-    connectors: tuple[str, ...] = ()
-    tasks: tuple[int, ...] = ()
-    every: bool = False
-    mode: str = "enabled"
-    principals: tuple[str, ...] = ()
-    output_topics: tuple[str, ...] = ()
-    dedicated_topic: str | None = None
-    prefixed: bool = False
-    old_brokers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines, terraform_yaml
+from eosctl.core.acl_request import AclRequest
 from eosctl.core.acl_rules import AclIndex, RightJudgement, RightVerdict, acl_of, is_certain, judge
 from eosctl.core.acl_table import Right
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
-from eosctl.ops.acl_wanted import AclRequest, Wanted, gather_wanted
+from eosctl.ops.acl_wanted import Wanted, gather_wanted
 from eosctl.ops.app import App
 from eosctl.report import Problem, Report
 

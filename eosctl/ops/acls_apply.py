@@ -11,11 +11,12 @@ from functools import partial
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines
+from eosctl.core.acl_request import AclRequest
 from eosctl.core.acl_rules import AclIndex, RightJudgement, RightVerdict, acl_of
 from eosctl.core.wording import counted
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, RefusedError, StalePlanError, UnreachableError
 from eosctl.events import Event
-from eosctl.ops.acl_wanted import AclRequest, gather_wanted
+from eosctl.ops.acl_wanted import gather_wanted
 from eosctl.ops.acls import judge_all, judgement_row
 from eosctl.ops.app import App
 from eosctl.ops.plan import Plan

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eosctl.core.acl_request import AclRequest
 from eosctl.core.commit_age import by_worker
 from eosctl.core.connector_findings import connector_findings, group_findings
 from eosctl.core.failure_scenarios import failure_findings
@@ -31,7 +32,6 @@ from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
-from eosctl.ops.acl_wanted import AclRequest
 from eosctl.ops.acls import MISSING, check_acls
 from eosctl.ops.app import App
 from eosctl.ops.doctor_causes import KAFKA, MIRROR_MAKER, kafka_findings, under_causes, unreached

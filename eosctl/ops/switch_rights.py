@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from eosctl.core.acl_request import AclRequest
 from eosctl.core.acl_rules import AclIndex
 from eosctl.core.jaas import parse_jaas
 from eosctl.core.store_names import GLOBAL
 from eosctl.core.upgrade import Mode
 from eosctl.errors import EosctlError, RefusedError, UnsupportedError
-from eosctl.ops.acl_wanted import AclRequest, gather_wanted
+from eosctl.ops.acl_wanted import gather_wanted
 from eosctl.ops.acls import acl_findings, divided, judge_all
 from eosctl.ops.app import App
 from eosctl.ops.ports import ConnectWorker

@@ -10,13 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from eosctl.core.acl_request import AclRequest
 from eosctl.core.acl_rules import AclIndex, RightJudgement
 from eosctl.core.config_topic import ConnectorState
 from eosctl.core.connector_entry import plugin_type
 from eosctl.core.upgrade import Mode
 from eosctl.core.upgrade_observation import Observation, RightsSeen
 from eosctl.errors import EosctlError, InterruptedByUserError, UnsupportedError, UsageError
-from eosctl.ops.acl_wanted import AclRequest, gather_wanted
+from eosctl.ops.acl_wanted import gather_wanted
 from eosctl.ops.acls import acl_findings, divided, judge_all
 from eosctl.ops.app import App
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eosctl.core.acl_request import AclRequest
 from eosctl.errors import ExitCode
-from eosctl.ops.acl_wanted import AclRequest
 from eosctl.ops.acls_apply import apply_acls, plan_acls
 from eosctl.ops.app import App
 from tests.fakes.acls import FakeAclStore

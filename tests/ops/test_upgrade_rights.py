@@ -10,11 +10,12 @@ from typing import Any, cast
 import pytest
 
 from eosctl.core.acl import Acl
+from eosctl.core.acl_request import AclRequest
 from eosctl.core.acl_rules import acl_of
 from eosctl.core.upgrade import Mode
 from eosctl.core.worker_config import parse_worker_config
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnreachableError
-from eosctl.ops.acl_wanted import AclRequest, gather_wanted
+from eosctl.ops.acl_wanted import gather_wanted
 from eosctl.ops.app import App
 from eosctl.ops.upgrade import plan_upgrade
 from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
