@@ -5,10 +5,11 @@ A report holds plain data only (what `json.dumps` takes), so that text and JSON 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
+from typing import Protocol, runtime_checkable
 
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.frozen import frozen
@@ -20,6 +21,7 @@ _CALENDAR_MS = 146_097 * 86_400_000
 
 Json = object  # whatever json.dumps takes; a recursive alias makes messages unreadable
 Row = Mapping[str, Json]
+Encode = Callable[[Json], str]
 
 
 @unique
@@ -90,6 +92,22 @@ class Report:
                 {"code": p.code, "message": p.message, "hint": p.hint, "severity": p.severity} for p in self.problems
             ],
         }
+
+
+@runtime_checkable
+class AlikeRows(Protocol):
+    """Rows of which many differ by a name and some numbers alone, so that their text is quicker made than they are."""
+
+    def texts(self, encode: Encode, member: str | None = None) -> Iterator[str]:
+        """What `encode` makes of each row, or of its `member`."""
+
+    def brief(self) -> Iterator[Row]:
+        """The rows with those members alone that name things."""
+
+
+def row_texts(rows: Sequence[Row], encode: Encode) -> Iterable[str]:
+    """What `encode` makes of each row; no more than one is in memory."""
+    return rows.texts(encode) if isinstance(rows, AlikeRows) else (encode(dict(row)) for row in rows)
 
 
 def error_report(error: EosctlError) -> Report:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _STATES = {state.value: state for state in TransactionState}
 _ENDED = {
-    TransactionState.EMPTY,
-    TransactionState.COMPLETE_COMMIT,
-    TransactionState.COMPLETE_ABORT,
-    TransactionState.DEAD,
+    TransactionState.EMPTY.value,
+    TransactionState.COMPLETE_COMMIT.value,
+    TransactionState.COMPLETE_ABORT.value,
+    TransactionState.DEAD.value,
 }
 
 
@@ -35,6 +35,7 @@ def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> Tran
     if item.error_code != NONE:
         return fault(item.error_code)
     state, started_ms = _STATES.get(item.transaction_state, TransactionState.UNKNOWN), item.transaction_start_time_ms
+    topics = item.topics
     return TransactionDescription(
         transactional_id=item.transactional_id,
         coordinator=coordinator,
@@ -42,8 +43,8 @@ def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> Tran
         producer_id=item.producer_id,
         producer_epoch=item.producer_epoch,
         transaction_timeout_ms=item.transaction_timeout_ms,
-        started_ms=started_ms if started_ms >= 0 and state not in _ENDED else None,
-        partitions=tuple((topic.topic, index) for topic in item.topics for index in topic.partitions),
+        started_ms=started_ms if started_ms >= 0 and item.transaction_state not in _ENDED else None,
+        partitions=tuple([(topic.topic, index) for topic in topics for index in topic.partitions]) if topics else (),
         last_started_ms=started_ms if started_ms >= 0 else None,
     )
 

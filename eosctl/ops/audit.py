@@ -28,7 +28,7 @@ from eosctl.kept_file import sync_directory
 from eosctl.ops.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
 from eosctl.ops.touched import Touched
 from eosctl.profiles import Target
-from eosctl.report import Json, Problem, Report, rfc3339
+from eosctl.report import AlikeRows, Json, Problem, Report, rfc3339
 
 KILLED, INTERRUPTED, REFUSED = "killed", "interrupted", "refused"
 _Entry = dict[str, Json]
@@ -221,7 +221,7 @@ class _Draft:
 class Digest:
     """`sha256:…` of values as JSON, sorted keys, one a line."""
 
-    _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str, check_circular=False).encode
+    encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str, check_circular=False).encode
 
     def __init__(self, values: Iterable[Json] = ()) -> None:
         self._sha256, self.is_empty = hashlib.sha256(), True
@@ -230,8 +230,12 @@ class Digest:
 
     def add(self, value: Json) -> None:
         """The next value."""
+        self.add_text(self.encode(dict(value) if isinstance(value, Mapping) else value))
+
+    def add_text(self, text: str) -> None:
+        """The next value, as `encode` has made it."""
         self.is_empty = False
-        self._sha256.update(Digest._encode(dict(value) if isinstance(value, Mapping) else value).encode() + b"\n")
+        self._sha256.update(text.encode() + b"\n")
 
     def __str__(self) -> str:
         return f"sha256:{self._sha256.hexdigest()}"
@@ -247,6 +251,15 @@ class _Rows(NamedTuple):
 def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Digest | None = None) -> _Rows:
     """Looks at each row once, also for the digest of the `whole`: there may be 100,000, each made at a look."""
     touched, of_member = Touched(report, _plain_arguments(action.arguments)), Digest()
+    if isinstance(report.rows, AlikeRows):
+        for row in report.rows.brief():
+            touched.add(row)
+        for text in report.rows.texts(Digest.encode, member):
+            of_member.add_text(text)
+        if whole is not None:
+            for text in report.rows.texts(Digest.encode):
+                whole.add_text(text)
+        return _Rows(touched.names(), None if of_member.is_empty else str(of_member))
     for row in report.rows:
         touched.add(row)
         if whole is not None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from operator import itemgetter
+from typing import NamedTuple, overload
 
 from eosctl.core.fencing import FenceItem, FenceOutcome, count_outcomes
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import ExitCode
 from eosctl.ops.app import App
 from eosctl.ops.faults import AUTHORIZATION_CODES, NOT_CHECKED, error_cell, exit_code_of_faults
-from eosctl.report import Problem, Report, Row
+from eosctl.report import Encode, Json, Problem, Report, Row
 
+_MARK, _MOST_KINDS = 10**30, 1000
 _BAD = (FenceOutcome.FAILED, FenceOutcome.UNCONFIRMED)
 
 
 class FenceRows(Sequence[Row]):
-    """The rows of many items, each made when it is looked at, so that 100,000 ids stay small."""
+    """The rows of many items, each made when it is looked at, so that 100,000 ids stay small; they are `AlikeRows`."""
 
     def __init__(self, items: Sequence[FenceItem], *, now_ms: int) -> None:
         self._items, self._now_ms = items, now_ms
@@ -27,6 +29,39 @@ class FenceRows(Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         return (fence_row(item, now_ms=self._now_ms) for item in self._items)
+
+    def brief(self) -> Iterator[Row]:
+        """What the rows say of whose ids they are."""
+        for item in self._items:
+            owner = {"connector": item.owner.connector}
+            yield {"transactional_id": item.transactional_id, "outcome": item.outcome, "owner": owner}
+
+    def texts(self, encode: Encode, member: str | None = None) -> Iterator[str]:
+        """What `encode` makes of each row: from the second of a kind on by a template."""
+        templates: dict[object, _Template | None] = {}
+        for item in self._items:
+            kind = _kind(item)
+            template = templates.get(kind)
+            if template is None and kind in templates:
+                template = templates[kind] = self._template(item, encode, member)
+            elif kind is not None and len(templates) < _MOST_KINDS:
+                templates.setdefault(kind)
+            if template is None:
+                yield encode(_part(fence_row(item, now_ms=self._now_ms), member))
+            else:
+                yield template.text % template.own(_own(item, encode))
+
+    def _template(self, item: FenceItem, encode: Encode, member: str | None) -> _Template | None:
+        """None where what is the item's own can't be told from the rest."""
+        text = encode(_part(fence_row(_marked(item), now_ms=self._now_ms), member))
+        marks = _own(_marked(item), encode)
+        if any(text.count(str(mark)) > 1 for mark in marks):
+            return None
+        there = sorted((text.find(str(mark)), number) for number, mark in enumerate(marks) if str(mark) in text)
+        text = text.replace("%", "%%")
+        for mark in marks:
+            text = text.replace(str(mark), "%s")
+        return _Template(text, itemgetter(*[number for _at, number in there]) if there else lambda _own: ())
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
@@ -38,6 +73,42 @@ class FenceRows(Sequence[Row]):
         return fence_row(self._items[index], now_ms=self._now_ms)
 
 
+class _Template(NamedTuple):
+    """The text of rows that are alike, with a %s for each value of `own`."""
+
+    text: str
+    own: Callable[[tuple[object, ...]], object]
+
+
+def _kind(item: FenceItem) -> object:
+    """What rows have in common that are alike; None for one that may have no like."""
+    before = item.before
+    if item.fault is not None or item.live is not None or (before is not None and before.started_ms is not None):
+        return None
+    state = None if before is None else (str(before.state), before.transaction_timeout_ms)
+    owner = (item.owner.kind, item.owner.connector, item.owner.task is None, item.owner.application)
+    return owner, str(item.outcome), item.coordinator, state, item.after is None, item.confirmed_by
+
+
+def _own(item: FenceItem, encode: Encode) -> tuple[object, ...]:
+    """What alike rows differ by: the id as JSON, and numbers."""
+    before, task = item.before, item.owner.task
+    of_before = () if before is None else (before.producer_id, before.producer_epoch)
+    return encode(item.transactional_id), *of_before, *(item.after or ()), *(() if task is None else (task,))
+
+
+def _marked(item: FenceItem) -> FenceItem:
+    """An item of the same kind, with numbers that no broker has: they have more than 64 bits."""
+    before = None if item.before is None else item.before._replace(producer_id=_MARK, producer_epoch=_MARK + 1)
+    after = None if item.after is None else (_MARK + 2, _MARK + 3)
+    owner = item.owner if item.owner.task is None else item.owner._replace(task=_MARK + 4)
+    return item._replace(transactional_id=f"\uf8ff{_MARK + 5}\uf8ff", owner=owner, before=before, after=after)
+
+
+def _part(row: Row, member: str | None) -> Json:
+    return row if member is None else row[member]
+
+
 def fence_row(item: FenceItem, *, now_ms: int) -> Row:
     """One id as `fence-plan` and `fence-result` show it."""
     return {
@@ -46,7 +117,7 @@ def fence_row(item: FenceItem, *, now_ms: int) -> Row:
         "owner": item.owner.as_row(),
         "before": None if item.before is None else _before(item.before, now_ms),
         "after": None if item.after is None else {"producer_id": item.after[0], "producer_epoch": item.after[1]},
-        "outcome": item.outcome.value,
+        "outcome": str(item.outcome),
         "confirmed_by": item.confirmed_by,
         "already_fenced": item.already_fenced,
         "live": None if item.live is None else {"worker": item.live.worker},
@@ -56,7 +127,7 @@ def fence_row(item: FenceItem, *, now_ms: int) -> Row:
 
 def _before(state: TransactionDescription, now_ms: int) -> Row:
     return {
-        "state": state.state.value,
+        "state": str(state.state),
         "producer_id": state.producer_id,
         "producer_epoch": state.producer_epoch,
         "transaction_timeout_ms": state.transaction_timeout_ms,

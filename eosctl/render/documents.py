@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 from typing import IO, Any
 
-from eosctl.report import Report
+from eosctl.report import Report, row_texts
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
 
@@ -20,15 +20,15 @@ def write_json(report: Report, stream: IO[str]) -> None:
     frame = json.dumps(replace(report, rows=()).envelope(), ensure_ascii=False, indent=2)
     head, empty, tail = frame.partition('"rows": []')
     stream.write(head + empty[:-1])
-    for number, row in enumerate(report.rows):
-        stream.write((",\n      " if number else "\n      ") + _encode(dict(row)))
+    for number, text in enumerate(row_texts(report.rows, _encode)):
+        stream.write((",\n      " if number else "\n      ") + text)
     stream.write(("\n    ]" if report.rows else "]") + tail + "\n")
 
 
 def write_ndjson(report: Report, stream: IO[str]) -> None:
     """One row a line, written as it is taken from `report.rows`; none is kept."""
-    for row in report.rows:
-        stream.write(_encode(dict(row)) + "\n")
+    for text in row_texts(report.rows, _encode):
+        stream.write(text + "\n")
 
 
 def write_yaml(report: Report, stream: IO[str]) -> None:
