@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from eosctl.core.acl import Acl
 from eosctl.core.acl_lines import kafka_acls_lines, terraform_yaml
 from eosctl.core.acl_request import AclRequest
 from eosctl.core.acl_rules import AclIndex, RightJudgement, RightVerdict, acl_of, is_certain, judge
 from eosctl.core.acl_table import Right
-from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
+from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, is_bad
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
 from eosctl.ops.acl_wanted import Wanted, gather_wanted
 from eosctl.ops.app import App
@@ -58,8 +59,23 @@ _SCRIPTS: Mapping[str, Callable[[App, Sequence[Acl]], list[str]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedAcls:
+    """What the cluster's ACLs say of each right that is needed, and what is wrong with them, the worst first."""
+
+    cluster_id: str
+    judgements: Sequence[RightJudgement]
+    findings: Sequence[Finding]
+    problems: Sequence[Problem]
+
+
 def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report:
-    """Holds the needed rights against the cluster's ACLs; a finding per right that is not given to every host.
+    """The report of `judge_acls`; exit 3 on an error, with `strict` also on a warning; raises as that does."""
+    return _check_report(app, judge_acls(app, request), strict=strict)
+
+
+def judge_acls(app: App, request: AclRequest) -> CheckedAcls:
+    """Compares the needed rights with the cluster's ACLs; a finding per right that is not given to every host.
 
     Raises UnauthorizedError where the ACLs may not be described.
     """
@@ -70,12 +86,13 @@ def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report
         try:
             acls = store.describe()
         except UnsupportedError as exc:
-            return _check_report(app, cluster_id, [], [_no_authorizer(exc)], wanted.problems, strict=strict)
+            return CheckedAcls(cluster_id, [], [_no_authorizer(exc)], wanted.problems)
     judgements, problems = judge_all(app, wanted, AclIndex(acls))
     findings = acl_findings(app, judgements)
     if any(finding.code == MISSING for finding in findings):
         findings += _hidden_settings(app)
-    return _check_report(app, cluster_id, judgements, findings, [*wanted.problems, *problems], strict=strict)
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return CheckedAcls(cluster_id, judgements, findings, [*wanted.problems, *problems])
 
 
 def judge_all(
@@ -202,27 +219,16 @@ def is_set(app: App, setting: str) -> str:
         return "unknown"
 
 
-def _check_report(
-    app: App,
-    cluster_id: str,
-    judgements: Sequence[RightJudgement],
-    findings: Sequence[Finding],
-    problems: Sequence[Problem],
-    *,
-    strict: bool,
-) -> Report:
-    worst_first = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
-    failing = (ERROR, WARNING) if strict else (ERROR,)
-    found = any(finding.severity in failing for finding in findings)
-    verdicts = [each.verdict for each in judgements]
+def _check_report(app: App, checked: CheckedAcls, *, strict: bool) -> Report:
+    verdicts = [each.verdict for each in checked.judgements]
     return Report(
         kind="acls-check",
-        rows=[finding.as_row() for finding in worst_first],
-        summary={"rights": len(judgements), **{verdict.value: verdicts.count(verdict) for verdict in RightVerdict}},
-        data={"rights": [judgement_row(each) | {"verdict": each.verdict.value} for each in judgements]},
-        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
-        problems=problems,
-        exit_code=ExitCode.FINDINGS if found else ExitCode.OK,
+        rows=[finding.as_row() for finding in checked.findings],
+        summary={"rights": len(verdicts), **{verdict.value: verdicts.count(verdict) for verdict in RightVerdict}},
+        data={"rights": [judgement_row(each) | {"verdict": each.verdict.value} for each in checked.judgements]},
+        target={"kafka_cluster_id": checked.cluster_id, "group_id": app.target.group_id},
+        problems=checked.problems,
+        exit_code=ExitCode.FINDINGS if is_bad(checked.findings, strict=strict) else ExitCode.OK,
     )
 
 

@@ -32,7 +32,7 @@ from eosctl.core.upgrade import Mode
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
-from eosctl.ops.acls import MISSING, check_acls
+from eosctl.ops.acls import MISSING, judge_acls
 from eosctl.ops.app import App
 from eosctl.ops.doctor_causes import KAFKA, MIRROR_MAKER, kafka_findings, under_causes, unreached
 from eosctl.ops.doctor_report import CheckResults, doctor_report
@@ -43,13 +43,13 @@ from eosctl.ops.offset_lint import offset_findings
 from eosctl.ops.past_writes import with_past_fences
 from eosctl.ops.ports import TopicStore
 from eosctl.ops.reference import finding_codes
-from eosctl.ops.task_counts import validate_task_counts
+from eosctl.ops.task_counts import find_task_count_problems
 from eosctl.ops.txn_partitions import find_hanging_transactions
 from eosctl.ops.unassigned import with_ages
 from eosctl.ops.unfinished import unfinished_work
 from eosctl.ops.worker_report import group_problems, silent_problem, workers_behind
 from eosctl.ops.workers import WorkerObservation
-from eosctl.report import Problem, Report, Row
+from eosctl.report import Problem, Report
 
 _Found = Iterable[Finding]
 
@@ -126,9 +126,9 @@ def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
 
 
 def _task_counts(visit: Visit) -> _Found:
-    report = validate_task_counts(visit.app, strict=False)
-    found = [each for row in report.rows for each in _of_case(row) if _uses(visit) or each.code not in NOT_WRITTEN]
-    return [*found, *_of_problems("task_counts", report.problems)]
+    findings, problems = find_task_count_problems(visit.app)
+    found = [each for each in findings if _uses(visit) or each.code not in NOT_WRITTEN]
+    return [*found, *_of_problems("task_counts", problems)]
 
 
 def _uses(visit: Visit) -> bool:
@@ -137,12 +137,6 @@ def _uses(visit: Visit) -> bool:
         return uses_exactly_once(visit.observation())
     except EosctlError:
         return True
-
-
-def _of_case(row: Row) -> _Found:
-    findings = row["findings"]
-    for each in findings if isinstance(findings, list) else []:
-        yield Finding(each["code"], each["severity"], str(row["connector"]), each["message"], each["fix"])
 
 
 def _connectors(visit: Visit) -> _Found:
@@ -163,14 +157,6 @@ def _no_connectors(visit: Visit) -> tuple[()]:
 def _offsets(visit: Visit) -> _Found:
     findings, problems = offset_findings(visit.app)
     return [*findings, *_of_problems("offsets", problems)]
-
-
-def _of_row(row: Row) -> Finding:
-    evidence = row["evidence"]
-    code, severity, subject, message, fix = (
-        str(row[name]) for name in ("code", "severity", "subject", "message", "fix")
-    )
-    return Finding(code, severity, subject, message, fix, evidence if isinstance(evidence, Mapping) else {})
 
 
 def _topics(visit: Visit) -> _Found:
@@ -216,11 +202,11 @@ def _acls(visit: Visit) -> _Found:
     if not _uses(visit):
         return [_acls_not_checked("no worker is enabled", "`eosctl acls check --all` has what exactly-once takes.")]
     try:
-        report = check_acls(visit.app, AclRequest(every=True))
+        checked = judge_acls(visit.app, AclRequest(every=True))
     except UsageError as exc:
         fix = "Give the worker's file (-w), which names its users; acls check takes them with --principal, too."
         return [_acls_not_checked(exc.message, fix)]
-    return [*(_with_grant(_of_row(row)) for row in report.rows), *_of_problems("acls", report.problems)]
+    return [*map(_with_grant, checked.findings), *_of_problems("acls", checked.problems)]
 
 
 def _with_grant(finding: Finding) -> Finding:

@@ -12,9 +12,10 @@ from eosctl.core.absent_group import Recorded
 from eosctl.core.config_topic import ConfigState, fold_config_topic
 from eosctl.core.config_view import aborted_records, differing_connectors, state_document
 from eosctl.core.connector_entry import plugin_type
+from eosctl.core.findings import Finding
 from eosctl.core.record_file import UNKNOWN, read_records
 from eosctl.core.records import Record
-from eosctl.core.task_count_findings import Case
+from eosctl.core.task_count_findings import Case, find_problems
 from eosctl.core.task_counts import case_row, cases
 from eosctl.core.transactions import TransactionListing
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
@@ -50,6 +51,12 @@ def validate_task_counts(app: App, *, strict: bool) -> Report:
     failing = ("error", "warning", "info") if strict else ("error", "warning")
     found = any(report.summary[severity] for severity in failing)
     return replace(report, exit_code=ExitCode.FINDINGS if found else ExitCode.OK)
+
+
+def find_task_count_problems(app: App) -> tuple[list[Finding], Sequence[Problem]]:
+    """What is wrong with the records of all connectors, and what could not be looked at."""
+    observation = _observe(app)
+    return [finding for case in observation.cases for finding in find_problems(case)], observation.problems
 
 
 @dataclass(frozen=True, slots=True)
