@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,9 +10,9 @@ from shlex import quote
 from typing import BinaryIO
 
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
-from eosctl.core.offset_imports import ImportPlan, OffsetsFile, parse_offsets_file, plan_import
+from eosctl.core.offset_imports import ImportPlan, OffsetsFile, Superseded, parse_offsets_file, plan_import
 from eosctl.core.offset_records import IgnoredKey
-from eosctl.core.offset_views import Store
+from eosctl.core.offset_views import PlannedWrite, Store
 from eosctl.core.records import NewTopic, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, NotFoundError
@@ -124,38 +124,64 @@ def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDes
 
 
 def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:
-    if request.file.keyless:
-        message = f"{counted(len(request.file.keyless), 'record')} of {request.file.name} without a key"
-        yield Problem("no_key", f"{message}: a compacted topic takes none; they are not imported", severity="warning")
-    faults = [write.key.fault for write in planned.writes if write.sends() and isinstance(write.key, IgnoredKey)]
+    sent = [write for write in planned.writes if write.sends()]
+    yield from _keyless(request.file)
+    yield from _ignored(sent)
+    yield from _superseded(planned.superseded)
+    yield from _over_newer(planned.writes)
+    yield from _deletions(request.file, sent)
+    yield from _elsewhere(sent)
+
+
+def _warning(code: str, message: str, hint: str | None = None) -> Problem:
+    return Problem(code, message, hint, severity="warning")
+
+
+def _keyless(file: OffsetsFile) -> Iterator[Problem]:
+    if file.keyless:
+        message = f"{counted(len(file.keyless), 'record')} of {file.name} without a key"
+        yield _warning("no_key", f"{message}: a compacted topic takes none; they are not imported")
+
+
+def _ignored(sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
+    faults = [write.key.fault for write in sent if isinstance(write.key, IgnoredKey)]
     if faults:
         message = f"{len(faults)} of the keys are such that Connect ignores them ({', '.join(sorted(set(faults)))})"
-        yield Problem("ignored_keys", f"{message}; they are written as they are", severity="warning")
-    for each in planned.superseded[:_MOST_SHOWN]:
+        yield _warning("ignored_keys", f"{message}; they are written as they are")
+
+
+def _superseded(superseded: Sequence[Superseded]) -> Iterator[Problem]:
+    for each in superseded[:_MOST_SHOWN]:
         message = f"{each.incoming.place} is not written: {each.by.place} is newer and falls on the same key"
-        yield Problem("superseded", message, severity="warning")
-    if len(planned.superseded) > _MOST_SHOWN:
-        superseded = counted(len(planned.superseded), "record is", "records are")
-        message = f"{superseded} not written in all, as newer ones fall on the same keys"
-        yield Problem("superseded", message, severity="warning")
-    older = sum(write.reason == "over_newer" for write in planned.writes)
+        yield _warning("superseded", message)
+    if len(superseded) > _MOST_SHOWN:
+        records = counted(len(superseded), "record is", "records are")
+        yield _warning("superseded", f"{records} not written in all, as newer ones fall on the same keys")
+
+
+def _over_newer(writes: Iterable[PlannedWrite]) -> Iterator[Problem]:
+    older = sum(write.reason == "over_newer" for write in writes)
     if older:
         newer = counted(older, "offset of the store is", "offsets of the store are")
         over = "it" if older == 1 else "them"
-        yield Problem("over_newer", f"{newer} newer than what the file puts over {over}", severity="warning")
-    deletions = sum(write.sends() and write.after is None for write in planned.writes)
-    if deletions and any(not each.spelled for each in request.file.incoming):
-        yield Problem(
-            "deletes",
-            f"{counted(deletions, 'offset is', 'offsets are')} null in the file and will be deleted",
-            hint="A worker's GET also answers null for offsets that it can't find under REST's spelling of the key.",
-            severity="warning",
-        )
-    for write in planned.writes:
-        if write.sends() and write.before is not None and write.before.partition != write.partition:
+        yield _warning("over_newer", f"{newer} newer than what the file puts over {over}")
+
+
+def _deletions(file: OffsetsFile, sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
+    deletions = sum(write.after is None for write in sent)
+    if deletions and any(not each.spelled for each in file.incoming):
+        message = f"{counted(deletions, 'offset is', 'offsets are')} null in the file and will be deleted"
+        hint = "A worker's GET also answers null for offsets that it can't find under REST's spelling of the key."
+        yield _warning("deletes", message, hint)
+
+
+def _elsewhere(sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
+    """For keys that the topic has on another partition, too."""
+    for write in sent:
+        if write.before is not None and write.before.partition != write.partition:
             message = (
                 f"topic {write.topic} has a key on partition {write.before.partition} too, its new record goes to "
                 f"{write.partition}: a worker takes the one that it happens to read last"
             )
             hint = f"`eosctl offsets lint --store {quote(write.topic)}` gives the repair."
-            yield Problem("several_partitions", message, hint=hint, severity="warning")
+            yield _warning("several_partitions", message, hint)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from eosctl.core.worker_config import WorkerConfig
     from eosctl.core.worker_url import WorkerUrl
 
+_TEXTS = ("ca", "certificate", "key", "username")
+_SECRETS = ("key_password", "password", "token")
+
 
 def connect_map_of(sources: Sources) -> tuple[tuple[ConnectMapping, ...], dict[str, str]]:
     """`--connect-map`, and who said it."""
@@ -35,25 +38,9 @@ def connect_access_of(
 ) -> tuple[tuple[str, ...], ConnectAccess, dict[str, str]]:
     """The given URLs, how to show oneself to workers, and who said what of it."""
     given = sources.first("connect_url", many=True)
-    urls = _worker_urls(given.value if given else ())
-    if given is not None and given.origin == "flag" and any(url.authorization for url in urls):
-        raise UsageError(
-            "a password on the command line can be read by everyone on this machine",
-            hint="Use --connect-username with --connect-password-file, or $EOSCTL_CONNECT_URL.",
-        )
-    texts = {
-        name: sources.first(f"connect_{name}", within="connect") for name in ("ca", "certificate", "key", "username")
-    }
-    secrets = {
-        name: sources.secret(f"connect_{name}", within="connect") for name in ("key_password", "password", "token")
-    }
+    urls = _given_urls(given)
+    said = _said(sources)
     trust = sources.first("connect_trust_discovered", within="connect")
-    said = {name: each for name, each in (texts | secrets).items() if each is not None}
-    _check_access(said)
-    for each in (said.get("key"), said.get("certificate")):
-        if each is not None:
-            sources.require_private(each.value, "a private key")
-            break
     known = [*urls, *_worker_urls([each.rest_url for each in workers if each.rest_url])]
     access = ConnectAccess(
         **{name: each.value for name, each in said.items()},
@@ -63,10 +50,33 @@ def connect_access_of(
         of_urls=_authorizations(urls, connect_map),
         proxies=proxies_of(sources.environ),
     )
-    origins = {f"connect.{name}": each.origin for name, each in said.items()}
-    if trust is not None:
-        origins["connect.trust_discovered"] = trust.origin
-    return tuple(url.text for url in urls), access, origins | ({"connect_url": given.origin} if given else {})
+    about = {f"connect.{name}": each for name, each in said.items()}
+    about |= {"connect.trust_discovered": trust} if trust else {}
+    about |= {"connect_url": given} if given else {}
+    return tuple(url.text for url in urls), access, {name: each.origin for name, each in about.items()}
+
+
+def _given_urls(given: Said | None) -> tuple[WorkerUrl, ...]:
+    """The URLs that were named; raises UsageError for a password in one on the command line."""
+    urls = _worker_urls(given.value if given else ())
+    if given is not None and given.origin == "flag" and any(url.authorization for url in urls):
+        raise UsageError(
+            "a password on the command line can be read by everyone on this machine",
+            hint="Use --connect-username with --connect-password-file, or $EOSCTL_CONNECT_URL.",
+        )
+    return urls
+
+
+def _said(sources: Sources) -> dict[str, Said]:
+    """What was said of how to show oneself, checked; raises UsageError, and RefusedError for a key others can read."""
+    texts = {name: sources.first(f"connect_{name}", within="connect") for name in _TEXTS}
+    secrets = {name: sources.secret(f"connect_{name}", within="connect") for name in _SECRETS}
+    said = {name: each for name, each in (texts | secrets).items() if each is not None}
+    _check_access(said)
+    private = said.get("key") or said.get("certificate")
+    if private is not None:
+        sources.require_private(private.value, "a private key")
+    return said
 
 
 def _worker_urls(given: Collection[str]) -> tuple[WorkerUrl, ...]:

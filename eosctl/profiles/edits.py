@@ -23,7 +23,7 @@ def edit_yaml(text: str, path: Sequence[str], value: object, *, source: str) -> 
 
     wanted = _changed(yaml.safe_load(text) or {}, path, value)
     try:
-        edited = _splice(text, list(path), value)
+        edited = _splice(text, path, value)
         is_right = (yaml.safe_load(edited) or {}) == wanted
     except (yaml.YAMLError, _CannotSpliceError):
         is_right = False
@@ -57,30 +57,49 @@ def _changed(document: Any, path: Sequence[str], value: object) -> Any:
     return changed
 
 
-def _splice(text: str, path: list[str], value: object) -> str:
+def _splice(text: str, path: Sequence[str], value: object) -> str:
     import yaml
 
-    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
-    if node is None or _is_null(node):
+    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    if root is None or _is_null(root):
         return _with_end(text) + _block(path, value, 0)
-    key: Any = None
-    for depth, name in enumerate(path):
-        if not isinstance(node, yaml.MappingNode) or node.flow_style:
-            raise _CannotSpliceError
-        found = next(((k, v) for k, v in node.value if k.value == name), None)
-        if found is None:
-            if value is None:
-                return text
-            return _insert(text, _last_line(node) + 1, _block(path[depth:], value, node.start_mark.column))
-        key, node = found
-        if depth < len(path) - 1 and _is_null(node):
-            return _insert(text, key.start_mark.line + 1, _block(path[depth + 1 :], value, key.start_mark.column + 2))
+    key, node, missing = _deepest(root, path)
+    if missing:
+        if value is None:
+            return text
+        return _insert(text, _line_below(key, node), _block(missing, value, _column(key, node)))
     if value is not None and _is_on_one_line(node):
         return text[: node.start_mark.index] + _flow(value) + text[node.end_mark.index :]
     lines = _with_end(text).splitlines(keepends=True)
     first, last = key.start_mark.line, max(_last_line(node), key.start_mark.line)
     added = [] if value is None else [_block(path[-1:], value, key.start_mark.column)]
     return "".join(lines[:first] + added + lines[last + 1 :])
+
+
+def _deepest(root: Any, path: Sequence[str]) -> tuple[Any, Any, Sequence[str]]:
+    """The last key of `path` that is there, its value, and the keys that are missing below it; no key for the root."""
+    import yaml
+
+    key, node = None, root
+    for depth, name in enumerate(path):
+        if _is_null(node):
+            return key, node, path[depth:]
+        if not isinstance(node, yaml.MappingNode) or node.flow_style:
+            raise _CannotSpliceError
+        found = next(((k, v) for k, v in node.value if k.value == name), None)
+        if found is None:
+            return key, node, path[depth:]
+        key, node = found
+    return key, node, ()
+
+
+def _line_below(key: Any, node: Any) -> int:
+    """Where a new key goes: behind the last one of a mapping, or right below the key that has nothing yet."""
+    return int(key.start_mark.line if _is_null(node) else _last_line(node)) + 1
+
+
+def _column(key: Any, node: Any) -> int:
+    return int(key.start_mark.column + 2 if _is_null(node) else node.start_mark.column)
 
 
 def _is_null(node: Any) -> bool:
