@@ -6,6 +6,7 @@ Fencing itself is one InitProducerId per id (`FenceProducersHandler`, Kafka 3.2+
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum, unique
 from typing import NamedTuple
@@ -27,6 +28,7 @@ MAX_ID_BYTES = 32_767  # Kafka strings have a 16-bit length
 # A task's own initTransactions() leaves 60000 behind (or its override), Connect's fencing round 90000: see DESIGN.md.
 FENCE_TRANSACTION_TIMEOUT_MS = 30_000
 _FENCING_TIMEOUTS_MS = frozenset({FENCE_TRANSACTION_TIMEOUT_MS}) | ROUND_TIMEOUTS_MS
+_LEADS = leader_transactional_id("")
 # states of a task that has no producer; a PAUSED task keeps its own, and so its id
 _NOT_HOLDING = frozenset({"FAILED", "UNASSIGNED", "DESTROYED", "STOPPED"})
 
@@ -176,7 +178,7 @@ def judge_task(
 
 def may_be_leader(transactional_id: str, owner: Owner) -> bool:
     """Whether a Connect leader may hold this id: the group's own, or one that looks like another group's."""
-    return transactional_id.startswith(leader_transactional_id("")) and owner.kind != "task"
+    return transactional_id.startswith(_LEADS) and owner.kind != "task"
 
 
 def blocked_leaders(items: Iterable[FenceItem]) -> list[FenceItem]:
@@ -287,7 +289,5 @@ def _with(
 
 def count_outcomes(items: Collection[FenceItem]) -> dict[str, int]:
     """How many items have each outcome, in the order of `FenceOutcome`; absent ones are left out."""
-    counts = {outcome.value: 0 for outcome in FenceOutcome}
-    for item in items:
-        counts[item.outcome.value] += 1
-    return {name: count for name, count in counts.items() if count}
+    counts = Counter(item.outcome for item in items)
+    return {outcome.value: counts[outcome] for outcome in FenceOutcome if counts[outcome]}

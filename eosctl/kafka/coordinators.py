@@ -29,8 +29,8 @@ def find_coordinators(cluster: Cluster, keys: Sequence[str], key_type: KeyType) 
         batch = fit[start : start + BATCH]
         found = cluster.use_any(lambda connection, batch=batch: _ask(connection, batch, key_type))  # type: ignore[misc]
         answers.update(_by_key(found))
-        for key in batch:
-            answers.setdefault(key, fault(INVALID_REQUEST, "the broker's answer leaves this key out"))
+        left_out = (key for key in batch if key not in answers)
+        answers.update(dict.fromkeys(left_out, fault(INVALID_REQUEST, "the broker's answer leaves this key out")))
     return answers
 
 

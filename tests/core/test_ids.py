@@ -132,6 +132,10 @@ def test_ids_that_can_be_a_tasks(transactional_id: str, group: str, work: tuple[
         (f"app-1-{UUID}-12", KAFKA_STREAMS),
         ("app-0_1", KAFKA_STREAMS),
         ("app-1-10_31", KAFKA_STREAMS),
+        ("a_b-0-1", FLINK_SINK),
+        ("0_1-x-1", None),
+        (f"x-{UUID[-12:]}-1", None),  # the end of a UUID alone
+        ("x-٣-0-1", FLINK_SINK),
         ("0-1", None),
         ("-0-1", None),
         ("job-0-01", None),  # Java prints no leading zero
